@@ -11,13 +11,23 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("DATABASE_POOL", "20")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
+from daphne.ws_protocol import WebSocketProtocol
 from django.core.asgi import get_asgi_application
 
 from benchbench import embedded
-from benchbench.site.closing import allow_every_code
+
+
+def close(protocol: WebSocketProtocol, code: int | None = None) -> None:
+    """Close a WebSocket with any code of the protocol, by the function that daphne's own method uses to send 1011.
+
+    autobahn, which daphne uses, lets applications send 1000 and 3000 to 4999 only: anything else raises, and the client
+    gets 1011. 1008 (policy violation) is what RFC 6455 has for a refusal, and other servers send it.
+    """
+    protocol.sendCloseFrame(code=1000 if code is None else code, isReply=False)
+
 
 embedded.ensure()
-allow_every_code()
+WebSocketProtocol.serverClose = close
 # Without `collectstatic` the folder is absent and files come from the packages that hold them: not worth a warning.
 warnings.filterwarnings("ignore", message="No directory at")
 django_application = get_asgi_application()

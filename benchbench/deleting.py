@@ -1,11 +1,14 @@
 """Deleting what nothing uses."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.db.models.deletion import ProtectedError, RestrictedError
+from psycopg.errors import ForeignKeyViolation
 
 from benchbench.access import seen_by_all_who_see
 from benchbench.errors import ConflictError
@@ -65,3 +68,23 @@ def _part(model: type[Model], count: int, example: Model | None, of_others: bool
     hidden = "which others own" if of_others else "which the team does not see"
     among = f'"{example}" among them' if example else hidden
     return f"{count} {meta.verbose_name_plural} ({among})"
+
+
+@contextmanager
+def referring(what: str) -> Iterator[None]:
+    """A transaction that stores rows which point at others. Raises ConflictError where one of those was deleted.
+
+    `what` is stored, in a sentence: "The benchmark". PostgreSQL looks at the end of the block, and not only at the
+    commit, and from then on whoever deletes what is pointed at waits (`delete_unused`).
+    """
+    try:
+        with transaction.atomic():
+            yield
+            connection.check_constraints()
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, ForeignKeyViolation):
+            raise
+        raise ConflictError(
+            f"{what} was not made: something that it is made of was deleted at the same moment. Look at what is there, "
+            "and try again."
+        ) from error

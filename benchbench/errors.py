@@ -38,3 +38,9 @@ def told(error: Exception) -> str:
 def without_folders(text: str) -> str:
     """Return a text of a library without the folders of this machine, which only the log may tell: `…/model.bin`."""
     return FOLDERS.sub("…/", text)
+
+
+class FileFormatError(BenchbenchError):
+    """A file that is not in its format; the sentence names file and line or key."""
+
+    code = "invalid_file"

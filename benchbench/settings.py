@@ -16,10 +16,10 @@ from benchbench import embedded
 from benchbench.environment import env_bool, env_int, env_list, env_rate, env_str
 from benchbench.logs import logging_as
 from benchbench.site.appearance import UNFOLD as UNFOLD
-from benchbench.site.policies import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
-from benchbench.site.policies import FILE_UPLOAD_HANDLERS as FILE_UPLOAD_HANDLERS
-from benchbench.site.rest import REST_FRAMEWORK as REST
-from benchbench.site.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from benchbench.site.presets import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
+from benchbench.site.presets import FILE_UPLOAD_HANDLERS as FILE_UPLOAD_HANDLERS
+from benchbench.site.presets import REST_FRAMEWORK as REST
+from benchbench.site.presets import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -130,7 +130,7 @@ TEMPLATES = [
         },
     }
 ]
-AUTHENTICATION_BACKENDS = ["benchbench.site.permissions.PermissionsAtOnce"]
+AUTHENTICATION_BACKENDS = ["benchbench.access.PermissionsAtOnce"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -140,13 +140,13 @@ LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env_str("TIME_ZONE", "UTC")
 USE_TZ = True
-FORMAT_MODULE_PATH = "benchbench.formats"
+FORMAT_MODULE_PATH = "benchbench.site"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.
 DATABASE_URL = env_str("DATABASE_URL", embedded.database_url())
 REDIS_URL = env_str("REDIS_URL", embedded.redis_url())
-ENGINE = "benchbench.embedded.backend" if EMBEDDED else None
+ENGINE = "benchbench.embedded" if EMBEDDED else None
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
 if DATABASE_POOL := env_int("DATABASE_POOL", 0, least=0):  # connections that this process keeps, at most
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True

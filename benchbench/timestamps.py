@@ -1,8 +1,20 @@
-"""Moments as text, in the one form of answers, events and files."""
+"""Stamps of results: the moment as text, and the revision of the code."""
 
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 
 def timestamp(when: datetime) -> str:
     """Return an aware moment as ISO 8601 in UTC, "2026-01-19T12:00:00Z"; with microseconds where it has any."""
     return when.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def git_sha(folder: Path) -> str | None:
+    """Return the commit that is checked out in a folder; None where git has none."""
+    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

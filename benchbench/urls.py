@@ -13,7 +13,7 @@ from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from apps.api.errors import unknown
-from benchbench.site.policies import QUEUES
+from benchbench.site.presets import QUEUES
 
 # Errors of the API are JSON, whoever raises them; those of pages are pages.
 handler400 = "apps.api.errors.bad_request"

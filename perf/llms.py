@@ -27,11 +27,11 @@ from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.collections.corpus import read_corpus
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord, SectionRecord
+from apps.collections.sources import read_corpus
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset
-from apps.datasets.readers import read_dataset
 from apps.demo import preparing
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
@@ -126,7 +126,7 @@ def main() -> None:
         measured(create_benchmark(mapping, BenchmarkOptions(name="ADI", matrix=matrix)), ["nDCG@10", "R@10", "RR"])
     if asked.only != "adi":
         collection = preparing.prepare_collection(None)
-        mapping = preparing.prepare_mapping(preparing.prepare_dataset(None), collection, None)
+        mapping = preparing.prepare_mapping(collection, None)
         wait(build_index(create_index(collection, name="MiniLM", encoder=MODEL)))
         matrix = {
             "search_modes": ["dense"],

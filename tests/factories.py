@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection, Document
-from apps.datasets.content import ref_hash
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.versions import ref_hash
 from apps.judging.models import Round, RoundItem, RoundRun, Slot
 from apps.mappings.models import Mapping
 from apps.operations.models import Status

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from apps.operations.commands import UseCaseCommand
 from benchbench import cli
-from benchbench.busy import busy
+from benchbench.busy import busy, on_one_line, printable
 from benchbench.errors import BenchbenchError
 from benchbench.scoring import command as scoring
 
@@ -147,3 +147,14 @@ def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monk
     with busy(quick, "Measuring"), busy(file, "Measuring", after=0):
         pass
     assert quick.getvalue() == file.getvalue() == ""
+
+
+@pytest.mark.parametrize("obeyed", ["\x1b[2J", "\r", "\x07", "\x9b31m", "\u202e", "\0"])
+def test_it_keeps_what_prints_and_the_lines(obeyed: str) -> None:
+    kept = printable(f"ünï\n\tone{obeyed}two")
+    assert kept.startswith("ünï\n\tone ")
+    assert kept.replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_on_one_line_there_are_single_spaces() -> None:
+    assert on_one_line(" a\x1b[1m\n\n b ") == "a [1m b"

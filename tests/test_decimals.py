@@ -1,7 +1,17 @@
-import pytest
+"""Numbers and moments in texts."""
 
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from apps.api.answers import Moment
 from apps.results.templatetags.benchbench import difference, value
 from benchbench.decimals import counted, signed
+from benchbench.timestamps import timestamp
 
 
 @pytest.mark.parametrize(
@@ -31,3 +41,49 @@ def test_pages_know_no_negative_nothing() -> None:
 )
 def test_a_number_stands_with_its_noun_in_the_right_form(number: int, noun: str, shown: str) -> None:
     assert counted(number, noun) == shown
+
+
+ROOT = Path(__file__).resolve().parents[1]
+MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?[^\s\"\'`,|]*")
+WHOLE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
+# What an interface records or writes: answers of every address, every exporter's file, and the pages that show them.
+WRITTEN = ("apps/api/examples/*.json", "tests/results/golden/**/*", "docs/events.md", "docs/openapi.yaml")
+FOR_PEOPLE = {"apps/results/comparison/history.py"}  # the axis of a chart
+
+
+@pytest.mark.parametrize(
+    ("when", "text"),
+    [
+        (datetime(2026, 1, 19, 12, tzinfo=UTC), "2026-01-19T12:00:00Z"),
+        (datetime(2026, 1, 19, 12, 0, 0, 50, tzinfo=timezone(timedelta(hours=5.5))), "2026-01-19T06:30:00.000050Z"),
+    ],
+)
+def test_a_moment_is_told_in_utc(when: datetime, text: str) -> None:
+    assert timestamp(when) == text
+    with override_settings(TIME_ZONE="Europe/Berlin"):
+        assert Moment().to_representation(when) == text
+
+
+def test_whatever_is_recorded_or_written_has_that_form() -> None:
+    found = set(moments())
+    assert len(found) >= 50
+    assert {where for where, text in found if not WHOLE.fullmatch(text)} == set()
+
+
+def moments() -> Iterator[tuple[str, str]]:
+    for pattern in WRITTEN:
+        files = [file for file in ROOT.glob(pattern) if file.is_file()]
+        assert files, pattern
+        for file in files:
+            for text in MOMENT.findall(file.read_text(errors="replace")):
+                yield str(file.relative_to(ROOT)), text
+
+
+def test_nothing_else_makes_text_of_a_moment() -> None:
+    """There is one function, and one field of the API."""
+    others = set()
+    for room in ("apps", "benchbench"):
+        for file in (ROOT / room).rglob("*.py"):
+            if ".isoformat(" in file.read_text() or "serializers.DateTimeField(" in file.read_text():
+                others.add(str(file.relative_to(ROOT)))
+    assert others == FOR_PEOPLE | {"benchbench/timestamps.py"}

@@ -5,14 +5,11 @@ from typing import Any
 
 import pytest
 
-from apps.collections.importing import create_collection, import_documents
+from apps.collections.importing import collection_with, create_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.collections.reusing import collection_with
-from apps.datasets.importing import import_dataset
+from apps.datasets.importing import dataset_with, import_dataset
 from apps.datasets.records import DatasetRecord, QueryRecord
-from apps.datasets.reusing import dataset_with
-from apps.mappings.creating import create_mapping
-from apps.mappings.external import external_mapping
+from apps.mappings.creating import create_mapping, external_mapping
 from benchbench import names
 from tests.factories import make_collection, make_dataset
 

@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-import benchbench.site.converters  # noqa: F401 - <id:…>
+import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.api.access import endpoints as auth
 from apps.api.errors import unknown
 from apps.api.resources import (

@@ -10,7 +10,7 @@ from apps.benchmarks.models import Benchmark, Run
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 GROUPED = ("ndcg", "precision", "recall")
 

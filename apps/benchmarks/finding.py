@@ -2,7 +2,7 @@
 
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.errors import BenchbenchError
-from benchbench.finding import find_named, rows_by_id
+from benchbench.names import find_named, rows_by_id
 
 
 def find_subject(named: str, *, run: int | str | None = None) -> Run | Benchmark:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from apps.collections.headings import Heading, markdown_headings, sections_of
-from apps.collections.html import read_html
+from apps.collections.html import Heading, markdown_headings, read_html, sections_of
 from apps.collections.records import DocumentRecord
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import decode, storable

@@ -2,21 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.collections.fingerprints import fingerprint, live
-from apps.collections.models import Collection, Document, Section
+from apps.collections.models import Collection, Document, Section, fingerprint, live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
 from benchbench.database.rereading import read_again
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.names import checked_name
-from benchbench.reading.alike import alike_sentence
+from benchbench.names import checked_name, under_free_name
+from benchbench.reading.strict_json import canonical
 
 CHUNK = 1000
 ONE_DOCUMENT = (
@@ -35,7 +35,7 @@ class CollectionImportError(BenchbenchError):
 @dataclass
 class ImportReport:
     """What an import did. `duplicates` counts documents that the source states more than once, equal each time;
-    `empty` those of the source without a text; `warnings` are sentences about what looks wrong."""
+    `empty` those of the source without a text."""
 
     created: int = 0
     updated: int = 0
@@ -43,11 +43,9 @@ class ImportReport:
     removed: int = 0
     duplicates: int = 0
     empty: int = 0
-    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        counts = {name: count for name, count in asdict(self).items() if name != "warnings"}
-        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name != "empty")
+        return ", ".join(f"{count:,} {name}" for name, count in asdict(self).items() if count or name != "empty")
 
 
 def create_collection(
@@ -116,8 +114,6 @@ def import_documents(
             on_progress(read)
     if not seen:
         raise CollectionImportError("There is no document to import.")
-    if told := alike_sentence(seen, what="Ids of documents"):
-        report.warnings.append(told)
     if remove_missing:
         report.removed = _remove_missing(locked, seen)
     collection.fingerprint = locked.fingerprint = fingerprint(locked)
@@ -211,3 +207,34 @@ def _remove_missing(collection: Collection, seen: dict[str, bytes]) -> int:
     missing = [pk for pk, external_id in rows.iterator(chunk_size=10_000) if external_id not in seen]
     now = timezone.now()
     return Document.objects.filter(pk__in=missing).update(removed_at=now, updated_at=now)
+
+
+@transaction.atomic
+def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any = None) -> tuple[Collection, bool]:
+    """Return the owner's collection that holds these documents and sections and no others, and whether it was there.
+
+    A new one is called `name`, with a number where that is taken: no collection that is there is changed. Raises what
+    `import_documents` does.
+    """
+    before = transaction.savepoint()
+    mine = Collection.objects.filter(owner=owner)
+    made = under_free_name(name, [mine], lambda free: create_collection(free, owner=owner))
+    import_documents(made, records)
+    equal = mine.filter(fingerprint=made.fingerprint, kind=made.kind).exclude(pk=made.pk).order_by("created_at")
+    sections = _sections_hash(made)
+    for collection in equal:
+        if _sections_hash(collection) == sections:
+            transaction.savepoint_rollback(before)
+            return collection, True
+    transaction.savepoint_commit(before)
+    return made, False
+
+
+def _sections_hash(collection: Collection) -> str:
+    """Return the SHA-256 over the sections of the live documents, which the fingerprint leaves out."""
+    rows = Section.objects.filter(document__collection=collection, document__removed_at__isnull=True)
+    digest = sha256()
+    fields = ("document__external_id", "section_id", "heading", "level", "start", "end")
+    for row in rows.order_by("document__external_id", "ordinal").values_list(*fields).iterator(chunk_size=10_000):
+        digest.update(canonical(row).encode() + b"\n")
+    return digest.hexdigest()

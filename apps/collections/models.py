@@ -1,9 +1,11 @@
-"""Collections of documents: what is searched."""
+"""Collections of documents, which are searched; the state of one as a hash."""
 
 import uuid
+from hashlib import sha256
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Func, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Concat
 
 from benchbench.models import OwnedModel
 
@@ -92,3 +94,37 @@ class Section(models.Model):
 
     def __str__(self) -> str:
         return self.heading or self.section_id
+
+
+def live(collection: Collection) -> QuerySet[Document]:
+    """Return the documents of a collection that are searched: those not removed."""
+    return Document.objects.filter(collection=collection, removed_at__isnull=True)
+
+
+def fingerprint(collection: Collection) -> str:
+    """Return the SHA-256 over the live documents in external_id order: all that resolving, chunking and filters read.
+
+    Title and text are there beside the content hash, because a later version of a reader may make another text of the
+    same bytes. Sections enter where there are any. Collections with equal fingerprints resolve, chunk, encode and
+    filter alike.
+    """
+    content = Func(
+        Concat("title", Value("\n", TextField()), "text"),
+        Value("UTF8"),
+        function="convert_to",
+        output_field=TextField(),
+    )
+    text_hash = Func(Func(content, function="sha256"), Value("hex"), function="encode", output_field=TextField())
+    rows = (
+        live(collection)
+        .order_by("external_id")
+        .values_list("external_id", "content_hash", text_hash, "uri", "file_name", Cast("metadata", TextField()))
+    )
+    digest = sha256()
+    for row in rows.iterator(chunk_size=10_000):
+        digest.update("\0".join(row).encode() + b"\n")
+    names = ("document__external_id", "section_id", "heading", "start", "end")
+    sections = Section.objects.filter(document__in=live(collection)).order_by("document__external_id", "ordinal")
+    for row in sections.values_list(*names).iterator(chunk_size=10_000):
+        digest.update("\0".join(map(str, row)).encode() + b"\n")
+    return digest.hexdigest()

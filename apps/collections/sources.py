@@ -1,16 +1,81 @@
-"""Sources of documents: a folder of files or of sectioned documents, or a BEIR corpus."""
+"""Sources of documents: a folder of files or of sectioned documents, a BEIR corpus, a public collection."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from apps.collections.catalogue import read_catalogue
-from apps.collections.corpus import read_corpus
 from apps.collections.folders import FolderScan, read_files, scan
-from apps.collections.records import DocumentRecord
-from apps.collections.sectioned import find_sectioned, read_sectioned
+from apps.collections.models import Collection
+from apps.collections.records import DocumentRecord, SectionRecord
+from benchbench.catalogue import load, read, require
 from benchbench.errors import BenchbenchError
-from benchbench.files.sectioned import find_documents, read_document
+from benchbench.files.sectioned import find_documents, read_document, text_and_spans
+from benchbench.files.sniffing import sniff
+from benchbench.reading.objects import Identifier, Stated, read_as
+from benchbench.reading.strict_json import json_text, read_objects
+
+
+def find_sectioned(directory: Path) -> list[Path]:
+    """Return the sectioned documents that a directory holds, or its directory `documents`; none where it has others."""
+    for place in (directory, directory / "documents"):
+        files = [path for path in find_documents(place) if sniff(path) == "sectioned-document"]
+        if files:
+            return files
+    return []
+
+
+def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
+    """Yield a document for each file, its sections depth first; source and summary become its metadata.
+
+    Raises a sentence that names file and key for whatever is not as docs/formats.md says.
+    """
+    for path in files:
+        document = read_document(path)
+        text, spans = text_and_spans(document, path)
+        about = {"source": document.source, "summary": document.summary}
+        yield DocumentRecord(
+            external_id=document.id,
+            title=document.title,
+            text=text,
+            file_name=path.name,
+            metadata={name: value for name, value in about.items() if value},
+            sections=[
+                SectionRecord(section.id, section.heading, section.level, start, end)
+                for section, (start, end) in zip(document.sections, spans, strict=True)
+            ],
+            place=path.name,
+        )
+
+
+OWN = ("doc_id", "title", "text", "url")
+
+
+def read_catalogue(id: str) -> tuple[Iterator[DocumentRecord], int | None]:
+    """Return the documents of a collection, one in memory at a time, and how many they are where that is known.
+
+    Title, text and url are a document's own where it has a text; else its text is what the library takes for it. Other
+    texts and numbers are metadata. Raises CatalogueError, which while they are read says what could not be downloaded.
+    """
+    dataset = load(id)
+    require(dataset, id, "docs")
+    about: dict[str, Any] = dataset.docs_metadata() if hasattr(dataset, "docs_metadata") else {}
+    return map(_document, read(id, dataset.docs_iter)), about.get("count")
+
+
+def _document(row: Any) -> DocumentRecord:
+    fields = row._asdict()
+    has_text = isinstance(fields.get("text"), str)
+    others = {name: value for name, value in fields.items() if name not in OWN} if has_text else {}
+    return DocumentRecord(
+        external_id=row.doc_id,
+        title=str(fields.get("title") or "") if has_text else "",
+        text=fields["text"] if has_text else row.default_text(),
+        uri=str(fields.get("url") or ""),
+        metadata={name: value for name, value in others.items() if isinstance(value, str | int) and value != ""},
+        place=f"document {row.doc_id[:60]!a}",
+    )
+
 
 CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 QUERY_NAMES = ("queries.jsonl", "queries.jsonl.gz")  # in BEIR, and their lines look like documents without titles
@@ -42,7 +107,7 @@ class Directory:
     def ids(self) -> list[str]:
         return [id for id, _ in self.files]
 
-    def only(self, ids: Collection[str]) -> "Directory":
+    def only(self, ids: Container[str]) -> "Directory":
         """Return those of some ids, in file order."""
         return replace(self, files=[(id, file) for id, file in self.files if id in ids])
 
@@ -104,3 +169,43 @@ def find_corpus(path: Path) -> Path | None:
             return path
         raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in .jsonl or .jsonl.gz.")
     return next((path / name for name in CORPUS_NAMES if (path / name).is_file()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line(Stated):
+    KEYS = {"external_id": "_id"}
+    NULL_IS_A_VALUE = True
+
+    external_id: Identifier
+    text: str
+    title: str = ""
+    uri: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def read_corpus(path: Path) -> Iterator[DocumentRecord]:
+    """Yield the documents of a BEIR corpus in file order, one line in memory at a time.
+
+    Each line is an object: `_id` a string that is not blank (an integer is read as its digits), `text` a string,
+    optionally `title` and `uri` strings and `metadata` an object. Anything else raises a sentence that names file, line
+    and key.
+    """
+    for where, line in read_objects(path):
+        read = read_as(_Line, line, prefix=f"{where} ")
+        yield DocumentRecord(
+            read.external_id, read.title, read.text, read.uri, metadata=read.metadata, place=where.rstrip(",")
+        )
+
+
+def write_corpus(collection: Collection) -> Iterator[str]:
+    """Yield the lines of a corpus.jsonl: every document that was not removed, by id.
+
+    It has no place for file names, hashes of files and sections: documents that came from a corpus come back as they
+    were.
+    """
+    names = ("external_id", "title", "text", "uri", "metadata")
+    documents = collection.documents.filter(removed_at=None).order_by("external_id").values_list(*names)
+    for external_id, *values in documents.iterator(chunk_size=1000):
+        fields = dict(zip(names[1:], values, strict=True))
+        own = {name: value for name, value in fields.items() if value or name == "text"}
+        yield json_text({"_id": external_id} | own) + "\n"

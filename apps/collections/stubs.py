@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-from apps.collections.fingerprints import live
-from apps.collections.models import Collection, Document
+from apps.collections.models import Collection, Document, live
 
 LONGEST_ID = 500
 STATED = "stub_documents"

@@ -1,5 +1,6 @@
 """Pages about collections."""
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
@@ -7,11 +8,43 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 
-from apps.collections.forms import CollectionForm
+from apps.collections.models import Collection
 from apps.collections.uploading import upload_collection as import_upload
 from benchbench.decimals import counted
-from benchbench.site.pages import form_page, staff
+from benchbench.site.pages import PageForm, SizedFileField, form_page, staff
 from benchbench.site.panels import change_url
+
+
+class CollectionForm(PageForm):
+    content_field = "file"
+
+    name = forms.CharField(
+        max_length=200,
+        widget=forms.TextInput({"placeholder": "Product handbook, May"}),
+        help_text="What your team calls these documents.",
+    )
+    file = SizedFileField(
+        label="Corpus",
+        accept=".jsonl,.gz,.zip",
+        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+        remedy="Larger ones are imported by the command manage.py import_collection.",
+        help_text=(
+            "A file ending in <code>.jsonl</code> or <code>.jsonl.gz</code>, one document a line, as BEIR writes them: "
+            '<code>{"_id": "d1", "title": "…", "text": "…"}</code>; <code>uri</code> and <code>metadata</code> may '
+            "follow. "
+            "Judgments will find a document by its <code>_id</code>, its uri or the hash of its content. "
+            "Or a <code>.zip</code> of Markdown, HTML and text files, or of sectioned documents."
+        ),
+    )
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if Collection.objects.filter(owner=self.user, name=name).exists():
+            raise forms.ValidationError(
+                f'You have a collection "{name}" already: choose another name. '
+                "To bring it up to date, run manage.py import_collection."
+            )
+        return name
 
 
 def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -23,8 +56,6 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         )
         if report.empty:
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
-        for warning in report.warnings:
-            messages.warning(request, warning)
         return redirect(change_url(collection))
 
     return form_page(

@@ -12,13 +12,10 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.datasets.editing.drafts import changes_of, discard_draft
+from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
-from apps.datasets.views import exports as export_views
-from apps.datasets.views import freezing as freeze_views
 from apps.datasets.views import queries as query_views
-from apps.datasets.views import uploads as upload_views
-from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_dataset
 from benchbench.access import may_change
 from benchbench.site.additions import Page
@@ -44,9 +41,9 @@ class DatasetAdmin(OwnedAdmin):
     change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "results/dataset_after.html"
     pages = (
-        Page("add/", upload_views.upload_dataset, "datasets_dataset_add"),
-        Page("preview/", upload_views.preview_dataset, "dataset_preview"),
-        Page("<uuid:object_id>/freeze/", freeze_views.freeze_draft, "dataset_freeze"),
+        Page("add/", views.upload_dataset, "datasets_dataset_add"),
+        Page("preview/", views.preview_dataset, "dataset_preview"),
+        Page("<uuid:object_id>/freeze/", views.freeze_draft, "dataset_freeze"),
         Page("<uuid:object_id>/queries/add/", query_views.add_to_dataset, "query_add"),
     )
     fieldsets = (
@@ -97,7 +94,7 @@ class DatasetVersionAdmin(FactAdmin):
         ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
     )
     change_form_outer_after_template = "datasets/version_after.html"
-    pages = (Page("<uuid:object_id>/export/<str:format>/", export_views.download_version, "dataset_export"),)
+    pages = (Page("<uuid:object_id>/export/<str:format>/", views.download_version, "dataset_export"),)
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)

@@ -8,11 +8,10 @@ from typing import IO
 
 from django.utils.text import slugify
 
+from apps.datasets.formats.registry import WRITERS
+from apps.datasets.formats.writing import WriteError, Writer, losses
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.writers import WRITERS
-from apps.datasets.writers.base import WriteError, Writer
-from apps.datasets.writers.losses import losses
 from benchbench.local_files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
 
 

@@ -1,11 +1,16 @@
-"""Forms that judge a document and freeze a draft."""
+"""Forms of datasets: a file to upload, a draft to freeze, judgments."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
 
-from apps.datasets.records import GRADES, LABEL_LENGTH
-from benchbench.site.pages import PageForm, Sections
+from apps.datasets.formats.registry import FORMATS, SOURCES
+from apps.datasets.models import Dataset, DatasetVersion
+from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetRecord
+from apps.datasets.uploading import read_upload
+from benchbench.access import may_change
+from benchbench.site.pages import PageForm, Sections, SizedFileField
 
 
 class RemovableForm(PageForm):
@@ -58,3 +63,96 @@ class FreezeForm(PageForm):
         help_text="What was changed and why, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())
+
+
+DETECT = ("", "Detect from the content")
+
+
+class DatasetForm(PageForm):
+    content_field = "file"
+    sections: ClassVar[Sections] = (
+        ("", "", ("file", "format", "name", "description")),
+        ("As the next version of a dataset", "", ("dataset", "version")),
+        ("For some formats", "", ("split", "columns")),
+    )
+
+    file = SizedFileField(
+        label="Judged queries",
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Larger ones are imported by the command manage.py import_dataset.",
+        help_text=SOURCES,
+    )
+    format = forms.ChoiceField(
+        required=False,
+        choices=[DETECT, *((name, format.label) for name, format in FORMATS.items())],
+    )
+    name = forms.CharField(
+        max_length=200,
+        required=False,
+        help_text="Empty: the name in the file, or the name of the file.",
+    )
+    description = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"rows": 3}),
+        help_text="Where the queries come from, who judged them, how.",
+    )
+    dataset = forms.ModelChoiceField(
+        Dataset.objects.none(),
+        required=False,
+        label="Next version of",
+        help_text="The file becomes its next version; the versions before it stay.",
+    )
+    version = forms.CharField(
+        max_length=LABEL_LENGTH,
+        required=False,
+        help_text="Label of the version, such as 2026-11. Empty: the one in the file, if any.",
+    )
+    split = forms.CharField(
+        max_length=50,
+        required=False,
+        help_text="Of BEIR (test where empty) and Flowbaby (all).",
+    )
+    columns = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
+        help_text="Of CSV and JSON Lines: which column holds a field, one <code>field=column</code> a line, where "
+        "their names differ; <code>=column</code> for one that is to be left out.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choose(DatasetVersion, "dataset")
+
+    def clean_dataset(self) -> Dataset | None:
+        dataset: Dataset | None = self.cleaned_data["dataset"]
+        if dataset is not None and not may_change(dataset, self.user):
+            raise forms.ValidationError(f'You may not change "{dataset}": ask its owner, or leave it out.')
+        return dataset
+
+    def clean_columns(self) -> list[tuple[str, str]]:
+        """Return pairs of a field, "" for one that is left out, and the column that holds it."""
+        columns = []
+        for line in filter(None, map(str.strip, self.cleaned_data["columns"].splitlines())):
+            field, separator, column = (part.strip() for part in line.partition("="))
+            if not separator or not column:
+                raise forms.ValidationError(f'"{line[:60]}" is not field=column, such as query_text=question.')
+            columns.append((field, column))
+        return columns
+
+    def record(self) -> DatasetRecord:
+        """Return the dataset that the uploaded file states. Raises what its reader raises."""
+        values = self.cleaned_data
+        with self.content("format", "split", "columns"):
+            record = read_upload(
+                values["file"],
+                format=values["format"],
+                split=values["split"],
+                columns={field: column for field, column in values["columns"] if field},
+                ignore=[column for field, column in values["columns"] if not field],
+            )
+        return replace(record, label=values["version"] or record.label)
+
+    def target(self) -> dict[str, Any]:
+        """Return which dataset it goes to: by name, or as the next version of one."""
+        values = self.cleaned_data
+        return {"name": values["name"] or None, "next_of": values["dataset"]}

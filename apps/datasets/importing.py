@@ -1,21 +1,20 @@
 """Importing a dataset as a frozen version."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from django.db import transaction
 from django.utils import timezone
 
-from apps.datasets.content import content_hash
-from apps.datasets.editing.versions import write_version
+from apps.datasets.editing.drafts import write_version
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
+from apps.datasets.versions import content_hash
 from benchbench.database.rereading import read_again
 from benchbench.decimals import counted, some_of
 from benchbench.errors import ConflictError
-from benchbench.names import checked_name
-from benchbench.reading.alike import alike_sentence
+from benchbench.names import checked_name, under_free_name
 
 
 @dataclass(frozen=True)
@@ -171,21 +170,8 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
 
 
 def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
-    """Return what the reader of a dataset warns of, then which queries no search can answer, and what looks alike."""
-    return (*record.warnings, *_unanswerable(record.queries), *_alike(record.queries))
-
-
-def _alike(queries: Sequence[QueryRecord]) -> list[str]:
-    keys = {query.key for query in queries}
-    references = {
-        value
-        for query in queries
-        for judgment in query.judgments
-        for value in judgment.doc_ref.values()
-        if isinstance(value, str)
-    }
-    told = alike_sentence(keys, what="Query keys"), alike_sentence(references, what="References to documents")
-    return [sentence for sentence in told if sentence]
+    """Return what the reader of a dataset warns of, then which queries no search can answer."""
+    return (*record.warnings, *_unanswerable(record.queries))
 
 
 def _unanswerable(queries: Sequence[QueryRecord]) -> list[str]:
@@ -199,3 +185,28 @@ def _unanswerable(queries: Sequence[QueryRecord]) -> list[str]:
             f"Queries whose judgments are all 0 or less, so that nothing is relevant: {some_of(irrelevant)}."
         )
     return warnings
+
+
+@transaction.atomic
+def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = None) -> DatasetImport:
+    """Return the owner's frozen version that holds what the record does; it is imported where there is none.
+
+    A new dataset is called `name`, with a number where that is taken by another. `source` says where the record comes
+    from and is kept as metadata: other content of the same source is the next version of its dataset. Raises what
+    `import_dataset` does.
+    """
+    check(record)
+    mine = Dataset.objects.filter(owner=owner)
+    return under_free_name(name, [mine], lambda free: _found_or_imported(record, free, source, owner))
+
+
+def _found_or_imported(record: DatasetRecord, name: str, source: str, owner: Any) -> DatasetImport:
+    digest = content_hash(record.queries)
+    mine = Dataset.objects.filter(owner=owner)
+    equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
+    if version := equal.select_related("dataset").order_by("created_at").first():
+        return DatasetImport(version, report_of(record, version, "unchanged"))
+    labelled = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
+    of_source = mine.filter(metadata__source=source).order_by("created_at").first()
+    dataset = of_source or Dataset.objects.create(owner=owner, name=checked_name(name, "dataset"))
+    return import_dataset(labelled, owner=owner, next_of=dataset)

@@ -1,6 +1,7 @@
 """The demo's objects: a real collection, judged questions, an index and a benchmark, made by the ordinary use cases."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,12 @@ from django.contrib.auth.models import User
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
-from apps.collections.corpus import read_corpus
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
-from apps.datasets.importing import import_dataset
-from apps.datasets.models import Dataset
-from apps.datasets.readers.schema1 import read_schema1
-from apps.mappings.creating import create_mapping, mapping_of
+from apps.collections.sources import read_corpus
+from apps.datasets.formats.schema1 import read_schema1
+from apps.mappings.creating import lay
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve_now
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import equal_indexes
@@ -48,16 +46,9 @@ def prepare_collection(owner: User | None) -> Collection:
     return collection
 
 
-def prepare_dataset(owner: User | None) -> Dataset:
-    record = read_schema1(QUESTIONS)
-    return import_dataset(record, name=DATASET, owner=owner).version.dataset
-
-
-def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None) -> Mapping:
-    """Return the resolved mapping of the two."""
-    mapping = mapping_of(dataset, collection, owner=owner) or create_mapping(dataset, collection, owner=owner)
-    resolve_now(mapping)
-    mapping.refresh_from_db()
+def prepare_mapping(collection: Collection, owner: User | None) -> Mapping:
+    """Return the resolved mapping of the demo's questions onto the collection."""
+    mapping, _ = lay(replace(read_schema1(QUESTIONS), name=DATASET), collection, owner=owner)
     return mapping
 
 

@@ -40,21 +40,8 @@ def free_port(first: int) -> int:
 @contextmanager
 def site_and_worker(port: int) -> Iterator[None]:
     """Run the web server and a worker, and stop both at the end."""
-    commands = [
-        [
-            sys.executable,
-            "-m",
-            "daphne",
-            "-b",
-            HOST,
-            "-p",
-            str(port),
-            "--verbosity",
-            "0",
-            "benchbench.asgi:application",
-        ],
-        [sys.executable, "manage.py", "worker"],
-    ]
+    web = f"-m daphne -b {HOST} -p {port} --verbosity 0 benchbench.asgi:application"
+    commands = [[sys.executable, *options.split()] for options in (web, "manage.py worker")]
     # A session of their own: Ctrl-C reaches the demo alone, which then stops them in order.
     processes = [subprocess.Popen(command, cwd=settings.BASE_DIR, start_new_session=True) for command in commands]
     try:

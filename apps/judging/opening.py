@@ -23,7 +23,7 @@ from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
-from benchbench.database.references import referring
+from benchbench.deleting import referring
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.losses import too_many_lost, why_unranked
 from benchbench.ir.measures import Measure, MeasureError

@@ -9,15 +9,13 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import draft_of
+from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset
-from apps.datasets.writers import WRITERS
+from apps.mappings import views
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing.unresolved import unresolved_of
+from apps.mappings.repairing import unresolved_of
 from apps.mappings.resolving import is_stale, resolve
-from apps.mappings.views import exports as export_views
-from apps.mappings.views import mappings as views
-from apps.mappings.views import repairs as repair_views
 from apps.operations.models import Operation
 from benchbench.access import may_change, visible
 from benchbench.site.additions import Page, add_to
@@ -52,7 +50,7 @@ class MappingAdmin(OwnedAdmin):
     change_form_outer_after_template = "mappings/mapping_after.html"
     pages = (
         Page("add/", views.add_mapping, "mappings_mapping_add"),
-        Page("<uuid:object_id>/export/<str:format>/", export_views.download_mapped, "mapping_export"),
+        Page("<uuid:object_id>/export/<str:format>/", views.download_mapped, "mapping_export"),
     )
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
@@ -136,7 +134,7 @@ class ResolutionAdmin(LargeAdmin):
     fieldsets = (
         (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
     )
-    pages = (Page("<int:object_id>/repair/", repair_views.repair, "resolution_repair"),)
+    pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
 
     def buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
         repairs = repair_url(obj) != change_url(obj) and may_change(obj.mapping.dataset, request.user)

@@ -10,14 +10,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from apps.collections.corpus import read_corpus
 from apps.collections.importing import ImportReport, import_collection
 from apps.collections.models import Collection
-from apps.collections.sources import Source, find_corpus, open_catalogue
+from apps.collections.sources import Source, find_corpus, open_catalogue, read_corpus
+from apps.datasets.formats.catalogue import read_catalogue
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import DatasetImport, DatasetReport, import_dataset
 from apps.datasets.models import DatasetVersion
-from apps.datasets.readers import read_dataset
-from apps.datasets.readers.catalogue import read_catalogue
 from apps.datasets.records import DatasetRecord
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping

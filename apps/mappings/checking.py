@@ -1,4 +1,4 @@
-"""Checks of ground truth before an import: judgments that would find no document in a collection."""
+"""Checks of a dataset version: judgments that would find no document in a collection."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from django.conf import settings
 from apps.collections.models import Collection, Section
 from apps.datasets.exporting import record_of
 from apps.datasets.models import DatasetVersion
-from apps.datasets.records import DatasetRecord, JudgmentRecord
-from apps.mappings.references.rules import resolve_reference
+from apps.datasets.records import JudgmentRecord
+from apps.mappings.references import resolve_reference
 from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
 
@@ -31,19 +31,8 @@ class References:
     dangling: tuple[Dangling, ...]
 
 
-def check_references(record: DatasetRecord, collection: Collection) -> References:
-    """Look up the judgments of `record` among the live documents of `collection`, by the rules of resolving."""
-    dangling: list[Dangling] = []
-    checked = 0
-    judgments = ((query.key, judgment) for query in record.queries for judgment in query.judgments)
-    while chunk := list(islice(judgments, CHUNK)):
-        checked += len(chunk)
-        dangling.extend(_dangling(chunk, collection))
-    return References(checked, tuple(dangling))
-
-
 def check_version(version: DatasetVersion, collection: Collection) -> References:
-    """Look up the judgments of a version, a draft too, as `check_references` does.
+    """Look up the judgments of a version, a draft too, among the live documents of `collection`, as resolving does.
 
     Raises ConflictError past BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS: resolving does that many on the queue.
     """
@@ -53,7 +42,11 @@ def check_version(version: DatasetVersion, collection: Collection) -> References
             f"{version} has {number:,} judgments, more than are looked up at once "
             f"({most:,}, BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS): resolve the mapping instead."
         )
-    return check_references(record_of(version), collection)
+    judgments = ((query.key, judgment) for query in record_of(version).queries for judgment in query.judgments)
+    dangling: list[Dangling] = []
+    while chunk := list(islice(judgments, CHUNK)):
+        dangling.extend(_dangling(chunk, collection))
+    return References(number, tuple(dangling))
 
 
 def _dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collection) -> Iterator[Dangling]:

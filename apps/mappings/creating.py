@@ -1,16 +1,21 @@
-"""Creating a mapping: a dataset laid over a collection."""
+"""Creating mappings: of a dataset over a collection, of the queries of a file, of external runs."""
 
 from typing import Any
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
+from apps.collections.importing import create_collection
 from apps.collections.models import Collection
+from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset
+from apps.datasets.records import DatasetRecord
 from apps.mappings.models import Mapping
+from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
 from benchbench.access import usable
-from benchbench.database.references import referring
+from benchbench.database.rereading import read_again
+from benchbench.deleting import referring
 from benchbench.errors import ConflictError
-from benchbench.names import checked_name, under_free_name
+from benchbench.names import MAX_LENGTH, checked_name, under_free_name
 
 
 class MappingExistsError(ConflictError):
@@ -68,3 +73,64 @@ def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -
     same = Mapping.objects.filter(dataset=dataset, collection=collection)
     seen = same if owner is None else usable(same, owner)
     return seen.filter(owner=owner).first() or seen.filter(owner=None).first() or seen.order_by("created_at").first()
+
+
+@transaction.atomic
+def lay(record: DatasetRecord, collection: Collection, *, owner: Any = None) -> tuple[Mapping, DatasetImport]:
+    """Import a dataset and return its resolved mapping onto `collection`; all of it is kept, or nothing.
+
+    What is there already is taken as it is. Raises what `import_dataset` raises, for a known name with other content
+    among it.
+    """
+    imported = import_dataset(record, owner=owner)
+    dataset = imported.version.dataset
+    mapping = mapping_of(dataset, collection, owner=owner)
+    if mapping is None:
+        mapping = create_mapping(dataset, collection, owner=owner)
+    if mapping.status == Mapping.Status.PENDING or is_stale(mapping):
+        mapping = resolve_now(mapping)
+    return mapping, imported
+
+
+ENDING = " (external runs)"
+
+
+@transaction.atomic
+def external_mapping(dataset: Dataset) -> Mapping:
+    """Return the mapping of `dataset` to its collection of ids, resolved for its newest frozen version.
+
+    Both are made when first needed, one of each for a dataset, and belong to whom the dataset belongs to. Raises
+    ResolveError where the dataset has no frozen version.
+    """
+    read_again(Dataset.objects.select_for_update(), dataset.pk)  # two imports make one mapping
+    mapping = find_external_mapping(dataset) or _make(dataset)
+    if mapping.status == Mapping.Status.PENDING or is_stale(mapping):
+        add_judged_documents(mapping)
+        mapping = resolve_now(mapping)
+    return mapping
+
+
+def find_external_mapping(dataset: Dataset) -> Mapping | None:
+    """Return the mapping that runs from elsewhere are measured under, if there is one yet."""
+    mappings = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL)
+    return mappings.select_related("collection").order_by("created_at").first()
+
+
+def _make(dataset: Dataset) -> Mapping:
+    name = dataset.name[: MAX_LENGTH - len(ENDING)] + ENDING
+    mine = [Collection.objects.filter(owner=dataset.owner), Mapping.objects.filter(owner=dataset.owner)]
+    return under_free_name(name, mine, lambda free: _make_named(free, dataset))
+
+
+def _make_named(name: str, dataset: Dataset) -> Mapping:
+    stub = create_collection(
+        name,
+        owner=dataset.owner,
+        kind=Collection.Kind.EXTERNAL,
+        description=f'The ids that judgments of "{dataset}" and rankings made elsewhere name. Nothing is searched.',
+    )
+    mapping = create_mapping(dataset, stub, name=name, owner=dataset.owner)
+    for made in (stub, mapping):
+        made.team = dataset.team
+        made.save(update_fields=["team", "updated_at"])
+    return mapping

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from apps.collections.deleting import delete_collection
+from apps.collections.editing import delete_collection
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping

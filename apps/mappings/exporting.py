@@ -5,11 +5,11 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from itertools import count
 
-from apps.collections.corpus import write_corpus
-from apps.datasets.content import ref_hash
+from apps.collections.sources import write_corpus
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.versions import ref_hash
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import current_basis
 from apps.mappings.truth import TruthError, require_resolved
@@ -19,7 +19,7 @@ Names = MappingOf[tuple[str, str], str]  # the external id of a document, by que
 
 
 def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | None = None) -> DatasetExport:
-    """Return a version, frozen or draft, in a format of `apps.datasets.writers`, ready to be written.
+    """Return a version, frozen or draft, in a format of `apps.datasets.formats.registry`, ready to be written.
 
     With a `mapping` every judgment names its document by external_id, and a BEIR directory holds the corpus too.
     Judgments of a query that name one document are one, with the highest grade; one without a document stays, under the

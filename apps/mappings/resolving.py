@@ -1,5 +1,6 @@
 """Resolving a mapping: every judgment of its dataset gets a document of its collection, or a reason."""
 
+import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,19 +12,18 @@ from django.db import connection, transaction
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
-from apps.collections.fingerprints import live
-from apps.collections.models import Collection
+from apps.collections.models import Collection, live
 from apps.datasets.models import DatasetVersion, Judgment, alive_in
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.references.rules import (
+from apps.mappings.references import (
     Catalogue,
     InvalidReferenceError,
     Match,
     Verdict,
+    add_judged,
     read_reference,
     resolve_reference,
 )
-from apps.mappings.references.stubs import add_judged
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation
 from benchbench.database.rereading import read_again, refresh
@@ -224,3 +224,40 @@ def _until(ends: float | None, chunks: Iterable[list[Ruling]]) -> Iterator[list[
         yield chunk
         if ends is not None and time.monotonic() > ends:
             raise TookTooLongError
+
+
+TROUBLES = ("not_found", "ambiguous", "invalid_ref", "conflicts")
+SHOWN = 3
+
+
+def facts_of(mapping: Mapping) -> dict[str, Any]:
+    """Return how far `mapping` is resolved, for programs."""
+    return {
+        "id": mapping.pk,
+        "name": mapping.name,
+        "status": mapping.status,
+        "dataset_version": mapping.dataset_version.number if mapping.dataset_version else None,
+        "mapped": mapping.mapped_count,
+        "total": mapping.total_count,
+        "counts": mapping.counts,
+    }
+
+
+def describe(mapping: Mapping) -> str:
+    """Say how far `mapping` is resolved, what became of the other judgments, and the first that have no document."""
+    told = (f"{name.replace('_', ' ')} {mapping.counts[name]:,}" for name in TROUBLES if mapping.counts.get(name))
+    troubles = ", ".join(told)
+    line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments' + (
+        f" ({troubles})." if troubles else "."
+    )
+    return line + _dangling(mapping)
+
+
+def _dangling(mapping: Mapping) -> str:
+    lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment")
+    first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:SHOWN]
+    said = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
+    if not said:
+        return ""
+    more = lost.count() - len(said)
+    return f" Without a document: {', '.join(said)}{f' and {more:,} more' if more else ''}."

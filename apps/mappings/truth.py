@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal, Self
 
 from django.db.models import QuerySet
@@ -158,3 +159,17 @@ def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
         raise TruthError(
             f'The mapping "{mapping}" was resolved for {mapping.dataset_version}; {version} is newer: resolve it again.'
         )
+
+
+def truth_hash(truth: Truth, query_ids: Iterable[int] | None = None) -> str:
+    """Return the SHA-256 over query keys, what they are judged for, and the grades; with `query_ids` of those queries.
+
+    A document enters by its external id, an unresolved judgment by the hash of its reference. Rankings of equal
+    documents have equal values against truths of equal hash.
+    """
+    digest = sha256()
+    for query_id in sorted(truth.keys if query_ids is None else query_ids, key=lambda pk: truth.keys[pk]):
+        digest.update(f"{truth.keys[query_id]}\n".encode())
+        for line in sorted(f"\t{truth.names[key]}\t{grade}\n" for key, grade in truth.grades[query_id].items()):
+            digest.update(line.encode())
+    return digest.hexdigest()

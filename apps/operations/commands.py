@@ -19,10 +19,9 @@ from django.core.management.base import (
 from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
-from benchbench.busy import busy
+from benchbench.busy import busy, on_one_line, printable
 from benchbench.database.failures import was_ended
 from benchbench.errors import BenchbenchError
-from benchbench.printable import on_one_line, printable
 
 FILE_SECONDS = 10
 ESTIMATING = ", estimating…"  # the time that is left

@@ -25,11 +25,11 @@ from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
 from apps.operations.workers.limits import HeldError, at_work_on, limited
 from apps.operations.workers.watchdog import Note
-from benchbench.database.cursors import closing_cursors
+from benchbench.busy import on_one_line
 from benchbench.database.failures import was_ended
+from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
-from benchbench.printable import on_one_line
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25

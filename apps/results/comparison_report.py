@@ -13,7 +13,7 @@ from apps.results.comparison.comparing import Described, RunComparison, Standing
 from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed
-from benchbench.files.flowbaby.summaries import Change, SummaryComparison
+from benchbench.files.flowbaby_results import Change, SummaryComparison
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair

@@ -7,8 +7,7 @@ from typing import Any
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED
 from apps.results.exporters.spec002 import Questions, content_of, file_name, text_of
-from benchbench.files.spec002 import LIMIT, Answer, detail
-from benchbench.files.spec002_console import closing, opening, query_lines
+from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
 from benchbench.local_files.placing import make_folder, place_pieces
 
 

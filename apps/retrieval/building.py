@@ -9,8 +9,7 @@ from django.db import connection
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.collections.fingerprints import live
-from apps.collections.models import Collection, Section
+from apps.collections.models import Collection, Section, live
 from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
 from apps.retrieval.fingerprints import fingerprint

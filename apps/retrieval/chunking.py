@@ -8,8 +8,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from apps.collections.fingerprints import live
-from apps.collections.models import Collection, Section
+from apps.collections.models import Collection, Section, live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.building import require_bounded
 from apps.retrieval.fingerprints import fingerprint, text_hash

@@ -9,7 +9,7 @@ from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.strategies import TREES, get_strategy
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 UNKNOWN = "unknown"
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from benchbench.embedded import keeper, locks, places
-from benchbench.embedded.errors import EmbeddedError
+from benchbench.embedded.places import EmbeddedError
 from benchbench.embedded.postgres import Postgres
 from benchbench.embedded.redis_server import Redis
 from benchbench.embedded.service import Service, wait_until

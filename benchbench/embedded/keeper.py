@@ -11,8 +11,7 @@ import sys
 import time
 
 from benchbench.embedded import locks
-from benchbench.embedded.errors import EmbeddedError
-from benchbench.embedded.places import BASE_DIR, Places, here
+from benchbench.embedded.places import BASE_DIR, EmbeddedError, Places, here
 from benchbench.embedded.postgres import Postgres
 from benchbench.embedded.redis_server import Redis
 

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbench.embedded.errors import EmbeddedError
+from benchbench.errors import BenchbenchError
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 DATABASE = USER = "benchbench"
@@ -120,3 +120,10 @@ def private_folder(folder: Path) -> None:
         raise EmbeddedError(f"{folder} was made by user {status.st_uid}, so it is not safe to use. Remove it.")
     os.chown(folder, user, group)
     folder.chmod(0o700)
+
+
+class EmbeddedError(BenchbenchError):
+    """An embedded service cannot be started, reached or stopped; the message ends with the last lines of its log."""
+
+    code = "embedded"
+    status = 503

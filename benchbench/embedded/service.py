@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchbench.embedded import locks
-from benchbench.embedded.errors import EmbeddedError
-from benchbench.embedded.places import Places
+from benchbench.embedded.places import EmbeddedError, Places
 
 PATIENCE_S = 30.0
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from benchbench.files.errors import FileFormatError
-from benchbench.local_files.scratch import scratch_folder
+from benchbench.errors import FileFormatError
+from benchbench.local_files.placing import scratch_folder
 from benchbench.reading.strict_json import raw_chunks
 
 MAX_FILES = 10_000

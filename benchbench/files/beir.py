@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchbench.files.errors import FileFormatError
-from benchbench.files.json_writing import lines
+from benchbench.errors import FileFormatError
 from benchbench.reading.objects import Filled, Identifier, Stated, read_as, refuse
-from benchbench.reading.strict_json import read_lines, read_objects
+from benchbench.reading.strict_json import json_lines, read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
 GRADE = re.compile(r"-?[0-9]{1,9}")
@@ -110,7 +109,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
 
 def write_queries(queries: Iterable[Query]) -> Iterator[str]:
     """Yield the lines of a queries.jsonl."""
-    return lines(
+    return json_lines(
         {"_id": query.key, "text": query.text} | ({"metadata": query.metadata} if query.metadata else {})
         for query in queries
     )

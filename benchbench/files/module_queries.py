@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from benchbench.decimals import counted
-from benchbench.files.json_writing import array, text
 from benchbench.reading.objects import (
     Checked,
     Filled,
@@ -25,7 +24,6 @@ from benchbench.reading.strict_json import read_value
 
 DIFFICULTIES = ("easy", "medium", "hard")
 MODULES = range(1, 6)
-QUERY_KEYS = ("id", "query", "version", "expected_modules", "category", "difficulty", "notes")
 PARTS = {"categor": "category", "difficult": "difficulty", "version": "version"}
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # an id as text, which names it again: 007 does not
 TOTALS = ("total_queries", "query_count", "total")
@@ -106,16 +104,6 @@ def read_module_queries(path: Path) -> ModuleQueries:
     if repeated:
         raise InvalidKeyError(f"{path.name} has the id {repeated[0]} more than once: it names one query.", field="id")
     return ModuleQueries(queries, file.metadata, tuple(_contradictions(file.metadata, queries)))
-
-
-def write_module_queries(file: ModuleQueries) -> Iterator[str]:
-    """Yield the file that states these queries, valid ones, and metadata."""
-    yield '{"benchmark_queries": '
-    yield from array(
-        {name: value for name in QUERY_KEYS if (value := getattr(query, name)) != "" or name != "notes"}
-        for query in file.queries
-    )
-    yield f',\n"metadata": {text(file.metadata)}}}\n'
 
 
 def versions_of(version: str | Sequence[str]) -> Sequence[str]:

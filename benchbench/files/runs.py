@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.files import trec
-from benchbench.files.errors import FileFormatError
-from benchbench.files.flowbaby import reading as flowbaby
-from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.errors import FileFormatError
+from benchbench.files import flowbaby, trec
+from benchbench.files.flowbaby import OrderBy
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.ir.scored import RepeatedDocumentError
 from benchbench.reading.strict_json import raw_lines

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from benchbench.files.errors import FileFormatError
-from benchbench.files.json_writing import array
+from benchbench.errors import FileFormatError
 from benchbench.reading.objects import (
     Checked,
     Filled,
@@ -23,10 +22,6 @@ from benchbench.reading.objects import (
 )
 from benchbench.reading.strict_json import kind, read_text, read_value
 
-QUESTION_KEYS = (
-    *("id", "question", "answer", "document_id", "section_ids", "evidence"),
-    *("difficulty", "query_type"),
-)
 LEVELS = range(101)
 
 
@@ -99,12 +94,6 @@ def read_ground_truth(path: Path) -> Sequence[Question]:
         what = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
         raise FileFormatError(f"{path.name} {what}.", field="id")
     return questions
-
-
-def write_ground_truth(questions: Iterable[Question]) -> Iterator[str]:
-    """Yield the ground_truth.json of these questions."""
-    yield from array({name: getattr(question, name) for name in QUESTION_KEYS} for question in questions)
-    yield "\n"
 
 
 def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int, int]]]:

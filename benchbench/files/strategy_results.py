@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from statistics import fmean
 from typing import Any
 
-from benchbench.files.cells import csv_line
+from benchbench.files.tables import csv_line
 from benchbench.ir.sections import NOT_FOUND, consistency, order_statistic, reciprocal
 
 CUTOFFS = (1, 3, 5, 10)  # of the summary, whichever were run
@@ -109,6 +109,12 @@ class Summary:
     error: str = ""
 
 
+AS_SEARCHED = (  # columns that a row has from its search as they are
+    *("query_id", "run", "question", "expected_doc"),
+    *("search_time_ms", "embed_calls", "llm_calls", "error", "execution"),
+)
+
+
 def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
     """Yield index_stats.csv. A column `error` is only there where an index could not be built."""
     rows = list(built)
@@ -128,22 +134,14 @@ def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
         content = Content() if search.error else search.content.get(k, Content())
         yield SearchRow(
-            query_id=search.query_id,
-            run=search.run,
-            question=search.question,
-            expected_doc=search.expected_doc,
+            **{name: getattr(search, name) for name in AS_SEARCHED},
             expected_sections=",".join(search.expected_sections),
             top_k=k,
             doc_found=_found(doc_rank),
             doc_rank=doc_rank,
             section_found=_found(section_rank),
             section_rank=section_rank,
-            search_time_ms=search.search_time_ms,
-            embed_calls=search.embed_calls,
-            llm_calls=search.llm_calls,
             **asdict(content),
-            error=search.error,
-            execution=search.execution,
         )
 
 

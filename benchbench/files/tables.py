@@ -1,24 +1,44 @@
 """Tables: CSV with a header, between commas, semicolons or tabs, and JSON Lines.
 
-A cell of CSV that a spreadsheet would run as a formula is written with an apostrophe before it, and read without.
+Exports put an apostrophe before a cell of CSV that a spreadsheet would run as a formula; reading takes it away.
 """
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchbench.files.cells import STARTS_A_FORMULA
-from benchbench.files.errors import FileFormatError
+from benchbench.errors import FileFormatError
 from benchbench.reading.strict_json import decode_part, raw_lines, read_objects
+
+FORMULA_SIGNS = "=+-@＝＋－＠"  # full-width ones too: some spreadsheets read them as the others
+STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
+
+
+def cell(value: Any) -> Any:
+    """Return a value as a cell: numbers as they are, nothing for None, and text that no spreadsheet runs as a formula.
+
+    Such text gets an apostrophe before it, which spreadsheets read as "what follows is text".
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else cell(str(value))
+    return f"'{value}" if value.startswith(STARTS_A_FORMULA) else value
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """Return one line of CSV, with its end."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow([cell(value) for value in values])
+    return line.getvalue()
+
 
 DELIMITERS = ",;\t"
 Row = tuple[str, dict[str, Any]]
 STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
-FORMULA = re.compile(f"'*{STARTS}")  # what a spreadsheet runs, and what was marked as text already
 MARKED = re.compile(f"'+{STARTS}")
 
 
@@ -46,21 +66,8 @@ def delimiter_of(header: str) -> str:
     return max(DELIMITERS, key=header.count)
 
 
-def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Yield the lines of a CSV between commas; None is an empty cell, text that would run as a formula is defused."""
-    for row in chain([header], rows):
-        line = io.StringIO()
-        csv.writer(line).writerow([defused(value) if isinstance(value, str) else value for value in row])
-        yield line.getvalue()
-
-
-def defused(text: str) -> str:
-    """Return text that no spreadsheet runs as a formula: an apostrophe before it, which `plain` takes away."""
-    return f"'{text}" if FORMULA.match(text) else text
-
-
 def plain(cell: str) -> str:
-    """Return the text that `defused` made a cell of."""
+    """Return the text of a cell, without the apostrophe that keeps a spreadsheet from running it as a formula."""
     return cell[1:] if MARKED.match(cell) else cell
 
 

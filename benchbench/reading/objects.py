@@ -224,4 +224,5 @@ def _fault(error: ErrorDetails) -> tuple[str, str, str]:
 
 
 def _path(loc: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")
+    parts = (part for part in loc if part != "[key]")  # which pydantic adds where the key itself is wrong
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from io import BufferedReader
 from pathlib import Path
@@ -255,3 +255,28 @@ def _int(digits: str) -> int:
     if len(digits) > 300:
         raise ValueError(f"holds an integer of {len(digits)} digits, which is out of range")
     return int(digits)
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON, its characters as they are; raise ValueError for NaN, which no JSON holds."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def json_lines(values: Iterable[Any]) -> Iterator[str]:
+    """Yield JSON Lines."""
+    for value in values:
+        yield json_text(value) + "\n"
+
+
+def json_array(values: Iterable[Any]) -> Iterator[str]:
+    """Yield a list, a line for each value, without a line break at its end."""
+    before = "[\n"
+    for value in values:
+        yield before + json_text(value)
+        before = ",\n"
+    yield "[]" if before == "[\n" else "\n]"
+
+
+def attributes(thing: object, *names: str) -> dict[str, Any]:
+    """Return attributes of a thing by their names."""
+    return {name: getattr(thing, name) for name in names}

@@ -57,12 +57,6 @@ _Loader.add_implicit_resolver(
 )
 
 
-class _AsWritten(_Loader):
-    """Takes every plain scalar for a text."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}
-
-
 class _Dumper(yaml.SafeDumper):
     """Quotes what either version of YAML would read as something else than the text that it is, such as `1e5`."""
 
@@ -80,18 +74,17 @@ def dump(value: Any) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def parse(text: str, *, where: str, as_written: bool = False) -> Any:
+def parse(text: str, *, where: str) -> Any:
     """Return the value of one YAML document. `where` begins the sentence of an error: "experiment.yaml".
 
     Refused besides broken YAML: a key twice, aliases (of which a few lines can make gigabytes) and tags, numbers out of
     range, what JSON or PostgreSQL could not hold, and texts of more than 100,000 characters. Errors name the path of
-    the key, such as `strategies[1].name`, or the line. With `as_written` a plain scalar is the text that stands there,
-    whatever it looks like: `1e-2`, `true`, "" for nothing. Raises MalformedFileError.
+    the key, such as `strategies[1].name`, or the line. Raises MalformedFileError.
     """
     if len(text) > MAX_CHARACTERS:
         raise MalformedFileError(f"{where} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     try:
-        node = yaml.compose(text, Loader=_AsWritten if as_written else _Loader)
+        node = yaml.compose(text, Loader=_Loader)
         value = _Builder(where).value(node, "")
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""

@@ -11,13 +11,13 @@ from typing import Any
 
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.reading import SPLITS, read_dataset
-from benchbench.files.flowbaby.results import check_selection, measures_at
+from benchbench.files.flowbaby import SPLITS, read_dataset
+from benchbench.files.flowbaby_results import check_selection, measures_at
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
 from benchbench.scoring import flowbaby
-from benchbench.scoring.inputs import Results, in_bytes, is_json, read_results, read_truth
-from benchbench.scoring.measuring import Scores, score
+from benchbench.scoring.measuring import Results, Scores, in_bytes, is_json, read_results, read_truth, score
+from benchbench.timestamps import git_sha
 
 CUTOFFS = [5, 10, 20]
 DESCRIPTION = """\
@@ -146,7 +146,7 @@ def _score_dataset(options: argparse.Namespace) -> None:
         about = flowbaby.provenance(
             dataset,
             results.run_id,
-            git_sha=options.git_sha or flowbaby.git_sha(),
+            git_sha=options.git_sha or git_sha(Path.cwd()),
             selection_split=options.selection_split,
             evaluation_split=dataset.split,
             duration_ms=round(1000 * (time.perf_counter() - started)),

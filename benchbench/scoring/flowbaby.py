@@ -1,24 +1,17 @@
 """The files that Flowbaby's own command writes: results.json, results.md and summary.json."""
 
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.reading import Dataset
-from benchbench.files.flowbaby.results import Provenance, QueryFigures, markdown, results, summary, written
+from benchbench.files.flowbaby import Dataset
+from benchbench.files.flowbaby_results import Provenance, QueryFigures, markdown, results, summary, written
 from benchbench.ir.profiles import Profile
+from benchbench.local_files.placing import OutputError
 from benchbench.scoring.measuring import Scores
 from benchbench.timestamps import timestamp
-
-
-class OutputError(BenchbenchError):
-    """A file that cannot be written."""
-
-    code = "output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +65,3 @@ def provenance(dataset: Dataset, run_id: str, **facts: Any) -> Provenance:
         canonicalization_version=dataset.metadata.canonicalization_version,
         **facts,
     )
-
-
-def git_sha() -> str | None:
-    """The revision that is checked out where the command runs; None where git has none."""
-    try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None

@@ -5,6 +5,8 @@ from typing import Any
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
+from django.urls import register_converter
+from django.urls.converters import UUIDConverter
 
 
 def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
@@ -21,3 +23,12 @@ def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
         return get_response(request)
 
     return respond
+
+
+class IdConverter(UUIDConverter):
+    """A UUID in upper or lower case, as RFC 9562 has programs read them; answers write it in lower case."""
+
+    regex = f"(?i:{UUIDConverter.regex})"
+
+
+register_converter(IdConverter, "id")

@@ -2,9 +2,11 @@
 
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from typing import IO
+from typing import IO, Any, cast
 
 from asgiref.sync import sync_to_async
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler, StopFutureHandlers
 from django.http import StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
@@ -37,3 +39,36 @@ async def _read(file: IO[bytes]) -> AsyncIterator[bytes]:
     with file:
         while part := await sync_to_async(file.read)(AT_ONCE):
             yield part
+
+
+class NamelessFileUploadHandler(FileUploadHandler):
+    """Django's own for large files, but for the name: the kernel frees the file when it is closed, however that is."""
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        # Nobody has a name to open it by; the upload closes it.
+        self.file = UploadedFile(
+            cast(Any, tempfile.TemporaryFile()),  # noqa: SIM115
+            self.file_name,
+            self.content_type,
+            0,
+            self.charset,
+            self.content_type_extra,
+        )
+        raise StopFutureHandlers
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        try:
+            self.file.write(raw_data)
+        except OSError:  # such as a full disk, which is to have its room back at once
+            self.file.close()
+            raise
+
+    def file_complete(self, file_size: int) -> UploadedFile:
+        self.file.seek(0)
+        self.file.size = file_size
+        return self.file
+
+    def upload_interrupted(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()

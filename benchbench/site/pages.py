@@ -31,7 +31,7 @@ from unfold.widgets import (
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
-from benchbench.local_files.scratch import scratch_folder
+from benchbench.local_files.placing import scratch_folder
 from benchbench.site.history import note_form
 
 NAME_BYTES = 255

@@ -14,7 +14,7 @@ from django.urls import reverse
 from apps.api.models import AccessToken
 from benchbench.settings import BASE_DIR
 from benchbench.site.downloads import attachment
-from benchbench.site.policies import CONTENT_SECURITY_POLICY
+from benchbench.site.presets import CONTENT_SECURITY_POLICY
 from tests.admin.addresses import make_world
 from tests.pages import NO_PAGES, every_address
 from tests.proxy.conftest import COMPOSE

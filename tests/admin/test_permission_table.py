@@ -64,7 +64,7 @@ def url_of(address: Address) -> str:
     row: Any = address.model._default_manager.order_by("pk").first() if address.model else None
     name = address.name.rpartition(":")[2]
     values = dict.fromkeys(("object_id", "query_id", "id"), getattr(row, "pk", 0))
-    values |= {"format": FORMATS.get(name, "csv"), "document_id": getattr(row, "document_ids", [0])[0]}
+    values |= {"format": FORMATS.get(name, "benchbench-json"), "document_id": getattr(row, "document_ids", [0])[0]}
     values |= {"item_id": RoundItem.objects.get().pk, "app_label": "benchmarks"}
     return address.url(lambda parameter: values.get(parameter, 0))
 

@@ -18,9 +18,9 @@ from django.test import Client, RequestFactory
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload
-from benchbench.files.errors import FileFormatError
-from benchbench.local_files import scratch
-from benchbench.local_files.scratch import PREFIX, scratch_folder
+from benchbench.errors import FileFormatError
+from benchbench.local_files import placing
+from benchbench.local_files.placing import PREFIX, scratch_folder
 from benchbench.site.pages import stored
 
 pytestmark = pytest.mark.thorough
@@ -42,7 +42,7 @@ def test_a_large_upload_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 HOLD = """
 import sys, time
-from benchbench.local_files.scratch import scratch_folder
+from benchbench.local_files.placing import scratch_folder
 with scratch_folder() as folder:
     (folder / "file").write_text("x")
     print(folder, flush=True)
@@ -79,7 +79,7 @@ def test_a_folder_that_was_made_just_now_stays(tmp_path: Path, monkeypatch: pyte
     young.mkdir()
     with scratch_folder():
         assert young.exists()
-    monkeypatch.setattr(scratch, "YOUNG_SECONDS", -time.time())
+    monkeypatch.setattr(placing, "YOUNG_SECONDS", -time.time())
     with scratch_folder():
         assert not young.exists()
 

@@ -23,7 +23,7 @@ FIELDS = {
 }
 LISTED = {"id", "external_id", "uri", "content_hash", "file_name", "title", "created_at", "updated_at"}
 CORPUS = '{"_id": "d1", "title": "Red", "text": "apple"}\n{"_id": "d2", "text": "plum"}\n'
-DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0, "empty": 0, "warnings": []}
+DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0, "empty": 0}
 
 
 def owned(caller: Caller, name: str = "library", documents: Any = ()) -> Collection:

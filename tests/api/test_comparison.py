@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import truth_hash
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison_report import compare_pair
 from tests.api.callers import Callers

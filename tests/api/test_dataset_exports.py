@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from apps.collections.models import Collection
+from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset
-from apps.datasets.readers.formats import FORMATS
-from apps.datasets.writers import WRITERS
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from tests.api.callers import Callers
@@ -44,10 +43,10 @@ def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
         ({}, 400, "format", "This field is required."),
         ({"format": "xls"}, 400, "format", "is not a valid choice."),
         ({"format": "beir"}, 400, "format", "has no document_id"),
-        ({"format": "csv", "version": "7"}, 400, "version", "has no version 7; there is 1"),
-        ({"format": "csv", "version": "0"}, 400, "version", "greater than or equal to 1."),
-        ({"format": "csv", "mapping_id": "x"}, 400, "mapping_id", "Must be a valid UUID."),
-        ({"format": "csv", "mapping_id": str(UNKNOWN)}, 404, "", "There is no mapping"),
+        ({"format": "benchbench-json", "version": "7"}, 400, "version", "has no version 7; there is 1"),
+        ({"format": "benchbench-json", "version": "0"}, 400, "version", "greater than or equal to 1."),
+        ({"format": "benchbench-json", "mapping_id": "x"}, 400, "mapping_id", "Must be a valid UUID."),
+        ({"format": "benchbench-json", "mapping_id": str(UNKNOWN)}, 404, "", "There is no mapping"),
     ],
 )
 def test_it_names_what_is_wrong_with_an_export(
@@ -63,11 +62,11 @@ def test_it_names_what_is_wrong_with_an_export(
 def test_a_mapping_that_is_not_resolved_names_no_documents(callers: Callers) -> None:
     mapping, _ = mapped(callers.owner)
     path = f"/benchmark-datasets/{mapping.dataset_id}/export"
-    answer = callers.owner.get(path, format="csv", mapping_id=str(mapping.pk))
+    answer = callers.owner.get(path, format="benchbench-json", mapping_id=str(mapping.pk))
     assert (answer.status_code, answer.json()["code"]) == (409, "mapping_not_resolved")
 
 
-@pytest.mark.parametrize("format", ["beir", "csv"])
+@pytest.mark.parametrize("format", ["beir", "trec"])
 def test_the_documents_of_a_mapping_are_for_whoever_may_view_them(callers: Callers, format: str) -> None:
     mapping, _ = mapped(callers.owner)
     resolve_now(mapping)

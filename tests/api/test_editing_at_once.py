@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.datasets.content import stored_hash
+from apps.datasets.versions import stored_hash
 from tests.api.callers import Caller, Callers
 from tests.api.test_at_once import at_once
 from tests.api.test_queries import PEAR, fruit, path_of

@@ -7,11 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.versions import stored_hash
 from tests.api.callers import Caller, Callers
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}

@@ -19,8 +19,7 @@ from apps.results.exporting import export
 from apps.results.triage.queries import evaluation_of
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure
-from benchbench.scoring.inputs import read_results, read_truth
-from benchbench.scoring.measuring import score
+from benchbench.scoring.measuring import read_results, read_truth, score
 from tests.benchmarks.imported import QRELS, RUN, imported, make_judged, means_of, stored, write
 from tests.factories import add_version, make_dataset
 

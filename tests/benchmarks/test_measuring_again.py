@@ -16,8 +16,7 @@ from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
 from apps.benchmarks.retrying import retry
-from apps.datasets.editing.drafts import open_draft
-from apps.datasets.editing.versions import end_queries
+from apps.datasets.editing.drafts import end_queries, open_draft
 from apps.datasets.models import Query
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.leasing import new_owner

@@ -9,8 +9,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import RescoringError, find_version, newest_version, rescore, scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.retrying import retry
-from apps.datasets.editing.drafts import freeze, open_draft
-from apps.datasets.editing.versions import end_queries, write_version
+from apps.datasets.editing.drafts import end_queries, freeze, open_draft, write_version
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping

@@ -9,7 +9,7 @@ import pytest
 from apps.benchmarks.external.importing import import_runs
 from apps.benchmarks.models import Evaluation
 from apps.results.exporting import export
-from benchbench.files.flowbaby.reading import written_run
+from benchbench.files.flowbaby import written_run
 from benchbench.files.runs import read_run_file
 from benchbench.ir.canonical import RunEntry
 from tests.factories import make_dataset

@@ -49,7 +49,6 @@ def test_it_brings_a_collection_up_to_date_and_reports_as_json(
         "removed": 1,
         "duplicates": 0,
         "empty": 0,
-        "warnings": [],
     }
 
 

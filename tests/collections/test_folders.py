@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.collections.folders import read_files, scan
-from apps.collections.headings import sections_of
-from apps.collections.html import read_html
+from apps.collections.html import read_html, sections_of
 from benchbench.errors import BenchbenchError
 
 

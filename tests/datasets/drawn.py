@@ -38,19 +38,6 @@ FITTING: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[int, int]]] = {
     "beir": ({"doc_ref": BY_ID}, {"split": st.sampled_from(["", "test", "dev-1"])}, (0, 3)),
     "trec": ({"doc_ref": BY_ID}, {}, (0, 3)),
     "flowbaby": ({"doc_ref": BY_ID, "grade": st.integers(0, 2)}, {}, (0, 3)),
-    "sectioned": ({"doc_ref": BY_ID, "grade": st.just(1)}, {}, (1, 1)),
-    "module-queries": (
-        {"doc_ref": BY_ID, "grade": st.just(1)},
-        {
-            "key": st.integers(-5, 50).map(str),
-            "filters": st.fixed_dictionaries({"version": FILLED | st.lists(FILLED, max_size=3)}),
-            "category": FILLED,
-            "difficulty": st.sampled_from(["easy", "hard"]),
-        },
-        (1, 3),
-    ),
-    "csv": ({"doc_ref": REFERENCES}, {}, (0, 3)),
-    "jsonl": ({"doc_ref": REFERENCES}, {}, (0, 3)),
 }
 LOOSE = ({"doc_ref": REFERENCES}, {}, (0, 3))
 

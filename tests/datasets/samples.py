@@ -73,49 +73,4 @@ SAMPLES = {
         },
         slice_definitions={"a": "first", "b": {"rule": 1}},
     ),
-    "sectioned": DatasetRecord(
-        "truth",
-        [
-            QueryRecord(
-                "t1",
-                "who?",
-                [JudgmentRecord({"document_id": "A"}, 1, section_refs=["s2", "s1"])],
-                difficulty="hard",
-                query_type="factual",
-                expected_answer="ada",
-                evidence=["Ada did.", {"quote": 1}],
-            ),
-            QueryRecord(
-                "t2", "when?", [JudgmentRecord({"document_id": "B"}, 1, section_refs=[])], difficulty="unknown"
-            ),
-        ],
-    ),
-    "module-queries": DatasetRecord(
-        "modules",
-        [
-            QueryRecord(
-                "7", "how?", by_id(1, 1), category="ops", difficulty="easy", filters={"version": "2.0"}, notes="n"
-            ),
-            QueryRecord("-8", "why?", by_id(1), category="dev", difficulty="hard", filters={"version": ["1", "2.0"]}),
-        ],
-        metadata={"total_queries": 2, "author": {"name": "mara"}},
-    ),
-    "csv": DatasetRecord(
-        "table",
-        [
-            QueryRecord(
-                "1",
-                'a "quoted", text\r\nof two lines',
-                [JudgmentRecord({"document_id": "-d", "uri": "u,1"}, -3), JudgmentRecord({"file_name": "@f"}, 12)],
-                category="=c",
-                difficulty="'=d",
-                query_type="''",
-                split="dev",
-                expected_answer="+1",
-                notes="a\rb",
-            ),
-            QueryRecord("2", "no judgment"),
-        ],
-    ),
 }
-SAMPLES["jsonl"] = SAMPLES["csv"]

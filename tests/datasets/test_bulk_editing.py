@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import draft_of, freeze
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.models import Dataset, Judgment
 from apps.datasets.records import DatasetError, JudgmentRecord
+from apps.datasets.versions import stored_hash
 from tests.datasets.test_editing import APPLE, PEAR, fruit, grades  # noqa: F401 (a fixture)
 
 

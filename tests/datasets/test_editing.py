@@ -2,13 +2,20 @@
 
 import pytest
 
-from apps.datasets.content import stored_hash
-from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of, freeze, open_draft
+from apps.datasets.editing.drafts import (
+    changes_of,
+    discard_draft,
+    draft_of,
+    end_queries,
+    freeze,
+    open_draft,
+    write_version,
+)
 from apps.datasets.editing.judgments import remove_judgment
-from apps.datasets.editing.versions import end_queries, write_version
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.versions import stored_hash
 from benchbench.errors import ConflictError
 from tests.drafts import set_judgment
 

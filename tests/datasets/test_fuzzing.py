@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from apps.datasets.formats.registry import FORMATS, read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.previewing import preview
-from apps.datasets.readers import read_dataset
-from apps.datasets.readers.formats import FORMATS
+from apps.datasets.uploading import preview
 from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.datasets.test_schema1 import FULL

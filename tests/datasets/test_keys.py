@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from apps.collections.corpus import read_corpus
-from apps.datasets.readers import read_dataset
+from apps.collections.sources import read_corpus
+from apps.datasets.formats.registry import read_dataset
 from benchbench.errors import BenchbenchError
-from benchbench.files import beir, sectioned
+from benchbench.files import beir, flowbaby, sectioned
 from benchbench.files.experiment import read_experiment
-from benchbench.files.flowbaby import reading as flowbaby
 from benchbench.files.module_queries import read_module_queries
 from tests.datasets.test_readers import DOCUMENT, MODULES, TRUTH
 from tests.datasets.test_schema1 import FULL

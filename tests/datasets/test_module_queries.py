@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.readers import read_dataset
-from apps.datasets.readers.detecting import detect
+from apps.datasets.formats.registry import detect, read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from tests.datasets.test_readers import MODULES, said
 from tests.files.samples import write_file

@@ -2,11 +2,11 @@
 
 import pytest
 
-from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of, freeze
 from apps.datasets.editing.queries import OutdatedError, QueryExistsError, add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
+from apps.datasets.versions import stored_hash
 from benchbench.errors import ConflictError
 from tests.datasets.test_editing import APPLE, PEAR, fruit  # noqa: F401 (a fixture)
 from tests.drafts import set_judgment

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.readers import read_dataset
-from apps.datasets.readers.detecting import detect
-from apps.datasets.readers.formats import FORMATS
+from apps.datasets.formats.registry import FORMATS, detect, read_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
 from benchbench.errors import BenchbenchError
 from benchbench.files.sniffing import sniff

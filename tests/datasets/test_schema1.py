@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.readers.schema1 import Limits, parse_schema1, read_schema1
+from apps.datasets.formats.schema1 import Limits, parse_schema1, read_schema1
 from apps.datasets.records import DatasetRecord, JudgmentRecord
 from benchbench.errors import BenchbenchError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.datasets.readers.schema1 import read_schema1
+from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.records import check
 from benchbench.errors import BenchbenchError
 from tests.damages import EXAMPLES, drawn

@@ -14,8 +14,8 @@ FIGURES = {"nDCG@10": 0.3568, "P@10": 0.1802, "R@10": 0.4013, "RR": 0.4990, "AP"
 
 @pytest.mark.django_db(transaction=True)
 def test_bm25_reaches_these_figures() -> None:
-    collection, dataset = preparing.prepare_collection(None), preparing.prepare_dataset(None)
-    mapping = preparing.prepare_mapping(dataset, collection, None)
+    collection = preparing.prepare_collection(None)
+    mapping = preparing.prepare_mapping(collection, None)
     assert mapping.status == "resolved"
     wait(build_index(create_index(collection, name="words")))
     wait(launch(create_benchmark(mapping, name="BM25", matrix={"search_modes": ["sparse"]})))

@@ -8,8 +8,14 @@ import pytest
 import yaml
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.combinations import combinations, kept_documents
-from benchbench.files.experiment import PRESETS, Experiment, experiment_of, read_experiment
+from benchbench.files.experiment import (
+    PRESETS,
+    Experiment,
+    combinations,
+    experiment_of,
+    kept_documents,
+    read_experiment,
+)
 from benchbench.ir.planning.ann_methods import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file

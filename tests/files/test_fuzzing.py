@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchbench.files import beir, topics, trec
-from benchbench.files.flowbaby import reading as flowbaby
-from benchbench.files.flowbaby.summaries import read_summary
+from benchbench.files import beir, flowbaby, trec
+from benchbench.files.flowbaby_results import read_summary
 from benchbench.files.runs import read_run_file
 from tests.damages import Damage, damaged_bytes, damaged_value, fuzz
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
-from tests.files.test_summaries import SUMMARY
+from tests.files.test_flowbaby import SUMMARY
 from tests.files.test_trec import CLASSIC, XML
 
 TREC_QRELS = b"q1 0 d1 1\nq1 0 d2 -1\nq2\t0\td1\t4\r\n\nq3 0 d9 0\n"
@@ -40,9 +39,9 @@ def read_ranked_flowbaby(path: Path) -> None:
 BYTES: dict[str, tuple[Callable[[Path], Any], bytes, str]] = {
     "TREC qrels": (trec.read_qrels, TREC_QRELS, "qrels.txt"),
     "TREC run": (read_ranked_trec, TREC_RUN, "run.txt"),
-    "TREC topics, lines": (topics.read_topics, TREC_LINES, "topics.tsv"),
-    "TREC topics, open tags": (topics.read_topics, CLASSIC.encode(), "topics.txt"),
-    "TREC topics, XML": (topics.read_topics, XML.encode(), "topics.xml"),
+    "TREC topics, lines": (trec.read_topics, TREC_LINES, "topics.tsv"),
+    "TREC topics, open tags": (trec.read_topics, CLASSIC.encode(), "topics.txt"),
+    "TREC topics, XML": (trec.read_topics, XML.encode(), "topics.xml"),
     "BEIR qrels": (beir.read_qrels, BEIR_QRELS, "test.tsv"),
     "BEIR queries": (lambda path: list(beir.read_queries(path)), BEIR_QUERIES, "queries.jsonl"),
     "Flowbaby run, text": (read_ranked_flowbaby, json.dumps(RUN).encode(), "run.json"),

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchbench.files import trec
-from benchbench.files.flowbaby import reading as flowbaby
-from benchbench.files.flowbaby.results import Provenance, QueryFigures, results, summary, written
-from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
+from benchbench.files import flowbaby, trec
+from benchbench.files.flowbaby_results import (
+    Provenance,
+    QueryFigures,
+    compare_summaries,
+    read_summary,
+    results,
+    summary,
+    written,
+)
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.reading.strict_json import read_value

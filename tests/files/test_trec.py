@@ -3,8 +3,7 @@ import gzip
 import pytest
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.topics import Topic, read_topics, write_topics
-from benchbench.files.trec import as_text, read_qrels, read_run
+from benchbench.files.trec import Topic, as_text, read_qrels, read_run, read_topics, write_topics
 
 CLASSIC = """
 <top>

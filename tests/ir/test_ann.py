@@ -3,7 +3,7 @@ import pytest
 
 from benchbench.ir.planning.ann import Ann, AnnError, recall
 from benchbench.ir.records import ScoredList
-from benchbench.reading.calls import split_calls
+from benchbench.reading.kinds import split_calls
 
 
 class TestText:
@@ -30,8 +30,6 @@ class TestText:
     def test_options_are_complete(self):
         setting = Ann.parse("hnsw(m=8)")
         assert (setting["m"], setting["ef_search"], setting["storage"]) == (8, 40, "vector")
-        assert Ann.parse("exact").is_exact
-        assert not setting.is_exact
 
     def test_settings_of_one_index_are_built_alike(self):
         assert Ann.parse("hnsw(ef_search=7, iterative=strict, m=8)").build == Ann.parse("hnsw(m=8)").build

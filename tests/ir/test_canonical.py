@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from benchbench.files.flowbaby.reading import rankings, read_run
+from benchbench.files.flowbaby import rankings, read_run
 from benchbench.ir.canonical import (
     CURRENT,
     CanonicalizationError,

@@ -4,8 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
-from apps.datasets.editing.drafts import draft_of, freeze, open_draft
-from apps.datasets.editing.versions import end_queries
+from apps.datasets.editing.drafts import draft_of, end_queries, freeze, open_draft
 from apps.datasets.models import DatasetVersion, Query
 from apps.judging.closing import close_round
 from apps.judging.errors import NotAJudgeError, RoundStateError

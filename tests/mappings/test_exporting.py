@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.collections.corpus import read_corpus
 from apps.collections.importing import import_collection
-from apps.collections.sources import Source
+from apps.collections.sources import Source, read_corpus
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.readers import read_dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping
@@ -82,18 +81,24 @@ class TestCommand:
     ) -> None:
         dataset = mapping.dataset
         set_judgment(dataset, "q2", {"document_id": "3"}, 1)
-        out = tmp_path / "made.jsonl.gz"
-        call_command("export_dataset", dataset.name, "--format", "jsonl", "--output", str(out), "--json")
+        out = tmp_path / "made.json.gz"
+        call_command("export_dataset", dataset.name, "--format", "benchbench-json", "--output", str(out), "--json")
         facts = json.loads(capsys.readouterr().out)
         assert facts == {
-            "path": str(out), "format": "jsonl", "version": 1, "queries": 2, "judgments": 5, "warnings": []
+            "path": str(out), "format": "benchbench-json", "version": 1, "queries": 2, "judgments": 5, "warnings": []
         }  # fmt: skip
         assert len(read_dataset(out).queries[1].judgments) == 1
         call_command(
-            "export_dataset", str(dataset.pk), "--format", "jsonl", "--output", str(tmp_path), dataset_version=2
+            "export_dataset",
+            str(dataset.pk),
+            "--format",
+            "benchbench-json",
+            "--output",
+            str(tmp_path),
+            dataset_version=2,
         )
         assert "Wrote questions v2 (draft) to" in capsys.readouterr().out
-        assert len(read_dataset(tmp_path / "questions-v2.jsonl").queries[1].judgments) == 2
+        assert len(read_dataset(tmp_path / "questions-v2.json").queries[1].judgments) == 2
 
     def test_it_writes_a_directory_or_a_zip_and_tells_what_is_left_out(
         self, mapping: Mapping, tmp_path: Path, capsys: Any
@@ -109,15 +114,15 @@ class TestCommand:
 
     def test_its_errors_are_sentences(self, mapping: Mapping, tmp_path: Path) -> None:
         for arguments, sentence in (
-            (["nothing", "--format", "csv"], "No dataset is called 'nothing'; there is questions"),
-            (["questions", "--format", "csv", "--dataset-version", "9"], "has no version 9; there is 1"),
+            (["nothing", "--format", "trec"], "No dataset is called 'nothing'; there is questions"),
+            (["questions", "--format", "trec", "--dataset-version", "9"], "has no version 9; there is 1"),
             (["questions", "--format", "trec"], "which has no document_id, and TREC names documents by it"),
-            (["questions", "--format", "csv", "--mapping", "none"], "No mapping is called 'none'"),
+            (["questions", "--format", "trec", "--mapping", "none"], "No mapping is called 'none'"),
         ):
             with pytest.raises(CommandError, match=sentence) as caught:
                 call_command("export_dataset", *arguments, "--output", str(tmp_path / "out"))
             assert caught.value.returncode == 1
         Dataset.objects.create(name="bare")
         with pytest.raises(CommandError, match="has no version None; there is none"):
-            call_command("export_dataset", "bare", "--format", "csv", "--output", str(tmp_path / "out"))
+            call_command("export_dataset", "bare", "--format", "trec", "--output", str(tmp_path / "out"))
         assert not (tmp_path / "out").exists()

@@ -3,12 +3,11 @@
 import pytest
 from django.contrib.auth.models import User
 
-from apps.datasets.content import stored_hash
-from apps.datasets.editing.drafts import draft_of, freeze, open_draft
-from apps.datasets.editing.versions import end_queries
+from apps.datasets.editing.drafts import draft_of, end_queries, freeze, open_draft
 from apps.datasets.models import Judgment, Query
+from apps.datasets.versions import stored_hash
 from apps.mappings.models import Mapping
-from apps.mappings.repairing.judging import JudgingError, judge_document, stated_for, unjudge_document
+from apps.mappings.repairing import JudgingError, judge_document, stated_for, unjudge_document
 from tests.drafts import set_judgment
 from tests.factories import make_collection, make_dataset, make_mapping
 

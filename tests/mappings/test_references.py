@@ -3,7 +3,7 @@
 import pytest
 
 from apps.datasets.records import DOC_REF_KEYS
-from apps.mappings.references.rules import FIELDS, Match, Outcome, Verdict, resolve_reference
+from apps.mappings.references import FIELDS, Match, Outcome, Verdict, resolve_reference
 
 HASH = "ab" * 32
 TWIN = "cd" * 32

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from benchbench.database.cursors import closing_cursors
+from benchbench.database.tables import closing_cursors
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

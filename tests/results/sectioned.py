@@ -11,9 +11,9 @@ import pytest
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
-from apps.collections.sectioned import find_sectioned, read_sectioned
+from apps.collections.sources import find_sectioned, read_sectioned
+from apps.datasets.formats import sectioned
 from apps.datasets.importing import import_dataset
-from apps.datasets.readers import sectioned
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import OperationFailedError, wait

@@ -14,12 +14,12 @@ from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.mappings.missing import MissingModulesError, missing_modules
+from apps.mappings.filters import MissingModulesError, missing_modules
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.console import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.files.spec002_console import BLOCKS
+from benchbench.files.spec002 import BLOCKS
 from tests.kept import made_once
 from tests.rankings import change_rankings
 

@@ -25,8 +25,8 @@ from apps.results.exporters.base import ExportError
 from apps.results.exporters.trec import strictly_falling
 from apps.results.exporting import export, export_to
 from apps.results.triage.queries import evaluation_of
-from benchbench.files.cells import cell
 from benchbench.files.runs import read_run_file
+from benchbench.files.tables import cell
 from benchbench.files.trec import read_run
 from benchbench.site.panels import change_url
 from tests.created import create_benchmark

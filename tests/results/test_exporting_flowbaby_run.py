@@ -13,17 +13,17 @@ from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Document
 from apps.collections.records import DocumentRecord
+from apps.datasets.formats.flowbaby import read_flowbaby
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.readers.flowbaby import read_flowbaby
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.exporting import export_to
 from apps.results.triage.queries import evaluation_of
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.files.flowbaby.reading import read_run
-from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
+from benchbench.files.flowbaby import read_run
+from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.ir.canonical import CanonicalizationError
 from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main

@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
-from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.models import Dataset, Judgment
+from apps.datasets.versions import stored_hash
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.site.panels import change_url

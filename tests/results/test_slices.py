@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Query
-from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import truth_hash
 from apps.results.comparison.comparing import compare_runs
 from apps.results.leaderboard.runs import leaderboard
 from apps.results.leaderboard.slicing import SlicingError, slicing_of

@@ -15,7 +15,7 @@ from apps.benchmarks.gates.baselines import BaselineError, approve
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
-from apps.demo.verdict import reranking_verdict
+from apps.demo.management.commands.demo import reranking_verdict
 from apps.judging.errors import RoundError
 from apps.judging.opening import RoundOptions, open_round
 from apps.results.board_text import text_of

@@ -1,9 +1,7 @@
-import io
 from datetime import timedelta
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
@@ -160,15 +158,6 @@ class TestClearing:
         build_index(create_index(fruit, name="index", encoder=KEYWORDS))
         with pytest.raises(ConflictError, match="The cache is in use"):
             clear_cache(VectorSpace.objects.all())
-
-    def test_by_command(self, fruit, built):
-        built(fruit)
-        out = io.StringIO()
-        with pytest.raises(CommandError, match=f"no vectors by 'other'; it has some by: {KEYWORDS}"):
-            call_command("clear_cache", "--model", "other")
-        call_command("clear_cache", "--model", KEYWORDS, stdout=out)
-        assert out.getvalue().startswith("Deleted 5 vectors, 80")
-        assert not CachedVector.objects.exists()
 
     def test_in_the_admin(self, fruit, built, admin_client):
         built(fruit)

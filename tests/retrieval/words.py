@@ -9,7 +9,7 @@ import numpy as np
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
-from apps.collections.sectioned import find_sectioned, read_sectioned
+from apps.collections.sources import find_sectioned, read_sectioned
 from apps.retrieval.encoders.base import Kind, Vectors
 
 WORDS = ("alpha", "beta", "gamma", "delta", "eps", "zeta")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import FLOWBABY_1_1
 from benchbench.scoring import measuring
-from benchbench.scoring.inputs import read_results, read_truth
-from benchbench.scoring.measuring import score
+from benchbench.scoring.measuring import read_results, read_truth, score
 
 TREC = {
     "nDCG@3": "ndcg_cut_3",

@@ -20,14 +20,12 @@ from apps.api.idempotency import idempotent
 from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.parsers import DatasetParser
-from apps.datasets.describing import with_query_count
-from apps.datasets.finding import find_version
+from apps.datasets.formats.registry import FORMATS, JSON, SOURCES, WRITERS
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.readers.formats import FORMATS, SOURCES
 from apps.datasets.records import LABEL_LENGTH
 from apps.datasets.uploading import read_upload, upload_turn
-from apps.datasets.writers import JSON, WRITERS
+from apps.datasets.versions import find_version, with_query_count
 from apps.mappings.deleting import delete_dataset
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_change, may_view, visible

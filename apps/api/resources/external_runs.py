@@ -21,8 +21,8 @@ from apps.benchmarks.external.uploading import stored_run
 from apps.benchmarks.gates.reports import BenchmarkReference
 from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST, besides_the_usual
 from apps.benchmarks.models import Benchmark
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
+from apps.datasets.versions import find_version
 from apps.results.exporters.results_json import RunResult, run_results
 from benchbench.access import may_change
 from benchbench.files.runs import FORMATS

@@ -15,10 +15,8 @@ from apps.api.fields import StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page, page_of
 from apps.api.resources.queries import StateQuery, query_at
-from apps.datasets.content import ref_hash
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import (
     DOC_REF_KEYS,
@@ -30,6 +28,7 @@ from apps.datasets.records import (
     as_doc_ref,
     doc_ref_fault,
 )
+from apps.datasets.versions import find_version, ref_hash
 
 MOST_EDITS = 5000
 FILLED = {"type": "string", "pattern": r"\S"}

@@ -14,13 +14,13 @@ from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.collections.models import Collection
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
+from apps.datasets.versions import find_version
 from apps.mappings.checking import References, check_version
 from apps.mappings.creating import create_mapping
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing.unresolved import Unresolved, unresolved_of, with_candidates
+from apps.mappings.repairing import Unresolved, unresolved_of, with_candidates
 from apps.mappings.resolving import resolve
 from benchbench.access import visible
 from benchbench.names import MAX_LENGTH

@@ -14,9 +14,9 @@ from apps.api.fields import StrictSerializer, Text, VersionNumber, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
+from apps.datasets.versions import find_version
 
 BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
 

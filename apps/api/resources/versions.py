@@ -15,11 +15,11 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.resources.judgments import JudgmentAnswer
 from apps.api.resources.queries import QueryAnswer
-from apps.datasets.describing import counted
 from apps.datasets.editing.differences import KINDS, Changes
 from apps.datasets.editing.drafts import changes_of, difference_of, discard_draft, freeze, require_draft
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import LABEL_LENGTH
+from apps.datasets.versions import counted
 
 
 class FreezeRequest(StrictSerializer):

@@ -12,13 +12,13 @@ from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
-from apps.mappings.missing import require_modules
+from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.operations.faults import traceback_of
 from apps.retrieval.availability import UnavailableError, lack, parts_of_run
 from apps.retrieval.models import Index
-from benchbench.database.references import referring
+from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label

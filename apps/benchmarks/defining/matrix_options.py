@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 
 from apps.benchmarks.defining.modes import with_modes
 from apps.benchmarks.measuring.measures import names_in
-from apps.mappings.missing import MissingModulesError
+from apps.mappings.filters import MissingModulesError
 from apps.mappings.models import Mapping
 from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
 from benchbench.ir.planning.labels import AXIS_WORDS

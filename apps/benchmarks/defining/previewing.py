@@ -13,8 +13,7 @@ from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import require_current, require_found
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.planning import asking_of, is_prepared
-from apps.mappings.filters import filter_warnings
-from apps.mappings.missing import require_modules
+from apps.mappings.filters import filter_warnings, require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from apps.retrieval.search.arms import missing_arm

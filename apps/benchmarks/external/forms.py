@@ -9,8 +9,8 @@ from apps.benchmarks.defining.list_fields import ListField
 from apps.benchmarks.measuring.measures import names_in
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
+from apps.datasets.forms import DETECT
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.upload_forms import DETECT
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.files.runs import FORMATS

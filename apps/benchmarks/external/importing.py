@@ -23,12 +23,12 @@ from apps.benchmarks.running.storing import store_final_lists
 from apps.benchmarks.sources import own_key
 from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.mappings.external import external_mapping
+from apps.mappings.creating import external_mapping
 from apps.operations.models import Status
-from benchbench.database.references import referring
 from benchbench.database.rereading import read_again, refresh
+from benchbench.deleting import referring
 from benchbench.errors import ConflictError
-from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import RunFile
 from benchbench.timestamps import timestamp
 

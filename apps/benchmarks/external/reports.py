@@ -7,10 +7,10 @@ from typing import Any
 
 from apps.collections.stubs import LONGEST_ID
 from apps.datasets.models import DatasetVersion
-from apps.mappings.references.stubs import judged_ids
+from apps.mappings.references import judged_ids
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import FORMATS, RunFile, read_run_file
 
 SHOWN = 5

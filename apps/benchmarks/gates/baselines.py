@@ -10,10 +10,10 @@ from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
-from benchbench.database.references import referring
 from benchbench.database.rereading import refresh
+from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.finding import named_rows
+from benchbench.names import named_rows
 
 
 class BaselineError(ConflictError):

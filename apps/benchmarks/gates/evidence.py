@@ -9,8 +9,8 @@ import numpy as np
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.datasets.facts import facts_of
 from apps.datasets.models import DatasetVersion, Query
+from apps.datasets.versions import facts_of
 from apps.mappings.truth import truth
 from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
 from benchbench.ir.measures import Measure, Truths, evaluate

@@ -12,7 +12,7 @@ from apps.benchmarks import comparability
 from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, differences, evidence
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
-from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import truth_hash
 from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import Check, Outcome, Rules, overall

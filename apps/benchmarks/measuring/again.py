@@ -17,7 +17,7 @@ from apps.benchmarks.measuring.losses import keep_losses
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
-from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import truth_hash
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.measuring.reading import rows_of
 from apps.benchmarks.models import BatchValues, Benchmark, Run
-from apps.mappings.fingerprints import truth_hash
-from apps.mappings.truth import Truth
+from apps.mappings.truth import Truth, truth_hash
 from apps.operations.models import Batch
 from benchbench.database import binary
 from benchbench.ir.measures import GradedRankings, Measure, Truths, Values, evaluate

@@ -19,8 +19,7 @@ from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import packed
 from apps.datasets.models import DatasetVersion
-from apps.mappings.fingerprints import truth_hash
-from apps.mappings.truth import Truth, truth, truths
+from apps.mappings.truth import Truth, truth, truth_hash, truths
 from benchbench.database.binary import binary_cursor
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
 

@@ -12,8 +12,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import unpacked
 from apps.benchmarks.planning import plan_of
 from apps.datasets.models import DatasetVersion
-from apps.mappings.fingerprints import truth_hash
-from apps.mappings.truth import Truth
+from apps.mappings.truth import Truth, truth_hash
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.ranking import collapse, cut, unit_scores

@@ -13,7 +13,7 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
-from benchbench.reading.calls import split_calls
+from benchbench.reading.kinds import split_calls
 
 MOST = 60
 LONGEST = 100

@@ -11,10 +11,9 @@ from apps.retrieval.availability import encoder_of, lack, parts_of
 from apps.retrieval.reusing import Ingredients
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.files.combinations import Combination, combinations
-from benchbench.files.experiment import Experiment, read_experiment
+from benchbench.files.experiment import Combination, Experiment, combinations, read_experiment
 from benchbench.ir.planning.strategies import STRATEGIES
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 ASKED = ("provider", "base_url", "temperature", "max_tokens")  # what an index keeps of its language model
 SEEDS = 2**31  # as many as servers of language models and libraries tell apart

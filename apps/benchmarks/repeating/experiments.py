@@ -16,12 +16,11 @@ from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned
 from apps.collections.folders import FolderError
-from apps.collections.reusing import collection_with
+from apps.collections.importing import collection_with
 from apps.collections.sources import documents_in
-from apps.datasets.importing import DatasetImport
-from apps.datasets.readers.sectioned import read_sectioned as read_questions
+from apps.datasets.formats.sectioned import read_sectioned as read_questions
+from apps.datasets.importing import DatasetImport, dataset_with
 from apps.datasets.records import DatasetRecord
-from apps.datasets.reusing import dataset_with
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping as Laid
 from apps.mappings.resolving import resolve_now
@@ -30,7 +29,7 @@ from apps.retrieval.availability import lack, parts_of
 from apps.retrieval.grids.making import declare_indexes
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
-from benchbench.files.combinations import kept_documents
+from benchbench.files.experiment import kept_documents
 from benchbench.ir.planning.ann_methods import arm_of
 
 OnProgress = Callable[[dict[str, Any]], None]

@@ -15,9 +15,8 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import SCHEMA, ExperimentFile, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
-from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Mapping
-from apps.mappings.truth import TruthError, truth
+from apps.mappings.truth import TruthError, truth, truth_hash
 from apps.retrieval.describing import content_of, identity_of
 from apps.retrieval.models import Index
 from benchbench.access import usable

@@ -28,7 +28,7 @@ from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.search.truncating import QueryTruncationError
 from apps.retrieval.strategies.base import Answer
-from benchbench.database.cursors import closing_cursors
+from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan

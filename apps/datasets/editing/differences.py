@@ -9,9 +9,9 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Val
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 
-from apps.datasets.content import judgment_content, query_content
 from apps.datasets.models import DatasetVersion, Judgment, Query, alive_in
 from apps.datasets.records import QUERY_FIELDS
+from apps.datasets.versions import judgment_content, query_content
 from benchbench.decimals import counted
 
 KINDS = (

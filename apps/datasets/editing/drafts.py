@@ -1,11 +1,14 @@
 """The draft of a dataset: edits gather in it, freezing makes it the next version, and discarding undoes it."""
 
+from collections.abc import Iterable, Sequence
+
 from django.db import transaction
 from django.utils import timezone
 
-from apps.datasets.content import stored_hash
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
+from apps.datasets.versions import judgment_content, query_content, ref_hash, stored_hash
 from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 
@@ -81,3 +84,70 @@ def discard_draft(dataset: Dataset) -> None:
     for rows in (queries, judgments):
         rows.filter(until=draft.number).update(until=None)
     draft.delete()
+
+
+BATCH = 2000
+
+
+def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> None:
+    """Make `records` the content of `version`, the newest: rows that are equal stay, others end, new ones begin."""
+    current = {query.key: query for query in version.dataset.queries.filter(until__isnull=True)}
+    kept, new = [], []
+    for record in records:
+        query = current.get(record.key)
+        if query and query_content(query) == query_content(record):
+            kept.append((current.pop(record.key), record))
+        else:
+            new.append(record)
+    end_queries(version, current.values())
+    rows = [query_row(version, record) for record in new]
+    Query.objects.bulk_create(rows, batch_size=BATCH)
+    added = [(query, judgment) for query, record in zip(rows, new, strict=True) for judgment in record.judgments]
+    added += _change_judgments(version, kept)
+    for start in range(0, len(added), BATCH):  # a row in memory is many times its record, and Django makes all at once
+        part = added[start : start + BATCH]
+        Judgment.objects.bulk_create(judgment_row(version, query, judgment) for query, judgment in part)
+
+
+def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
+    """End queries, and with them their judgments, so that `version` has them no more; what it alone had goes."""
+    ended = [query.pk for query in queries]
+    for rows in (Judgment.objects.filter(query__in=ended), Query.objects.filter(pk__in=ended)):
+        rows.filter(since=version.number).delete()
+        rows.filter(until__isnull=True).update(until=version.number)
+
+
+def judgment_row(version: DatasetVersion, query: Query, record: JudgmentRecord) -> Judgment:
+    values = {name: getattr(record, name) for name in JUDGMENT_FIELDS}
+    return Judgment(query=query, ref_hash=ref_hash(record.doc_ref), since=version.number, **values)
+
+
+def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
+    values = {name: getattr(record, name) for name in QUERY_FIELDS}
+    return Query(
+        dataset_id=version.dataset_id,
+        since=version.number,
+        **values | {"slices": list(record.slices), "evidence": list(record.evidence)},
+    )
+
+
+def _change_judgments(
+    version: DatasetVersion, kept: Sequence[tuple[Query, QueryRecord]]
+) -> list[tuple[Query, JudgmentRecord]]:
+    """End the judgments of kept queries that are gone or changed, and return those to write."""
+    queries = [query for query, _ in kept]
+    ending: dict[tuple[int, str], Judgment] = {
+        (judgment.query_id, judgment.ref_hash): judgment
+        for judgment in Judgment.objects.filter(query__in=queries, until__isnull=True)
+    }
+    added = []
+    for query, record in kept:
+        for judgment in record.judgments:
+            place = (query.pk, ref_hash(judgment.doc_ref))
+            if place in ending and judgment_content(ending[place]) == judgment_content(judgment):
+                del ending[place]
+            else:
+                added.append((query, judgment))
+    ended = [judgment.pk for judgment in ending.values()]
+    Judgment.objects.filter(pk__in=ended).update(until=version.number)
+    return added

@@ -6,12 +6,10 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.datasets.content import judgment_content, ref_hash
-from apps.datasets.editing.drafts import open_draft
-from apps.datasets.editing.versions import BATCH, judgment_row
-from apps.datasets.finding import find_version
+from apps.datasets.editing.drafts import BATCH, judgment_row, open_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, doc_ref_fault
+from apps.datasets.versions import find_version, judgment_content, ref_hash
 from benchbench.database.rereading import read_again
 
 

@@ -4,11 +4,10 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.datasets.content import query_content
-from apps.datasets.editing.drafts import open_draft
-from apps.datasets.editing.versions import end_queries, judgment_row, query_row
+from apps.datasets.editing.drafts import end_queries, judgment_row, open_draft, query_row
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, doc_ref_fault
+from apps.datasets.versions import query_content
 from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 

@@ -1,10 +1,33 @@
-"""Pages about datasets."""
+"""Pages that upload, download and freeze a dataset, and what the page of a query shows."""
 
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
-from apps.datasets.editing.drafts import draft_of
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from apps.datasets.editing.differences import Difference
+from apps.datasets.editing.drafts import difference_of, draft_of, freeze
+from apps.datasets.exporting import DatasetExport, export_record, record_of
+from apps.datasets.formats.registry import FORMATS, WRITERS
+from apps.datasets.forms import DatasetForm, FreezeForm
+from apps.datasets.importing import DatasetImport, foresee, import_dataset
 from apps.datasets.models import DatasetVersion, Judgment, Query
-from benchbench.site.panels import changelist_url
+from apps.datasets.uploading import preview, upload_turn
+from benchbench.access import may_change
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.downloads import attachment
+from benchbench.site.pages import form_page, next_page, preview_page, sent_form, staff
+from benchbench.site.panels import change_url, changelist_url
 
 SHOWN_JUDGMENTS = 50
 
@@ -32,4 +55,141 @@ def judgments_shown(query: Query) -> JudgmentsShown:
         draft=draft,
         has_more=len(rows) > SHOWN_JUDGMENTS,
         every=changelist_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
+    )
+
+
+def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: str) -> HttpResponseBase:
+    """Answer with what `make` returns, or go `back`, to a page that says why that cannot be.
+
+    What the format has no place for is told on the page that is looked at next.
+    """
+    try:
+        export = make()
+        answer = attachment(export.write, export.name, export.writer.content_type)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return redirect(back)
+    for warning in export.warnings:
+        messages.warning(request, f"{export.name}: {warning}")
+    return answer
+
+
+def download_version(
+    request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
+) -> HttpResponseBase:
+    """Answer with a version in one of the formats, or go back to its page, which says why that cannot be."""
+    version: DatasetVersion = model_admin.viewed(request, object_id)
+    if format not in WRITERS:
+        raise Http404
+    name = f"{version.dataset.name}-v{version.number}"
+    return download(request, lambda: export_record(record_of(version), format, name=name), back=change_url(version))
+
+
+SHOWN = 50
+TITLES = {
+    "judgments_added": "Judgments added",
+    "judgments_changed": "Judgments changed",
+    "judgments_removed": "Judgments removed",
+    "queries_added": "Queries added, with their judgments",
+    "queries_changed": "Queries reworded or described differently",
+    "queries_removed": "Queries removed, with their judgments",
+}
+
+
+def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Show what the draft changes, and freeze what was shown: where it was edited since, show it again."""
+    dataset: Any = model_admin.get_object(request, str(object_id))
+    permitted = may_change(dataset, staff(request))
+    draft = draft_of(dataset)
+    if draft is None and permitted:
+        messages.info(request, f'"{dataset}" has no draft to freeze: nothing was edited since its newest version.')
+        return redirect(change_url(dataset))
+
+    def act(form: FreezeForm) -> HttpResponse:
+        values = form.cleaned_data
+        seen = request.POST.get("seen", "") or "nothing"
+        version = freeze(dataset, label=values["label"], note=values["note"], seen=seen)
+        messages.success(request, f"{version} is frozen and never changes again.")
+        return redirect(next_page(request, values["next"]) or change_url(dataset))
+
+    difference = difference_of(draft) if draft and permitted else None
+    return form_page(
+        request,
+        model_admin,
+        FreezeForm,
+        act,
+        permitted=permitted,
+        title=f"Freeze version {draft.number} of {dataset}" if draft else "",
+        submit="Freeze for good",
+        intro=f"The draft holds {difference.counts().sentence}. Once it is frozen it never changes again."
+        if difference
+        else "",
+        template="datasets/freeze.html",
+        difference=difference,
+        tables=tables_of(difference) if difference else [],
+        trail=[dataset],
+    )
+
+
+def tables_of(difference: Difference) -> list[dict[str, Any]]:
+    """Return what differs, by kind: how many there are, and the first of them."""
+    return [
+        {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:SHOWN]}
+        for kind, title in TITLES.items()
+        if (total := difference.totals[kind])
+    ]
+
+
+def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    def act(form: DatasetForm) -> HttpResponse:
+        values = form.cleaned_data
+        with upload_turn():
+            imported = import_dataset(
+                form.record(), description=values["description"], owner=staff(request), **form.target()
+            )
+        messages.success(request, _sentence(imported))
+        for warning in imported.report.warnings:
+            messages.warning(request, warning)
+        return redirect(change_url(imported.version.dataset))
+
+    return form_page(
+        request,
+        model_admin,
+        DatasetForm,
+        act,
+        title="Upload a dataset",
+        submit="Import",
+        intro="A dataset holds queries and the documents that answer them. It does not depend on a "
+        "collection: a mapping connects the two later. Choose a file, and see what is in it before anything is stored.",
+        template="datasets/form.html",
+    )
+
+
+@require_POST
+def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer the form as it stands with what its file holds, or with what is wrong with it; nothing is kept."""
+    form = sent_form(request, model_admin, DatasetForm)
+
+    def look() -> dict[str, Any]:
+        if not form.is_valid():
+            return {}
+        with upload_turn():
+            record = form.record()
+            becomes = foresee(record, owner=staff(request), **form.target())
+            previewed = preview(record)
+        return {"preview": previewed, "becomes": becomes, "format": FORMATS[previewed.format].label}
+
+    awaited = () if "file" in request.FILES else ("file",)
+    return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)
+
+
+def _sentence(imported: DatasetImport) -> str:
+    """Say what came of an import, and what to do next."""
+    version, report = imported.version, imported.report
+    if report.outcome == "unchanged":
+        return f"{version} holds exactly this already: nothing was changed."
+    besides = f" ({report.besides})" if report.besides else ""
+    return (
+        f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
+        f"as {version}{besides}. Next: map the dataset to the collection in which its documents are."
     )

@@ -1,20 +1,141 @@
 """Pages that add, reword and remove queries of a dataset, in its draft."""
 
-from typing import Any
+import json
+from typing import Any, ClassVar
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.editing.queries import OutdatedError, add_query, edit_query, remove_query, require_current
+from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
-from apps.datasets.query_forms import RECORDED, NewQueryForm, QueryForm
+from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
 from benchbench.access import may_change
+from benchbench.errors import BenchbenchError
+from benchbench.reading import strict_json
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import form_page, staff
+from benchbench.site.pages import Sections, form_page, staff
 from benchbench.site.panels import change_url
+
+FACTS = ("category", "difficulty", "query_type", "split")
+RECORDED = {"query_key": "key", "query_text": "text"}  # fields that a record calls otherwise
+
+
+class Prose(forms.CharField):
+    """Text as it was written: browsers end its lines otherwise than it may have, and that alone is no change."""
+
+    def __init__(self, *, rows: int, **kwargs: Any) -> None:
+        super().__init__(widget=forms.Textarea({"rows": rows}), strip=False, **kwargs)
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).replace("\r\n", "\n")
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return self.to_python(self.prepare_value(initial)) != self.to_python(data)
+
+
+class Lines(Prose):
+    """A list of names, each on a line of its own."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:
+        names = [line.strip() for line in self.to_python(value).split("\n") if line.strip()]
+        for name in names:
+            if len(name) > SLICE_LENGTH:
+                raise forms.ValidationError(f"“{name[:40]}…” has more than {SLICE_LENGTH} characters.")
+        return names
+
+
+class JSONText(Prose):
+    """A JSON value of one type; what was left empty is the empty value of that type."""
+
+    def __init__(self, type_: type, **kwargs: Any) -> None:
+        self.type = type_
+        super().__init__(rows=3, required=False, **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value  # as it was typed
+        return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+
+    def clean(self, value: Any) -> Any:
+        text = self.to_python(value)
+        if not text.strip():
+            return self.type()
+        try:
+            parsed = strict_json.parse(text, where="What stands here")
+        except BenchbenchError as error:
+            raise forms.ValidationError(error.message) from None
+        if not isinstance(parsed, self.type):
+            expected = strict_json.kind(self.type())
+            raise forms.ValidationError(f"This is {strict_json.kind(parsed)}; it must be {expected}.")
+        return parsed
+
+
+def _short(name: str, help_text: str, **kwargs: Any) -> forms.CharField:
+    return forms.CharField(
+        max_length=LENGTHS[name],
+        help_text=help_text,
+        **{"required": False} | kwargs,
+    )
+
+
+class QueryForm(RemovableForm):
+    """The fields of a query. Its errors name them as the API does."""
+
+    needed = "query_text"
+    sections: ClassVar[Sections] = (
+        ("", "", ("query_text", "expected_answer", "notes")),
+        ("Slices of results", "", ("slices", *FACTS)),
+        ("For programs", "As JSON; empty where there is nothing to say.", ("filters", "evidence", "metadata")),
+    )
+
+    query_text = Prose(rows=2, label="Query", help_text="What is asked, as a user would write it.")
+    expected_answer = Prose(
+        rows=2, required=False, help_text="What a good answer says; retrieved texts are compared with it."
+    )
+    notes = Prose(rows=2, required=False, help_text="For later readers of the dataset.")
+    slices = Lines(rows=3, required=False, help_text="Names of groups that it belongs to, each on a line of its own.")
+    category = _short("category", "Such as how-to.")
+    difficulty = _short("difficulty", "Such as easy.")
+    query_type = _short("query_type", "Such as factual.")
+    split = _short("split", "Such as test.")
+    filters = JSONText(
+        dict, help_text="Metadata that a document must have to be found: {&quot;version&quot;: &quot;3.11&quot;}."
+    )
+    evidence = JSONText(list, help_text="Passages that hold the answer: [&quot;It is free.&quot;].")
+    metadata = JSONText(dict, help_text="Anything else, kept as it is.")
+
+    def values(self) -> dict[str, Any]:
+        """Return what the form states, under the names of a record."""
+        return {RECORDED.get(name, name): value for name, value in self.cleaned_data.items() if name in self.data}
+
+    def changes(self, query: Query) -> dict[str, Any]:
+        """Return what the form states otherwise than the query does."""
+        names = {RECORDED.get(name, name): name for name in self.fields}
+        return {
+            name: value
+            for name, value in self.values().items()
+            if self.fields[names[name]].has_changed(getattr(query, name), self.data[names[name]])
+        }
+
+
+class NewQueryForm(QueryForm):
+    """A query that the dataset does not have yet."""
+
+    sections: ClassVar[Sections] = (("", "", ("query_key", *QueryForm.sections[0][2])), *QueryForm.sections[1:])
+
+    query_key = _short("key", "Names the query in all versions, in files and in runs. It never changes.", required=True)
+
+    def record(self) -> QueryRecord:
+        return QueryRecord(**self.values())
+
 
 TEMPLATE = "datasets/query_form.html"
 

@@ -15,7 +15,7 @@ from apps.operations.models import Operation
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import Calibration, OrderEffect
 from benchbench.ir.statistics.resampling import Interval
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 
 def judges_of(round: Round) -> list[LLMJudge]:

@@ -8,7 +8,7 @@ from uuid import UUID
 from apps.judging.settling.agreeing import Agreement, PairAgreement
 from apps.judging.settling.summing import Summary
 from benchbench.ir.judging.state import State
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 
 @dataclass(frozen=True)

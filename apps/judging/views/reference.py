@@ -18,7 +18,7 @@ from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
 from apps.judging.scales import scale_to_choose
 from apps.judging.views.items import sheet
 from apps.mappings.models import Mapping
-from apps.mappings.repairing.judging import documents_meant, require_document, stated_for
+from apps.mappings.repairing import documents_meant, require_document, stated_for
 from benchbench.access import may_change, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin

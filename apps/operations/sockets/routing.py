@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-import benchbench.site.converters  # noqa: F401 - <id:…>
+import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.operations.sockets.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
 
 websocket_urlpatterns = [

@@ -12,7 +12,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import NOT_ASKED, measured, run_id_of
 from apps.results.exporters.spec002 import ended
 from apps.results.triage.queries import results_by_query
-from benchbench.files.flowbaby import results as files
+from benchbench.files import flowbaby_results as files
 from benchbench.ir.canonical import CURRENT
 from benchbench.ir.profiles import Profile
 from benchbench.markdown import text

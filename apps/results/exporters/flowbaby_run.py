@@ -9,7 +9,7 @@ from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import AT_ONCE, Outcome, measured, outcomes_of, run_id_of
 from apps.results.exporters.trec import strictly_falling
-from benchbench.files.flowbaby.reading import written_run
+from benchbench.files.flowbaby import written_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
 
 FORMAT = "flowbaby"  # of a dataset whose references to documents are canonical ids

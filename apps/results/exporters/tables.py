@@ -10,7 +10,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
 from apps.results.exporters.outcomes import measured, outcomes_of
 from apps.results.leaderboard.runs import evaluations_of, leaderboard
-from benchbench.files.cells import csv_line
+from benchbench.files.tables import csv_line
 
 RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),

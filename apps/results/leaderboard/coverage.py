@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Evaluation
-from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import truth_hash
 from apps.results.leaderboard.slicing import values_in
 from benchbench.errors import ConflictError
 from benchbench.ir.coverage import cover, is_uneven

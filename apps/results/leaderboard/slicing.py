@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.evaluating import truths_of
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.datasets.facts import FIELDS, facts_of
 from apps.datasets.models import DatasetVersion, Query
-from apps.mappings.fingerprints import truth_hash
+from apps.datasets.versions import FIELDS, facts_of
+from apps.mappings.truth import truth_hash
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Values, mean
 from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of

@@ -6,7 +6,7 @@ from typing import Any
 from apps.benchmarks.models import QueryResult
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.models import DatasetVersion, Judgment
-from apps.mappings.repairing.judging import stated_for
+from apps.mappings.repairing import stated_for
 from apps.results.triage.next_steps import Step, next_steps
 from benchbench.access import may_change, visible
 

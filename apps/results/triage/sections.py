@@ -11,9 +11,8 @@ from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, alive_in
-from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Resolution
-from apps.mappings.truth import Unresolved
+from apps.mappings.truth import Unresolved, truth_hash
 from apps.results.triage.kept import KeptError, kept_chunks
 from apps.retrieval.models import Chunk
 from benchbench.ir.sections import (

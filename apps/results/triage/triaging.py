@@ -9,7 +9,7 @@ from django.core.cache import cache
 
 from apps.benchmarks.measuring.stage_lists import list_keys, stored_plan, stream_lists
 from apps.benchmarks.models import Evaluation, Run
-from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import truth_hash
 from apps.results.triage.relevance import Judged, judged_of
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument, Tally, triage

@@ -12,7 +12,7 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.forms import GradeForm
 from apps.judging.scales import scale_to_choose
 from apps.judging.views.items import sheet
-from apps.mappings.repairing.judging import judge_document, stated_for, unjudge_document
+from apps.mappings.repairing import judge_document, stated_for, unjudge_document
 from apps.results.triage.judging import may_judge
 from apps.retrieval.models import Chunk
 from benchbench.access import visible

@@ -61,7 +61,7 @@ def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorS
         raise EncoderError(
             f"The cache holds vectors of {encoder} in revision {revision} that have {space.dimension} dimensions, and "
             f"here it makes {dimension}: the model's files have changed under one revision. Clear its vectors "
-            "(manage.py clear_cache), or name the model anew."
+            "under Vector cache in the admin, or give the model another name."
         )
     return space
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from apps.retrieval.strategies.base import StrategyError
-from benchbench.reading.calls import CallError, read_options
+from benchbench.reading.kinds import CallError, read_options
 from benchbench.reading.objects import shown
 
 TEXT = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\)\s*)?")

@@ -13,7 +13,7 @@ import numpy as np
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann_methods import OF_STORES, STORE_OF, STORES, Option, Value, named
 from benchbench.ir.records import ScoredList
-from benchbench.reading.calls import CallError, read_options
+from benchbench.reading.kinds import CallError, read_options
 from benchbench.reading.objects import shown
 
 TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
@@ -67,11 +67,6 @@ class Ann:
     def name(self) -> str:
         """The setting without its options."""
         return named(self.store, self.method)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it is exact search in memory, by which every other setting is measured."""
-        return self.store == "memory"
 
     @property
     def compares_all(self) -> bool:

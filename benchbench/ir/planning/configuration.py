@@ -11,7 +11,7 @@ from typing import Any
 from benchbench.ir.planning import axes
 from benchbench.ir.planning.axes import Axis, axis
 from benchbench.ir.planning.query_text import AS_ASKED, HYDE, query_text
-from benchbench.reading.calls import split_calls
+from benchbench.reading.kinds import split_calls
 
 SEARCH_MODES = ("dense", "sparse", "hybrid")
 LEXICAL = ("bm25", "fts")

@@ -9,8 +9,8 @@ from apps.benchmarks.measuring.measures import add_measures, names_in
 from apps.benchmarks.measuring.rescoring import Rescored, find_version, rescore
 from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
-from benchbench.finding import find_named
 from benchbench.ir.measures import Measure
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

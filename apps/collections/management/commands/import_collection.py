@@ -52,8 +52,6 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
             )
         if source.others:
             self.warn(f"Files of other kinds, left out: {source.others:,}.")
-        for warning in report.warnings:
-            self.warn(warning)
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
         text = f'Collection "{collection.name}" holds {collection.document_count:,} documents: {report}.'
         self.report(facts, text, as_json=options["json"])

@@ -1,14 +1,84 @@
 """Import judged queries as a dataset, frozen as a numbered version."""
 
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.datasets.commands import SOURCE_HELP, add_source_arguments, read_source
+from apps.datasets.formats.catalogue import read_catalogue
+from apps.datasets.formats.registry import DIRECTORIES, FILES, FORMATS, read_dataset
 from apps.datasets.importing import import_dataset
+from apps.datasets.records import DatasetError, DatasetRecord
 from apps.operations.commands import UseCaseCommand
+from benchbench.catalogue import catalogue_id
 from benchbench.decimals import counted
+
+
+def _listed(name: str, text: str) -> str:
+    return fill(text, 120, initial_indent=f"  {name:<13}", subsequent_indent=" " * 15)
+
+
+SOURCE_HELP = f"""SOURCE is one of these, recognised by its content:
+
+{_listed("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
+{_listed("a directory", DIRECTORIES)}
+  a zip of either; any file may be a .gz
+  an id        ir_datasets:beir/scifact/test: a public collection of the library ir_datasets, which downloads it
+"""
+
+
+def add_source_arguments(parser: CommandParser) -> None:
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="File, directory or zip.")
+    parser.add_argument("--format", choices=sorted(FORMATS), default="", help="Default: detected from SOURCE.")
+    parser.add_argument(
+        "--split", default="", help="Split of a BEIR directory (test without it), or of a Flowbaby one (all)."
+    )
+    parser.add_argument("--topics", type=Path, metavar="FILE", help="The topics that a file of TREC judges.")
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        type=column,
+        metavar="FIELD=COLUMN",
+        help="Which column of a table holds a field, where their names differ; repeat it for each.",
+    )
+    parser.add_argument(
+        "--ignore-column",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="A column of a table that holds no field and is left out; repeat it for each.",
+    )
+
+
+def read_source(options: Mapping[str, Any]) -> DatasetRecord:
+    """Return the dataset that the options of `add_source_arguments` name."""
+    if id := catalogue_id(options["source"]):
+        given = [
+            name.replace("_", "-") for name in ("format", "split", "topics", "column", "ignore_column") if options[name]
+        ]
+        if given:
+            raise DatasetError(f"{options['source']} has no {given[0]}: leave --{given[0]} out.", field=given[0])
+        return read_catalogue(id)
+    return read_dataset(
+        options["source"],
+        format=options["format"],
+        split=options["split"],
+        topics=options["topics"],
+        columns=dict(options["column"]),
+        ignore=options["ignore_column"],
+    )
+
+
+def column(text: str) -> tuple[str, str]:
+    field, separator, name = text.partition("=")
+    if not separator or not name:
+        raise ArgumentTypeError(f"{text!r} is not FIELD=COLUMN, such as query_text=question")
+    return field, name
 
 
 class Command(UseCaseCommand):
@@ -16,8 +86,7 @@ class Command(UseCaseCommand):
 
 {SOURCE_HELP}
 A frozen version never changes. Importing equal content again changes nothing; other content under the same name needs
-a new version label, which JSON states as metadata.version and --label gives to any format. Problems are reported;
-`check_ground_truth` reports them without importing.
+a new version label, which JSON states as metadata.version and --label gives to any format. Problems are reported.
 
   benchbench import_dataset questions.json --name support
   benchbench import_dataset scifact/ --name scifact-train --split train

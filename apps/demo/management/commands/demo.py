@@ -9,13 +9,15 @@ from django.core.management import call_command
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Run
 from apps.demo import preparing, serving
-from apps.demo.verdict import reranking_verdict
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.board_text import text_of
+from apps.results.exporters.results_json import run_results
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
+from benchbench.decimals import signed
 from benchbench.errors import BenchbenchError
 
 
@@ -59,10 +61,9 @@ search in eight configurations, with and without reranking, prints the leaderboa
         began = time.monotonic()
         owner = None
         collection = preparing.prepare_collection(owner)
-        dataset = preparing.prepare_dataset(owner)
-        mapping = preparing.prepare_mapping(dataset, collection, owner)
+        mapping = preparing.prepare_mapping(collection, owner)
         self.say(
-            f"{collection.document_count:,} documents, {dataset.queries.count()} questions, "
+            f"{collection.document_count:,} documents, {mapping.dataset.queries.count()} questions, "
             f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments resolved."
         )
         index = preparing.prepare_index(collection, owner)
@@ -95,3 +96,30 @@ search in eight configurations, with and without reranking, prints the leaderboa
     def say(self, sentence: str) -> None:
         self.stdout.write(sentence)
         self.stdout.flush()
+
+
+def reranking_verdict(benchmark: Benchmark) -> str:
+    """Return a line for each completed run that has a reranked twin, and what it gains and costs; "" if none has."""
+    runs = benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("benchmark__dataset_version")
+    plain = {_rest(run): run for run in runs if not run.config["use_reranker"]}
+    primary = f"ndcg@{benchmark.primary_k}"
+    lines = []
+    for run in runs:
+        twin = plain.get(_rest(run)) if run.config["use_reranker"] else None
+        if twin is None:
+            continue
+        told = [run_results(either) for either in (twin, run)]
+        if lost := [f"{one.label}: {one.unranked}" for one in told if one.unranked]:
+            lines += [f"  {sentence}" for sentence in lost]
+            continue
+        before, after = (one.metrics_flat[primary] or 0 for one in told)
+        ms = run.timing["total_ms"] - twin.timing["total_ms"]
+        gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
+        lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")
+    head = f"What reranking changed in nDCG@{benchmark.primary_k}; its page says whether that is more than luck:"
+    return "\n".join([head, *lines]) if lines else ""
+
+
+def _rest(run: Run) -> tuple[tuple[str, str], ...]:
+    """What a configuration is, but for its reranking."""
+    return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))

@@ -5,14 +5,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.datasets.finding import find_version
+from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset
-from apps.datasets.writers import WRITERS
+from apps.datasets.versions import find_version
 from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from benchbench.decimals import counted
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 def formats() -> str:

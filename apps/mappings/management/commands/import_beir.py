@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.mappings.beir import BeirImport, Indexed, import_beir
-from apps.mappings.describing import describe, facts_of
+from apps.mappings.resolving import describe, facts_of
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import OperationFailedError, wait
 from benchbench.decimals import counted
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 
 class Command(UseCaseCommand):
@@ -71,7 +71,7 @@ interrupted is built to its end.
                 owner=options["owner"],
                 on_progress=progress,
             )
-        for warning in (*done.documents.warnings, *done.queries.warnings):
+        for warning in done.queries.warnings:
             self.warn(warning)
         self.wait_for(done.indexed)
         self.report(_facts(done), _text(done), as_json=options["json"])

@@ -4,12 +4,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.mappings.describing import describe, facts_of
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve
+from apps.mappings.resolving import describe, facts_of, resolve
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

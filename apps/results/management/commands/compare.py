@@ -10,8 +10,8 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.operations.commands import UseCaseCommand
 from apps.results.comparison_report import compare_pair, summary_facts, text_of
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
-from benchbench.finding import find_named
+from benchbench.files.flowbaby_results import compare_summaries, read_summary
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

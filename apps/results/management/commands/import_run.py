@@ -10,12 +10,12 @@ from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.measuring.measures import names_in
 from apps.benchmarks.models import Benchmark, Run
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
+from apps.datasets.versions import find_version
 from apps.operations.commands import UseCaseCommand
 from apps.results.board_text import facts_of, text_of
 from benchbench.files.runs import FORMATS
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

@@ -24,8 +24,8 @@ from apps.benchmarks.repeating.reproducing import benchmark_from, read_definitio
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import preview_text
 from apps.collections.models import Collection
-from apps.datasets.readers import read_dataset
-from apps.mappings.laying import lay
+from apps.datasets.formats.registry import read_dataset
+from apps.mappings.creating import lay
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
@@ -36,9 +36,9 @@ from apps.results.exporting import export_to
 from apps.results.run_arguments import add_execution, add_report_of_spec002, add_what_is_run
 from benchbench.errors import BenchbenchError
 from benchbench.files.spec002 import LIMIT
-from benchbench.finding import find_named
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
+from benchbench.names import find_named
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 COMPARED = (Status.COMPLETED, Status.FAILED)

@@ -11,8 +11,8 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from benchbench.finding import find_named
 from benchbench.ir.planning.strategies import ASKING, STATED, STRATEGIES
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

@@ -11,7 +11,7 @@ from apps.operations.working import wait
 from apps.retrieval.grids.making import Made, make_grid
 from apps.retrieval.grids.planning import Cell, Grid, plan_grid
 from apps.retrieval.grids.reading import EXAMPLE, read_strategy
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

@@ -1,0 +1,93 @@
+"""BEIR directories, read and written: queries.jsonl and qrels/SPLIT.tsv, `.gz` too."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from apps.datasets.formats.writing import WriteError, by_document, kept
+from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.files import beir
+from benchbench.files.beir import find_qrels, find_queries, read_qrels, read_queries
+from benchbench.local_files.placing import Files
+
+
+def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
+    """Return the queries that a split judges, in file order, with their judgments.
+
+    A judgment refers to the document whose external_id is its corpus-id; a grade is any integer. Raises a sentence that
+    names file and line, among others for a judgment of a query that queries.jsonl lacks and for a document judged
+    twice with different grades.
+    """
+    qrels = read_qrels(find_qrels(directory, split))
+    queries = [
+        QueryRecord(
+            key=query.key,
+            text=query.text,
+            split=split,
+            metadata=query.metadata,
+            judgments=[
+                JudgmentRecord({"document_id": document}, grade) for document, grade in qrels.grades[query.key].items()
+            ],
+        )
+        for query in read_queries(find_queries(directory))
+        if query.key in qrels.grades
+    ]
+    there = {query.key for query in queries}
+    for key, place in qrels.places.items():
+        if key not in there:
+            raise DatasetError(f"{place} judges the query {key!a}, which queries.jsonl does not have.")
+    return DatasetRecord(
+        name=directory.resolve().name,
+        queries=queries,
+        source_format="beir",
+        metadata={"split": split},
+        duplicates=qrels.duplicates,
+    )
+
+
+LABEL = "BEIR"
+SPLIT = "test"  # of queries that are in none
+FILE_NAME = re.compile(r"\w[\w.-]*")
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """Judged queries with their metadata; a judgment is by document_id, its grade any integer."""
+    queries = [_fit(query) for query in record.queries if query.judgments]
+    splits = list(dict.fromkeys(query.split for query in queries))
+    return DatasetRecord(
+        record.name,
+        queries,
+        source_format="beir",
+        metadata={"split": splits[0]} if len(splits) == 1 else {},
+    )
+
+
+def files(record: DatasetRecord) -> Files:
+    splits: dict[str, list[QueryRecord]] = {}
+    for query in record.queries:
+        splits.setdefault(query.split, []).append(query)
+    queries = (beir.Query(query.key, query.text, query.metadata) for query in record.queries)
+    return {"queries.jsonl": beir.write_queries(queries), **dict(_qrels(splits))}
+
+
+def _qrels(splits: Mapping[str, list[QueryRecord]]) -> Iterator[tuple[str, Iterator[str]]]:
+    for split, queries in splits.items():
+        yield (
+            f"qrels/{split}.tsv",
+            beir.write_qrels(
+                (query.key, judgment.doc_ref["document_id"], judgment.grade)
+                for query in queries
+                for judgment in query.judgments
+            ),
+        )
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    split = query.split or SPLIT
+    if not FILE_NAME.fullmatch(split):
+        raise WriteError(
+            f"The query {query.key[:60]!a} is in the split {split!a}, which cannot be the name of a file as BEIR's "
+            "splits are: choose another format.",
+            field="format",
+        )
+    return kept(query, by_document(query, label=LABEL), "metadata", split=split)

@@ -1,0 +1,116 @@
+"""Flowbaby datasets, read and written: metadata.json, topics.json and qrels.json in a directory."""
+
+from pathlib import Path
+from typing import Any
+
+from apps.datasets.formats.writing import by_document, kept
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.files import flowbaby
+from benchbench.files.flowbaby import write_dataset
+from benchbench.ir import canonical
+from benchbench.local_files.placing import Files
+
+
+def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
+    """Return all topics, or those of a split, in file order; an item is the document that has its id as external_id.
+
+    The dataset_id is the name unless another is given, and stays in the metadata, by which results are compared.
+    """
+    dataset = flowbaby.read_dataset(directory)
+    if split:
+        dataset = dataset.of_split(split)
+    about = dataset.metadata
+    names = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
+    return DatasetRecord(
+        name=about.dataset_id,
+        queries=[_query(topic, dataset) for topic in dataset.topics],
+        description=about.description,
+        label=about.version,
+        source_format="flowbaby",
+        metadata={name: value for name in names if (value := getattr(about, name))},
+        slice_definitions=dict(about.slice_definitions),
+        duplicates=dataset.duplicates,
+        warnings=dataset.warnings,
+    )
+
+
+def _query(topic: flowbaby.Topic, dataset: flowbaby.Dataset) -> QueryRecord:
+    expected = topic.expected_positive_count
+    return QueryRecord(
+        key=topic.key,
+        text=topic.text,
+        judgments=[
+            JudgmentRecord({"document_id": item}, grade) for item, grade in dataset.qrels.get(topic.key, {}).items()
+        ],
+        slices=topic.slices,
+        split=topic.split,
+        notes=topic.notes,
+        metadata={} if expected is None else {"expected_positive_count": expected},
+    )
+
+
+LABEL = "Flowbaby"
+ABOUT = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
+POSITIVES = "expected_positive_count"
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """Queries with slices, notes and the splits that Flowbaby has; an item is a document_id, its grade 0, 1 or 2.
+
+    A dataset without a version is one of version 1.0, one without a dataset_id has its name as that, a query without a
+    slice is in the slice `default`.
+    """
+    about = {name: record.metadata.get(name, "") for name in ABOUT}
+    about["canonicalization_version"] = about["canonicalization_version"] or canonical.CURRENT
+    stated_id = about["dataset_id"]
+    about["dataset_id"] = stated_id if isinstance(stated_id, str) and stated_id.strip() else record.name
+    canonical.rules(str(about["canonicalization_version"]))
+    return DatasetRecord(
+        record.name,
+        [_fit(query) for query in record.queries],
+        description=record.description,
+        label=record.label or "1.0",
+        source_format="flowbaby",
+        metadata={name: value for name, value in about.items() if isinstance(value, str) and value},
+        slice_definitions=record.slice_definitions,
+    )
+
+
+def files(record: DatasetRecord) -> Files:
+    about: dict[str, Any] = record.metadata
+    metadata = flowbaby.Metadata(
+        version=record.label,
+        description=record.description,
+        slice_definitions=record.slice_definitions,
+        **about,
+    )
+    qrels = {
+        query.key: {judgment.doc_ref["document_id"]: judgment.grade for judgment in query.judgments}
+        for query in record.queries
+        if query.judgments
+    }
+    return write_dataset(flowbaby.Dataset(metadata, tuple(map(_topic, record.queries)), qrels))
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    expected = query.metadata.get(POSITIVES)
+    states = type(expected) is int and expected >= 0
+    return kept(
+        query,
+        by_document(query, grades=flowbaby.GRADES, label=LABEL),
+        "notes",
+        slices=list(dict.fromkeys(query.slices)) or [flowbaby.DEFAULT_SLICE],
+        split=query.split if query.split in flowbaby.SPLITS else "",
+        metadata={POSITIVES: expected} if states else {},
+    )
+
+
+def _topic(query: QueryRecord) -> flowbaby.Topic:
+    return flowbaby.Topic(
+        key=query.key,
+        text=query.text,
+        slices=tuple(query.slices),
+        notes=query.notes,
+        expected_positive_count=query.metadata.get(POSITIVES),
+        split=query.split,
+    )

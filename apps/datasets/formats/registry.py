@@ -1,0 +1,213 @@
+"""The registry of formats of datasets: those that are read and written, detecting one by its content, reading any."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
+from apps.datasets.formats.beir import read_beir
+from apps.datasets.formats.flowbaby import read_flowbaby
+from apps.datasets.formats.module_queries import read_module_queries
+from apps.datasets.formats.schema1 import read_schema1
+from apps.datasets.formats.sectioned import read_sectioned
+from apps.datasets.formats.table import read_table_of_judgments
+from apps.datasets.formats.trec import read_trec
+from apps.datasets.formats.writing import Writer
+from apps.datasets.records import DatasetError, DatasetRecord
+from benchbench.files.archives import unpacked
+from benchbench.files.sniffing import Kind, sniff
+from benchbench.reading.strict_json import raw_chunks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A format of datasets: the name that people know it by, its reader, and how it is told.
+
+    `file` and `directory` say in words what holds a whole dataset. A file is told by its `kind`, a directory by a file
+    called `mark`, or of that kind. `options` are the keywords that `read` takes besides the path.
+    """
+
+    label: str
+    read: Callable[..., DatasetRecord]
+    file: str = ""
+    kind: Kind = ""
+    directory: str = ""
+    mark: str = ""
+    options: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "benchbench-json": Format(
+        label="BenchBench JSON, schema 1.0", read=read_schema1, file="JSON of schema 1.0", kind="benchbench-json"
+    ),
+    "beir": Format(
+        label="BEIR directory",
+        read=read_beir,
+        directory="BEIR (queries.jsonl, qrels/SPLIT.tsv)",
+        mark="queries.jsonl",
+        options=("split",),
+    ),
+    "trec": Format(
+        label="TREC judgments and topics",
+        read=read_trec,
+        kind="trec-qrels",
+        directory="TREC judgments with their topics",
+        options=("topics",),
+    ),
+    "flowbaby": Format(
+        label="Flowbaby directory",
+        read=read_flowbaby,
+        directory="Flowbaby (topics.json, qrels.json)",
+        mark="topics.json",
+        options=("split",),
+    ),
+    "sectioned": Format(
+        label="Sectioned ground truth",
+        read=read_sectioned,
+        file="ground_truth.json",
+        kind="ground-truth",
+        directory="ground_truth.json with its documents/",
+        mark="ground_truth.json",
+    ),
+    "module-queries": Format(
+        label="Module queries (SPEC-001)",
+        read=read_module_queries,
+        file="module queries (SPEC-001)",
+        kind="module-queries",
+    ),
+    "table": Format(
+        label="CSV or JSON Lines",
+        read=read_table_of_judgments,
+        file="CSV or JSON Lines with a row for each judgment",
+        kind="table",
+        options=("columns", "ignore"),
+    ),
+}
+FILES = "; ".join(format.file for format in FORMATS.values() if format.file)
+DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if format.directory)
+SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be packed (.gz)."
+JSON, ZIP = "application/json", "application/zip"
+WRITERS = {
+    "benchbench-json": Writer(
+        "BenchBench JSON, schema 1.0",
+        "json",
+        JSON,
+        schema1_writing.fit,
+        schema1_writing.files,
+        schema1_writing.cautions,
+    ),
+    "beir": Writer("BEIR directory", "", ZIP, beir.fit, beir.files),
+    "trec": Writer("TREC judgments and topics", "", ZIP, trec.fit, trec.files),
+    "flowbaby": Writer("Flowbaby directory", "", ZIP, flowbaby.fit, flowbaby.files),
+}
+
+
+# What is a part of a dataset, or none, with the way out.
+PARTS: dict[Kind, str] = {
+    "trec-topics": "holds the topics of TREC without judgments: import the file of judgments and name this one as its "
+    "topics, or import the directory of both",
+    "trec-run": "is a TREC run, which holds no judgment",
+    "flowbaby-run": "is a Flowbaby run, which holds no judgment",
+    "flowbaby-topics": "is a part of a Flowbaby dataset: import the directory that holds it, or a zip of that",
+    "flowbaby-qrels": "is a part of a Flowbaby dataset: import the directory that holds it, or a zip of that",
+    "beir-lines": "is a part of a BEIR dataset: import the directory that holds it, or a zip of that",
+    "beir-qrels": "is a part of a BEIR dataset: import the directory that holds it, or a zip of that",
+    "sectioned-document": "is a document: import its directory as a collection",
+}
+
+
+def detect(path: Path) -> str:
+    """Return the format in which `path` holds a dataset; raise a sentence where it holds a part of one, or none."""
+    if path.is_dir():
+        return _of_directory(path)
+    kind = sniff(path)
+    if told := next((name for name, format in FORMATS.items() if kind and format.kind == kind), ""):
+        return told
+    if kind in PARTS:
+        raise DatasetError(f"{path.name} {PARTS[kind]}.", field="format")
+    if path.name.removesuffix(".gz").endswith(".json"):
+        return "benchbench-json"
+    if not any(chunk.strip() for chunk in raw_chunks(path)):
+        raise DatasetError(f"{path.name} is empty.")
+    raise DatasetError(
+        f"{path.name} has no known format: name its format, one of "
+        f"{', '.join(sorted(name for name, format in FORMATS.items() if format.kind))}.",
+        field="format",
+    )
+
+
+def _of_directory(directory: Path) -> str:
+    marks = {name: format.mark for name, format in FORMATS.items() if format.mark}
+    for name, mark in marks.items():
+        if any((directory / f"{mark}{ending}").is_file() for ending in ("", ".gz")):
+            return name
+    if any(path.is_file() and sniff(path) == FORMATS["trec"].kind for path in sorted(directory.iterdir())):
+        return "trec"
+    raise DatasetError(
+        f"{directory} holds no dataset: looked for {', '.join(marks.values())}, and a file of TREC judgments.",
+        field="format",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a dataset may hold at most, unpacked. JSON has no rows: its objects are limited by their bytes."""
+
+    unpacked_bytes: int
+    rows: int
+
+
+def read_dataset(
+    path: Path,
+    *,
+    format: str = "",
+    split: str = "",
+    topics: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+    limits: Limits | None = None,
+) -> DatasetRecord:
+    """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` tells it.
+
+    Without limits a zip may unpack to BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
+
+    `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables.
+    """
+    if not path.exists():
+        raise DatasetError(f"{path} does not exist.")
+    options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore}
+    given = {name: value for name, value in options.items() if value}
+    if path.suffix == ".zip":
+        most = limits.unpacked_bytes if limits else settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
+        with unpacked(path, max_bytes=most) as directory:
+            return _read(directory, format, given, limits)
+    return _read(path, format, given, limits)
+
+
+def _read(path: Path, format: str, given: Mapping[str, object], limits: Limits | None) -> DatasetRecord:
+    if limits:
+        _require_rows(path, limits.rows)
+    format = format or detect(path)
+    for name in given:
+        if name not in FORMATS[format].options:
+            many = {"split": "splits", "ignore": "columns"}.get(name, name)
+            raise DatasetError(f"The format {format} has no {many}: leave the {name} out.", field=name)
+    return FORMATS[format].read(path, **given)
+
+
+def _require_rows(path: Path, most: int) -> None:
+    """Raise where the files at `path` have more than `most` lines, those of JSON left out."""
+    rows = 0
+    for file in [path] if path.is_file() else filter(Path.is_file, path.rglob("*")):
+        chunks = raw_chunks(file)
+        first = next(chunks, b"")
+        if first.lstrip()[:1] in (b"{", b"["):
+            continue
+        rows += first.count(b"\n") + sum(chunk.count(b"\n") for chunk in chunks)
+        if rows > most:
+            raise DatasetError(
+                f"The dataset has more than {most:,} lines (BENCHMARK_DATASET_MAX_ROWS), the most that is read from an "
+                "upload. Take fewer judgments, or have it imported by the command import_dataset, which has no limit."
+            )

@@ -1,0 +1,95 @@
+"""Writing BenchBench JSON, schema 1.0."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits, is_own
+from apps.datasets.formats.writing import WriteError, graded, kept
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from benchbench.local_files.placing import Files
+from benchbench.reading.strict_json import json_array, json_text
+
+LABEL = "BenchBench JSON"
+ABOUT = ("name", "description", "version", "slice_definitions")
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """All but who judged, notes on judgments, and sections; and keys of metadata that the format has for itself."""
+    return replace(
+        record,
+        queries=[_fit(query) for query in record.queries],
+        label=record.label.strip(),
+        metadata={key: value for key, value in record.metadata.items() if key not in ABOUT},
+        source_format="benchbench-json",
+    )
+
+
+def files(record: DatasetRecord) -> Files:
+    return {"dataset.json": _pieces(record)}
+
+
+def cautions(record: DatasetRecord) -> Iterator[str]:
+    """Yield what of a dataset is more than the reader takes; of its bytes no more are made than that."""
+    limits = configured_limits()
+    most = max((len(query.judgments) for query in record.queries), default=0)
+    beyond = []
+    if len(record.queries) > limits.queries:
+        beyond.append(f"{len(record.queries):,} queries, at most {limits.queries:,} are allowed")
+    if most > limits.judgments_per_query:
+        beyond.append(f"{most:,} judgments of one query, at most {limits.judgments_per_query:,} are allowed")
+    if any(size > limits.upload_bytes for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
+        beyond.append(f"more than {limits.upload_bytes:,} bytes, which is the most that is allowed")
+    if beyond:
+        yield (
+            f"{LABEL} is written whole, but uploading or importing it again would be refused: it has "
+            f"{'; '.join(beyond)}. Raise the limits, or choose another format."
+        )
+
+
+def _pieces(record: DatasetRecord) -> Iterator[str]:
+    about = {
+        "name": record.name,
+        "description": record.description,
+        "version": record.label,
+        "slice_definitions": record.slice_definitions,
+    }
+    metadata = {key: value for key, value in about.items() if value} | record.metadata
+    yield f'{{"schema_version": {json_text(SCHEMA_VERSION)},\n"metadata": {json_text(metadata)},\n"queries": '
+    yield from json_array(map(_item, record.queries))
+    yield "}\n"
+
+
+def _item(query: QueryRecord) -> dict[str, Any]:
+    own = {name: value for name in OWN_FIELDS if (value := getattr(query, name))}
+    return {
+        "query_key": query.key,
+        "query_text": query.text,
+        "metadata": own | query.metadata,
+        "relevant_docs": [
+            {"doc_ref": judgment.doc_ref, "relevance_grade": judgment.grade} for judgment in query.judgments
+        ],
+    }
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    for judgment in query.judgments:
+        what, _ = doc_ref_fault(judgment.doc_ref)
+        if what:
+            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {what}.", field="format")
+    grades = sorted(set(GRADES.values()))
+    return kept(
+        query,
+        [
+            JudgmentRecord(judgment.doc_ref, graded(query, judgment, grades, label=LABEL))
+            for judgment in query.judgments
+        ],
+        *OWN_FIELDS,
+        metadata={key: value for key, value in query.metadata.items() if _is_free(key, value, query)},
+    )
+
+
+def _is_free(key: str, value: Any, query: QueryRecord) -> bool:
+    """Tell whether a key of metadata can be written: the reader must not take it for the query's own field."""
+    return key not in OWN_FIELDS or not (is_own(key, value) or getattr(query, key))

@@ -1,0 +1,95 @@
+"""TREC judgments and the topics that they judge, read and written."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from apps.datasets.formats.writing import by_document
+from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.decimals import some_of
+from benchbench.files.sniffing import sniff
+from benchbench.files.trec import Topic, as_text, read_qrels, read_topics, write_qrels, write_topics
+from benchbench.local_files.placing import Files
+
+
+def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
+    """Return the judged topics in file order; a judgment refers to the document whose external_id is its docno.
+
+    `path` is the file of judgments, and `topics` that of the topics; or a directory that holds one of each, told apart
+    by what they hold. Topics without a judgment are left out and named in a warning, as trec_eval counts judged ones
+    alone. Raises a sentence, among others for judgments of a topic that is not there.
+    """
+    if path.is_dir():
+        qrels, topics = _the_only(path, "trec-qrels"), topics or _the_only(path, "trec-topics")
+    elif topics is None:
+        raise DatasetError(
+            f"{path.name} holds judgments and no query: name the file of the topics too.", field="topics"
+        )
+    else:
+        qrels = path
+    asked = read_topics(topics)
+    judged = read_qrels(qrels)
+    there = {topic.key for topic in asked}
+    if unknown := next((key for key in judged if key not in there), None):
+        raise DatasetError(f"{qrels.name} judges the query {unknown[:60]!a}, which {topics.name} does not have.")
+    return DatasetRecord(
+        name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
+        queries=[_query(topic, judged[topic.key], qrels) for topic in asked if topic.key in judged],
+        source_format="trec",
+        warnings=left_out([topic.key for topic in asked if topic.key not in judged]),
+    )
+
+
+def _query(topic: Topic, judged: dict[bytes, int], qrels: Path) -> QueryRecord:
+    documents = as_text(list(judged), where=f"{qrels.name}, query {topic.key[:60]!a},")
+    about = {"description": topic.description, "narrative": topic.narrative}
+    return QueryRecord(
+        key=topic.key,
+        text=topic.text,
+        judgments=[
+            JudgmentRecord({"document_id": document}, grade)
+            for document, grade in zip(documents, judged.values(), strict=True)
+        ],
+        metadata={name: text for name, text in about.items() if text},
+    )
+
+
+def _the_only(directory: Path, kind: str) -> Path:
+    files = [path for path in sorted(directory.iterdir()) if path.is_file() and sniff(path) == kind]
+    if len(files) != 1:
+        there = ", ".join(file.name for file in files) or "none"
+        raise DatasetError(
+            f"{directory.name} must hold one file of {kind.removeprefix('trec-')}, and it has: {there}.", field="topics"
+        )
+    return files[0]
+
+
+def left_out(keys: Iterable[str]) -> list[str]:
+    """Return the sentence that some topics are not judged, or none where there are none."""
+    keys = list(keys)
+    return [f"Topics without a judgment, left out: {some_of(keys)}."] if keys else []
+
+
+LABEL = "TREC"
+BREAK = re.compile(r"\s*[\r\n]+\s*")
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """Judged queries, their texts on one line; a judgment is by document_id, its grade any integer."""
+    queries = [_fit(query) for query in record.queries if query.judgments]
+    return DatasetRecord(record.name, queries, source_format="trec")
+
+
+def files(record: DatasetRecord) -> Files:
+    return {
+        "topics.tsv": write_topics(Topic(query.key, query.text) for query in record.queries),
+        "qrels.txt": write_qrels(
+            (query.key, judgment.doc_ref["document_id"], judgment.grade)
+            for query in record.queries
+            for judgment in query.judgments
+        ),
+    }
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    return QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label=LABEL))

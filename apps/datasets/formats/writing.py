@@ -1,0 +1,147 @@
+"""The base of writers, what all of them write alike, and what an export lacks of its dataset."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from apps.datasets.records import (
+    JUDGMENT_FIELDS,
+    QUERY_FIELDS,
+    DatasetError,
+    DatasetRecord,
+    JudgmentRecord,
+    QueryRecord,
+)
+from benchbench.decimals import some_of
+from benchbench.local_files.placing import Files
+from benchbench.reading.strict_json import canonical
+
+
+class WriteError(DatasetError):
+    """A dataset that a format would make wrong; the sentence names query and way out."""
+
+    code = "dataset_export"
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A format by the name that people know it by.
+
+    `fit` returns what the format can hold of a dataset, which is what its reader reads again; it leaves out, and raises
+    WriteError for what would become wrong. `files` writes a dataset that fits: one file, or those of a directory by
+    their relative names. `extension` is that of the one file, "" of a directory. `cautions` yields sentences about what
+    its reader would not take again, though it is written.
+    """
+
+    label: str
+    extension: str
+    content_type: str
+    fit: Callable[[DatasetRecord], DatasetRecord]
+    files: Callable[[DatasetRecord], Files]
+    cautions: Callable[[DatasetRecord], Iterable[str]] = lambda record: ()
+
+
+def kept(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changed: Any) -> QueryRecord:
+    """Return a query with only these of its fields, and others where they are `changed`."""
+    values = {name: getattr(query, name) for name in names} | changed
+    return QueryRecord(query.key, query.text, judgments, **values)
+
+
+def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, label: str) -> list[JudgmentRecord]:
+    """Return the judgments of a query by their `document_id` alone.
+
+    Raises WriteError for one that has none, for two that have the same, and for a grade that is not among `grades`.
+    """
+    judgments = []
+    seen = set()
+    for judgment in query.judgments:
+        document = judgment.doc_ref.get("document_id")
+        if not document:
+            raise WriteError(
+                f"The query {query.key[:60]!a} judges {shown(judgment)}, which has no document_id, and {label} names "
+                "documents by it: give the --mapping that knows the documents, or choose another format.",
+                field="format",
+            )
+        if document in seen:
+            raise WriteError(
+                f"The query {query.key[:60]!a} judges the document_id {document[:60]!a} twice, by other references "
+                f"besides it that {label} does not hold: choose another format.",
+                field="format",
+            )
+        seen.add(document)
+        judgments.append(JudgmentRecord({"document_id": document}, graded(query, judgment, grades, label=label)))
+    return judgments
+
+
+def graded(query: QueryRecord, judgment: JudgmentRecord, grades: Collection[int] | None, *, label: str) -> int:
+    """Return the grade of a judgment; raise WriteError where it is not among `grades`."""
+    if grades is None or judgment.grade in grades:
+        return judgment.grade
+    *others, last = map(str, grades)
+    known = f"{', '.join(others)} and {last}" if others else f"the grade {last}"
+    raise WriteError(
+        f"The query {query.key[:60]!a} gives {shown(judgment)} the grade {judgment.grade}, and {label} knows {known}: "
+        "choose another format.",
+        field="format",
+    )
+
+
+def shown(judgment: JudgmentRecord) -> str:
+    """Name a judgment's document in a sentence."""
+    return ", ".join(f"{key} {str(value)[:60]!a}" for key, value in judgment.doc_ref.items())
+
+
+ABOUT = ("description", "label", "metadata", "slice_definitions")
+BLANK: tuple[Any, ...] = ("", None, [], {}, ())
+DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
+Count = Counter[tuple[str, str]]  # of fields, by whose they are
+
+
+def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
+    """Return what `held`, the part of `record` that a format holds, lacks of it or has otherwise."""
+    left_out: Count = Counter()
+    changed: Count = Counter()
+    for name in ABOUT:
+        _compare(("", name), getattr(record, name), getattr(held, name), left_out, changed)
+    by_key = {query.key: query for query in held.queries}
+    missing = [query.key for query in record.queries if query.key not in by_key]
+    for query in record.queries:
+        if query.key in by_key:
+            _compare_queries(query, by_key[query.key], left_out, changed)
+    return tuple(_sentences(label, missing, left_out, changed))
+
+
+def _compare_queries(query: QueryRecord, held: QueryRecord, left_out: Count, changed: Count) -> None:
+    for name in QUERY_FIELDS:
+        _compare(("quer", name), getattr(query, name), getattr(held, name), left_out, changed)
+    for judgment, held_judgment in zip(query.judgments, held.judgments, strict=True):
+        for name in JUDGMENT_FIELDS:
+            _compare(("judgment", name), getattr(judgment, name), getattr(held_judgment, name), left_out, changed)
+
+
+def _compare(place: tuple[str, str], value: Any, held: Any, left_out: Count, changed: Count) -> None:
+    if value == held or canonical(value) == canonical(held):
+        return
+    is_gone = held in BLANK or (place[0] == "judgment" and held == DEFAULTS.get(place[1]))
+    (left_out if is_gone else changed)[place] += 1
+
+
+def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
+    if missing:
+        yield f"{label} has no place for queries without a judgment: {some_of(missing)}."
+    if left_out:
+        yield f"{label} has no place for {_list(left_out)}."
+    if changed:
+        yield f"{label} states otherwise, or in part, {_list(changed)}."
+
+
+def _list(count: Count) -> str:
+    return "; ".join(_field(*place, number) for place, number in count.items())
+
+
+def _field(whose: str, name: str, number: int) -> str:
+    if not whose:
+        return f"the {name} of the dataset"
+    ending = {"quer": ("y", "ies")}.get(whose, ("", "s"))[number != 1]
+    return f"{name} of {number:,} {whose}{ending}"

@@ -1,0 +1,111 @@
+"""Versions of datasets: found by number, counted, hashed by content; facts of their queries."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from itertools import groupby
+from typing import Any
+
+from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
+from benchbench.errors import BenchbenchError
+from benchbench.ir.slices import QueryFacts
+from benchbench.reading.strict_json import canonical
+
+
+def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = False) -> DatasetVersion:
+    """Return a version by its number, a draft too; without one the newest frozen version, else the draft.
+
+    With `edited` the draft comes first: what the dataset is with the edits that gather in it.
+    """
+    versions = dataset.versions.select_related("dataset").order_by("-number")
+    if number is not None:
+        version = versions.filter(number=number).first()
+    else:
+        version = (None if edited else versions.filter(frozen_at__isnull=False).first()) or versions.first()
+    if version is None:
+        there = ", ".join(str(known) for known in versions.values_list("number", flat=True)) or "none"
+        raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {there}.', field="version")
+    return version
+
+
+def with_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
+    """Give each dataset `query_count`: of its newest frozen version, 0 where none is frozen yet."""
+    frozen = DatasetVersion.objects.filter(dataset=OuterRef("pk"), frozen_at__isnull=False).order_by("-number")
+    count = Subquery(frozen.values("query_count")[:1], output_field=IntegerField())
+    return datasets.annotate(query_count=Coalesce(count, 0))
+
+
+def counted(version: DatasetVersion) -> DatasetVersion:
+    """Return a version with its counts: a draft is counted when it is told of, and stored when it is frozen."""
+    if version.frozen_at is None:
+        version.query_count = version.queries.count()
+        version.judgment_count = version.judgments.count()
+    return version
+
+
+FIELDS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata")
+
+
+def facts_of(query: Query, n_relevant: int) -> QueryFacts:
+    """Return the facts of a query with so many relevant documents. Its version is what it filters by, or else states.
+
+    Reads no other field than FIELDS.
+    """
+    version = query.filters.get("version") or query.metadata.get("version")
+    return QueryFacts(
+        text=query.text,
+        n_relevant=n_relevant,
+        slices=tuple(query.slices),
+        category=query.category,
+        difficulty=query.difficulty,
+        query_type=query.query_type,
+        split=query.split,
+        version=version_text(version),
+    )
+
+
+def version_text(version: Any) -> str:
+    """Return what a query states as its version as a label: several are "16.0 or 17.0", none is blank."""
+    return " or ".join(map(str, version)) if isinstance(version, list) else str(version or "")
+
+
+def ref_hash(doc_ref: dict[str, Any]) -> str:
+    """Return the SHA-256 of a reference's canonical JSON: sorted keys, no spaces."""
+    return sha256(canonical(doc_ref).encode()).hexdigest()
+
+
+def query_content(query: QueryRecord | Query) -> str:
+    """Return what counts of a query, without its judgments, as canonical JSON."""
+    return canonical([getattr(query, name) for name in QUERY_FIELDS])
+
+
+def judgment_content(judgment: JudgmentRecord | Judgment) -> str:
+    return canonical([getattr(judgment, name) for name in JUDGMENT_FIELDS])
+
+
+def content_hash(queries: Iterable[QueryRecord]) -> str:
+    """Return the SHA-256 over queries in key order, each followed by its judgments in the order of their references.
+
+    What a dataset says about itself (name, description, metadata) is left out: it describes, and decides no number.
+    """
+    return _hash((query_content(query), query.judgments) for query in sorted(queries, key=lambda query: query.key))
+
+
+def stored_hash(version: DatasetVersion) -> str:
+    """Return the same for what the tables hold of a version."""
+    judgments = version.judgments.order_by("query__key", "id").iterator(chunk_size=10_000)
+    judged = {query_id: list(group) for query_id, group in groupby(judgments, key=lambda judgment: judgment.query_id)}
+    queries = version.queries.order_by("key")
+    return _hash((query_content(query), judged.get(query.pk, ())) for query in queries)
+
+
+def _hash(parts: Iterable[tuple[str, Iterable[JudgmentRecord | Judgment]]]) -> str:
+    digest = sha256()
+    for query, judgments in parts:
+        digest.update(query.encode() + b"\n")
+        for line in sorted(judgment_content(judgment) for judgment in judgments):
+            digest.update(b"\t" + line.encode() + b"\n")
+    return digest.hexdigest()

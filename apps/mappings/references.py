@@ -1,0 +1,165 @@
+"""The rules by which a judgment's reference finds its document: plain functions over a small lookup table.
+
+A reference is an object with any of the keys `document_id, uri, content_hash, path, file_name`. The first of them, in
+that order, that is present decides, even when it finds nothing: a reference that names a document by id and is wrong
+about it is not saved by a file name that happens to match. A key whose value is null counts as absent; a blank value
+does not, it is a mistake that is shown.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.collections.models import Collection
+from apps.collections.stubs import LONGEST_ID, add_known
+from apps.datasets.models import DatasetVersion
+from apps.mappings.models import Resolution
+
+Outcome = Resolution.Outcome
+
+# Which fields of a document each key may match, in order. `path` is what older files call a uri.
+FIELDS = {
+    "document_id": ("external_id", "uuid"),
+    "uri": ("uri",),
+    "content_hash": ("content_hash",),
+    "path": ("uri",),
+    "file_name": ("file_name",),
+}
+SHOWN_CHARACTERS = 100
+
+
+class Match(NamedTuple):
+    """The live documents of a collection that have one value in one field: how many, and one of them."""
+
+    document_id: int
+    documents: int
+
+
+# (field, value) → the documents that have it. A pair that is absent has none.
+Catalogue = Mapping[tuple[str, str], Match]
+
+
+class Verdict(NamedTuple):
+    """What became of a reference: a document, or a reason in a sentence. `key` is the key that decided."""
+
+    outcome: Resolution.Outcome
+    key: str = ""
+    document_id: int | None = None
+    reason: str = ""
+
+
+class InvalidReferenceError(ValueError):
+    """The reference is nonsense in any collection. `key` is the key at fault, if one is."""
+
+    def __init__(self, reason: str, key: str = "") -> None:
+        super().__init__(reason)
+        self.key = key
+
+
+class Reference(NamedTuple):
+    """A reference that was read: the key that decides, its value as stated, and the (field, value) pairs to look up."""
+
+    key: str
+    value: str
+    lookups: tuple[tuple[str, str], ...]
+
+
+def read_reference(doc_ref: object) -> Reference:
+    """Return the part of `doc_ref` that decides; raise InvalidReferenceError where it is nonsense.
+
+    Values are compared as they stand, but for hashes and UUIDs, which have more than one spelling.
+    """
+    if not isinstance(doc_ref, dict):
+        raise InvalidReferenceError("The reference is not an object.")
+    key = next((key for key in FIELDS if doc_ref.get(key) is not None), None)
+    if key is None:
+        raise InvalidReferenceError(f"The reference has none of the keys {', '.join(FIELDS)}.")
+    value = doc_ref[key]
+    if not isinstance(value, str):
+        raise InvalidReferenceError(f"The {key} is not a string.", key)
+    if not value.strip():
+        raise InvalidReferenceError(f"The {key} is blank.", key)
+    if key == "content_hash" and not _is_sha256(value):
+        raise InvalidReferenceError(f"The content_hash {_shown(value)} is not 64 hexadecimal digits (SHA-256).", key)
+    spelled = ((field, _spelling(field, value)) for field in FIELDS[key])
+    return Reference(key, value, tuple((field, text) for field, text in spelled if text))
+
+
+def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
+    """Return the verdict on `doc_ref` by what `catalogue` knows of the collection.
+
+    The catalogue must hold every pair of `read_reference(doc_ref).lookups` that some live document has. A document_id
+    matches an external id first, and the document's public UUID only where no external id does.
+    """
+    try:
+        key, value, lookups = read_reference(doc_ref)
+    except InvalidReferenceError as error:
+        return Verdict(Outcome.INVALID_REF, error.key, reason=str(error))
+    match = next((catalogue[pair] for pair in lookups if pair in catalogue), None)
+    if match is None:
+        return Verdict(Outcome.NOT_FOUND, key, reason=f"No document has the {key} {_shown(value)}.")
+    if match.documents > 1:
+        return Verdict(Outcome.AMBIGUOUS, key, reason=f"{match.documents} documents have the {key} {_shown(value)}.")
+    return Verdict(Outcome.RESOLVED, key, match.document_id)
+
+
+def _is_sha256(value: str) -> bool:
+    return len(value) == 64 and all(digit in "0123456789abcdefABCDEF" for digit in value)
+
+
+def _spelling(field: str, value: str) -> str:
+    """Return `value` as the field stores it; blank where the field cannot hold it."""
+    if field == "content_hash":
+        return value.lower()
+    if field == "uuid":
+        try:
+            return str(UUID(value))
+        except ValueError:
+            return ""
+    return value
+
+
+def _shown(value: str) -> str:
+    return repr(value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 1] + "…")
+
+
+CHUNK = 5000  # judgments read at a time
+
+
+def judged_ids(version: DatasetVersion) -> set[str]:
+    """Return the ids under which a run can name the documents that the judgments of a version mean."""
+    doc_refs = version.judgments.order_by().values_list("doc_ref", flat=True).iterator(chunk_size=CHUNK)
+    return {value for _, value in filter(None, map(_decisive, doc_refs))}
+
+
+@transaction.atomic
+def add_judged(stub: Collection, doc_refs: Iterable[object]) -> None:
+    """Give `stub` the document that each reference means: the value by which it resolves is the document's id.
+
+    So `{"uri": "file:///a.md"}` is the document `file:///a.md`, with that uri. A reference that is nonsense, or whose
+    value is no id (over 500 characters), has none, and resolves to none. The fingerprint is of these documents alone:
+    what runs bring besides changes nothing of what judgments mean.
+    """
+    known: dict[str, dict[str, str]] = {}
+    for doc_ref in doc_refs:
+        if decisive := _decisive(doc_ref):
+            field, value = decisive
+            document = known.setdefault(value, {})
+            if field != "external_id":
+                document[field] = value
+    add_known(stub, known)
+    stub.fingerprint = sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+    stub.save(update_fields=["fingerprint", "updated_at"])
+
+
+def _decisive(doc_ref: object) -> tuple[str, str] | None:
+    """Return the field and the value by which a reference resolves; None where that can be no id."""
+    try:
+        field, value = read_reference(doc_ref).lookups[0]
+    except InvalidReferenceError:
+        return None
+    return (field, value) if len(value) <= LONGEST_ID else None

@@ -1,0 +1,265 @@
+"""Judgments without a document, listed and repaired in the draft; documents judged where they are seen."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet, Value
+
+from apps.collections.models import Collection, Document, live
+from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query, alive_in
+from apps.datasets.records import JudgmentRecord
+from apps.datasets.versions import find_version
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.references import read_reference, resolve_reference
+from apps.mappings.resolving import load_catalogue
+from benchbench.database.rereading import read_again
+from benchbench.errors import ConflictError
+
+
+class JudgingError(ConflictError):
+    """The document cannot be judged for that query."""
+
+    code = "cannot_judge"
+
+
+def stated_for(mapping: Mapping, version: DatasetVersion, query: Query) -> dict[int, list[Judgment]]:
+    """Return the judgments of `query` in `version`, a draft too, by the id of the document that each means now.
+
+    Resolved here, because a draft has no resolutions. Costs at most six queries, whatever the number of judgments.
+    """
+    judgments = list(version.judgments.filter(query=query).order_by("id"))
+    catalogue = load_catalogue(mapping.collection, (judgment.doc_ref for judgment in judgments))
+    by_document: dict[int, list[Judgment]] = defaultdict(list)
+    for judgment in judgments:
+        document_id = resolve_reference(judgment.doc_ref, catalogue).document_id
+        if document_id is not None:
+            by_document[document_id].append(judgment)
+    return dict(by_document)
+
+
+@transaction.atomic
+def judge_document(
+    mapping: Mapping, query: Query, document: Document, grade: int, *, by: Any, note: str = ""
+) -> Judgment:
+    """State in the draft that `document` has `grade` for `query`, judged by the user `by`; return the judgment.
+
+    The reference is the one that the dataset has for the document, else its id. Where several references mean the
+    document only one stays: of several grades the highest would count, not the one that is stated here.
+    """
+    judgments = _stated(mapping, query, document)
+    first = judgments[0] if judgments else None
+    record = JudgmentRecord(
+        first.doc_ref if first else {"document_id": document.external_id},
+        grade,
+        first.section_refs if first else None,
+        Judgment.Source.HUMAN,
+        judge=by.get_username(),
+        note=note,
+    )
+    edits = [JudgmentEdit(query.key, record.doc_ref, record), *_removed(query, judgments[1:])]
+    judgment = edit_judgments(mapping.dataset, edits, judged_by=by).judgments[0]
+    assert judgment is not None
+    return judgment
+
+
+@transaction.atomic
+def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None:
+    """Take every judgment of `document` for `query` out of the draft."""
+    judgments = _stated(mapping, query, document)
+    if not judgments:
+        raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
+    edit_judgments(mapping.dataset, _removed(query, judgments))
+
+
+def documents_meant(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
+    """Return the document that a reference means in each mapping of the dataset to documents that has it."""
+    meant = []
+    for mapping in _mappings_to_documents(dataset):
+        document_id = resolve_reference(doc_ref, load_catalogue(mapping.collection, [doc_ref])).document_id
+        if document_id is not None:
+            meant.append((mapping, read_again(Document.objects.all(), document_id)))
+    return meant
+
+
+def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
+    """Raise JudgingError where the dataset is mapped to collections of documents and none has the one that is meant.
+
+    Such a judgment would count as a document that nothing can find. Of a dataset without such a mapping nothing can be
+    said.
+    """
+    collections = {mapping.collection for mapping in _mappings_to_documents(dataset)}
+    if collections and not documents_meant(dataset, doc_ref):
+        (key, value), *_ = doc_ref.items()
+        several = f"the {len(collections)} collections of the dataset"
+        where = several if len(collections) > 1 else f'"{collections.pop()}"'
+        raise JudgingError(
+            f"No document of {where} has the {key.replace('_', ' ')} {value[:100]!a}: correct it, or state the "
+            "judgment without a document.",
+            field="reference",
+        )
+
+
+def _mappings_to_documents(dataset: Dataset) -> list[Mapping]:
+    rows = Mapping.objects.filter(dataset=dataset).exclude(collection__kind=Collection.Kind.EXTERNAL)
+    return list(rows.select_related("dataset", "collection").order_by("collection__name", "pk"))
+
+
+def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
+    return [JudgmentEdit(query.key, judgment.doc_ref, None) for judgment in judgments]
+
+
+def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment]:
+    """Return the judgments of `document` as the dataset has them now; raise for what nobody can judge."""
+    read_again(Dataset.objects.select_for_update(), mapping.dataset_id)
+    version = find_version(mapping.dataset, edited=True)
+    if not version.queries.filter(pk=query.pk).exists():
+        raise JudgingError(
+            f"The query {query.key!a} was reworded or removed since: judge it as {version.dataset} has it now."
+        )
+    if document.removed_at is not None:
+        raise JudgingError(f'"{document}" was removed from the collection: a judgment could not be resolved to it.')
+    return stated_for(mapping, version, query).get(document.pk, [])
+
+
+class RepairError(ConflictError):
+    """The judgment cannot be repaired so."""
+
+    code = "cannot_repair"
+
+
+def candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -> list[Document]:
+    """Return up to MOST_CANDIDATES live documents that have `term` in a name, or without it what `doc_ref` may mean.
+
+    That is what any of its values fits, whole or by its last part: `lib/pears.md` may mean the file pears.md, or the
+    document pears. So an ambiguous reference has all that it fits among them.
+    """
+    there = documents.filter(removed_at=None).defer("text").order_by("external_id")
+    if term:
+        fields = ("external_id", "title", "file_name", "uri")
+        matches = [Q(**{f"{field}__icontains": term}) for field in fields]
+        return list(there.filter(matches[0] | matches[1] | matches[2] | matches[3])[:MOST_CANDIDATES])
+    values = [value for value in doc_ref.values() if isinstance(value, str)] if isinstance(doc_ref, dict) else []
+    paths = [PurePosixPath(value) for value in values]
+    names = {*values, *(path.name for path in paths), *(path.stem for path in paths)} - {""}
+    hashes = [value.lower() for value in values]
+    fits = Q(external_id__in=names) | Q(file_name__in=names) | Q(uri__in=values) | Q(content_hash__in=hashes)
+    return list(there.filter(fits)[:MOST_CANDIDATES])
+
+
+@transaction.atomic
+def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any) -> Judgment:
+    """State in the draft that `judgment` is of `document`, in place of what it names; grade, judge and note stay.
+
+    Raises RepairError where the document is judged for the query already: of two grades the higher would count.
+    """
+    _require_current(mapping, judgment)
+    if document.collection_id != mapping.collection_id or document.removed_at is not None:
+        raise RepairError(f'"{document}" is not in the collection "{mapping.collection}": choose another document.')
+    version = find_version(mapping.dataset, edited=True)
+    judgments = stated_for(mapping, version, judgment.query).get(document.pk, [])
+    if judgment in judgments:
+        raise RepairError(f'The reference finds "{document}" now: resolve the mapping again.')
+    if judgments:
+        raise RepairError(
+            f'"{document}" has the grade {judgments[0].grade} for {judgment.query.key!a} already: drop this judgment, '
+            "or judge that document anew."
+        )
+    remove_judgment(mapping.dataset, judgment.query.key, judgment.doc_ref)
+    reference = {"document_id": document.external_id}
+    record = JudgmentRecord(
+        reference, judgment.grade, judgment.section_refs, judgment.source, judgment.judge, judgment.note
+    )
+    return set_judgment(mapping.dataset, judgment.query.key, record, judged_by=by)
+
+
+@transaction.atomic
+def drop(mapping: Mapping, judgment: Judgment) -> None:
+    """Take the judgment out of the draft, as if nobody had stated it."""
+    _require_current(mapping, judgment)
+    remove_judgment(mapping.dataset, judgment.query.key, judgment.doc_ref)
+
+
+def _require_current(mapping: Mapping, judgment: Judgment) -> None:
+    """Lock the dataset, and raise RepairError where the judgment was edited since the mapping was resolved."""
+    read_again(Dataset.objects.select_for_update(), mapping.dataset_id)
+    if not Judgment.objects.filter(pk=judgment.pk, until=None, query__until=None).exists():
+        raise RepairError(
+            "This judgment was changed or removed since: freeze the draft, and resolve the mapping again."
+        )
+
+
+MOST_CANDIDATES = 10
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A document that an ambiguous reference fits."""
+
+    uuid: UUID
+    external_id: str
+    uri: str
+    file_name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A judgment that found no document, and why."""
+
+    judgment_id: int
+    query_id: int
+    query_key: str
+    query_text: str
+    doc_ref: dict[str, Any]
+    relevance_grade: int
+    outcome: Literal["ambiguous", "not_found", "invalid_ref"]
+    key: Annotated[str, "The key of the reference that decided, if any."]
+    reason: str
+    candidates: Annotated[list[Candidate], f"Of an ambiguous one, at most {MOST_CANDIDATES}."]
+
+
+def unresolved_of(mapping: Mapping) -> QuerySet[Resolution]:
+    """Return what found no document among the judgments that the counts of `mapping` speak of, in their order."""
+    lost = Resolution.objects.filter(mapping=mapping).exclude(outcome=Resolution.Outcome.RESOLVED)
+    if mapping.dataset_version is None:
+        return lost.none()
+    number = mapping.dataset_version.number
+    of_version = lost.filter(alive_in(number, "judgment__"), alive_in(number, "judgment__query__"))
+    return of_version.select_related("judgment__query").order_by("judgment_id")
+
+
+def with_candidates(mapping: Mapping, resolutions: Sequence[Resolution]) -> list[Unresolved]:
+    """Return unresolved judgments with up to MOST_CANDIDATES candidates each, as the collection is now. One query."""
+    documents = live(mapping.collection).order_by("external_id")
+    looked_up = [
+        documents.filter(**dict(read_reference(row.judgment.doc_ref).lookups[:1]))
+        .annotate(of=Value(row.pk))
+        .values("of", *(field.name for field in fields(Candidate)))[:MOST_CANDIDATES]
+        for row in resolutions
+        if row.outcome == Resolution.Outcome.AMBIGUOUS  # so its reference was read, and by a key of one field
+    ]
+    candidates: dict[int, list[Candidate]] = {row.pk: [] for row in resolutions}
+    if looked_up:
+        for document in looked_up[0].union(*looked_up[1:], all=True):
+            candidates[document.pop("of")].append(Candidate(**document))
+    return [
+        Unresolved(
+            judgment_id=row.judgment_id,
+            query_id=row.judgment.query_id,
+            query_key=row.judgment.query.key,
+            query_text=row.judgment.query.text,
+            doc_ref=row.judgment.doc_ref,
+            relevance_grade=row.judgment.grade,
+            outcome=row.outcome,  # type: ignore[arg-type] # those that `unresolved_of` finds
+            key=row.key,
+            reason=row.reason,
+            candidates=sorted(candidates[row.pk], key=lambda candidate: candidate.external_id),
+        )
+        for row in resolutions
+    ]

@@ -1,0 +1,144 @@
+"""Pages about mappings: making one, exporting its dataset, repairing a judgment."""
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+
+from apps.collections.models import Collection, Document
+from apps.datasets.formats.registry import WRITERS
+from apps.datasets.models import Dataset
+from apps.datasets.views.datasets import download
+from apps.mappings.creating import create_mapping
+from apps.mappings.exporting import export_dataset
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.repairing import candidates, drop, repoint
+from apps.mappings.resolving import Resolved, resolve
+from benchbench.access import may_change, may_view, visible
+from benchbench.errors import BenchbenchError
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm, form_page, staff
+from benchbench.site.panels import change_url
+
+
+class MappingForm(PageForm):
+    dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries.")
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(), help_text="The documents in which the queries are searched."
+    )
+    name = forms.CharField(
+        max_length=200,
+        required=False,
+        help_text="Empty: named after both.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choose(Mapping, "dataset")
+        self.choose(Mapping, "collection")
+
+
+def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    def act(form: MappingForm) -> HttpResponse:
+        values = form.cleaned_data
+        with transaction.atomic():
+            mapping = create_mapping(values["dataset"], values["collection"], name=values["name"], owner=staff(request))
+            resolved = resolve(mapping, by=staff(request))
+        messages.success(request, sentence(resolved))
+        return redirect(change_url(mapping))
+
+    return form_page(
+        request,
+        model_admin,
+        MappingForm,
+        act,
+        title="Map a dataset to a collection",
+        submit="Map and resolve",
+        intro="A mapping finds for each judgment of the dataset its document in the collection, or says "
+        "why there is none.",
+    )
+
+
+def sentence(resolved: Resolved) -> str:
+    """Say what came of resolving, and what to do next."""
+    mapping = resolved.mapping
+    if resolved.operation is not None:
+        return f'"{mapping}" is large: it is being resolved on the queue, and this page shows how far that is.'
+    summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments found their document."
+    if mapping.status == Mapping.Status.RESOLVED:
+        return f"{summary} Next: make a benchmark."
+    return f"{summary} The others, listed on the page of the mapping, count as documents that cannot be found."
+
+
+def download_mapped(
+    request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
+) -> HttpResponseBase:
+    """Answer with the version that a mapping is resolved for in one of the formats, BEIR with the corpus; or go back
+    to its page, which says why that cannot be."""
+    mapping: Mapping = model_admin.viewed(request, object_id)
+    if mapping.dataset_version is None or format not in WRITERS:
+        raise Http404
+    if not may_view(mapping.collection, request.user):  # whose documents the files would tell
+        raise PermissionDenied
+    version = mapping.dataset_version
+    return download(request, lambda: export_dataset(version, format, mapping=mapping), back=change_url(mapping))
+
+
+def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> HttpResponse:
+    """Show the documents that a judgment might mean, or those that `?q=` finds; point it at one, or drop it."""
+    rows = Resolution.objects.select_related("judgment__query", "mapping__dataset", "mapping__collection")
+    resolution = visible(rows, request.user, through="mapping").filter(pk=object_id).first()
+    if resolution is None:
+        raise Http404(f"There is no resolution {object_id} that you may see.")
+    mapping, judgment = resolution.mapping, resolution.judgment
+    if not may_change(mapping.dataset, request.user):
+        raise PermissionDenied
+    if resolution.outcome == Resolution.Outcome.RESOLVED:
+        return redirect(change_url(resolution))
+    documents = visible(Document.objects.filter(collection=mapping.collection), request.user, through="collection")
+    if request.method == "POST":
+        try:
+            messages.success(request, _act(request, resolution, documents.filter(pk=_chosen(request)).first()))
+            return redirect(change_url(mapping))
+        except BenchbenchError as error:
+            messages.error(request, error.message)
+    term = request.GET.get("q", "").strip().replace("\0", "")
+    elsewhere = Resolution.objects.filter(judgment=judgment, outcome=Resolution.Outcome.RESOLVED)
+    context = {
+        "title": "Repair a judgment",
+        "trail": [mapping.dataset, mapping],
+        "resolution": resolution,
+        "mapping": mapping,
+        "judgment": judgment,
+        "term": term,
+        "candidates": candidates(documents, judgment.doc_ref, term=term),
+        "elsewhere": visible(Mapping.objects.filter(pk__in=elsewhere.values("mapping")), request.user),
+    }
+    return model_admin.page(request, "mappings/repair.html", context)
+
+
+def _chosen(request: HttpRequest) -> int:
+    """Return the primary key of the document that was chosen, 0 where none was."""
+    asked = request.POST.get("document", "")
+    return int(asked) if asked.isdecimal() and len(asked) < 19 else 0
+
+
+def _act(request: HttpRequest, resolution: Resolution, document: Document | None) -> str:
+    """Do what was pressed, and say what was done and what comes next."""
+    mapping, judgment = resolution.mapping, resolution.judgment
+    if "drop" in request.POST:
+        drop(mapping, judgment)
+        done = f"Dropped the judgment of {judgment.reference[:100]} for {judgment.query.key}"
+    elif document is None:
+        raise BenchbenchError("Choose a document of the collection.")
+    else:
+        repoint(mapping, judgment, document, by=staff(request))
+        done = f"The judgment of {judgment.reference[:100]} for {judgment.query.key} is of {document.external_id} now"
+    return f"{done}, in the draft. Freeze it when you are done, and resolve the mapping again."

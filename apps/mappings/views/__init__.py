@@ -1,4 +1,0 @@
-"""Pages about mappings.
-
-Each view reads a form, calls one use case and shows what came of it. Only interfaces import it.
-"""

@@ -1,1 +1,0 @@
-"""The database backend that starts the embedded PostgreSQL at the first connection."""

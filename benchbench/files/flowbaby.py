@@ -1,0 +1,260 @@
+"""Reading Flowbaby datasets (a directory of metadata.json, topics.json and qrels.json) and Flowbaby runs."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from benchbench.errors import FileFormatError
+from benchbench.ir import canonical
+from benchbench.ir.canonical import Run, RunEntry
+from benchbench.ir.scored import ScoredDocuments
+from benchbench.reading.objects import (
+    Checked,
+    Filled,
+    Must,
+    Stated,
+    Strings,
+    fault,
+    read_as,
+    read_list,
+    refuse,
+    without_nulls,
+)
+from benchbench.reading.strict_json import json_array, json_text, read_value
+
+SPLITS = ("train", "validation", "test")
+GRADES = range(3)
+DEFAULT_GRADE = 1
+DEFAULT_SLICE = "default"
+OrderBy = Literal["agree", "rank", "score"]
+
+
+def _split(split: str) -> str:
+    if split and split not in SPLITS:
+        raise fault(f"is {split[:40]!a}: it may be {', '.join(SPLITS)}")
+    return split
+
+
+def _from_0(count: int | None) -> bool:
+    return count is None or count >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Stated):
+    """What a dataset says about itself."""
+
+    dataset_id: str
+    version: str = "1.0"
+    description: str = ""
+    slice_definitions: dict[str, Any] = field(default_factory=dict)
+    canonicalization_version: str = canonical.CURRENT
+    created: str = ""
+    updated: str = ""
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic(Stated):
+    """A query; one that states no slice is in `default`."""
+
+    KEYS = {"key": "query_id", "text": "query_text", "slices": "slice_ids"}
+
+    key: Filled
+    text: Filled
+    slices: Annotated[Strings, Checked(lambda slices: slices or (DEFAULT_SLICE,))]
+    notes: str = ""
+    expected_positive_count: Annotated[int | None, Must("an integer from 0", _from_0)] = None
+    split: Annotated[str, Checked(_split)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment(Stated):
+    """How relevant an item is to a query."""
+
+    query_id: Filled
+    canonical_item_id: Filled
+    relevance: Annotated[int, Must("0, 1 or 2", lambda grade: grade in GRADES)] = DEFAULT_GRADE
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Topics in file order and, for those that are judged, the grades by item.
+
+    `duplicates` counts judgments that are stated again alike; `warnings` are sentences about what looks wrong.
+    """
+
+    metadata: Metadata
+    topics: tuple[Topic, ...]
+    qrels: Mapping[str, Mapping[str, int]]
+    duplicates: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def split(self) -> str | None:
+        """The split that all topics are in, if there is one."""
+        splits = {topic.split for topic in self.topics}
+        return next(iter(splits)) or None if len(splits) == 1 else None
+
+    def of_split(self, split: str) -> "Dataset":
+        """The part whose topics are in `split`. Raises FileFormatError where there is none."""
+        topics = tuple(topic for topic in self.topics if topic.split == split)
+        if not topics:
+            there = ", ".join(sorted({topic.split for topic in self.topics if topic.split})) or "none"
+            raise FileFormatError(
+                f"No topic of {self.metadata.dataset_id} is in the split {split!a}; its topics state: {there}.",
+                field="split",
+            )
+        kept = {topic.key for topic in topics}
+        return replace(self, topics=topics, qrels={key: of for key, of in self.qrels.items() if key in kept})
+
+
+def read_dataset(directory: Path) -> Dataset:
+    """Return the dataset in a directory; metadata.json may be missing, and each file may be a `.gz`.
+
+    Raises a sentence for an unknown canonicalization version, a judgment of a query that topics.json lacks, and an item
+    judged twice with different grades, besides whatever is not as docs/formats.md says. An undeclared slice, an
+    expected_positive_count that the judgments contradict and a missing metadata.json are warnings.
+    """
+    if not directory.is_dir():
+        raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is one with topics.json in it.")
+    metadata = _read_metadata(directory)
+    topics = read_list(Topic, _value(directory, "topics.json"), prefix="topics.json")
+    repeated = [key for key, count in Counter(topic.key for topic in topics).items() if count > 1]
+    if repeated or not topics:
+        what = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
+        raise FileFormatError(f"topics.json {what}.", field="query_id")
+    qrels, duplicates = _qrels(_value(directory, "qrels.json"), {topic.key for topic in topics})
+    warnings = [*_warnings(metadata, topics, qrels)]
+    if _path(directory, "metadata.json") is None:
+        warnings.append(
+            "There is no metadata.json: the folder's name is the dataset's, and its ids are taken for those of "
+            f"canonicalization version {metadata.canonicalization_version}."
+        )
+    return Dataset(metadata, topics, qrels, duplicates, tuple(warnings))
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Return the grades of each query by item that a qrels.json alone states."""
+    return _qrels(read_value(path))[0]
+
+
+def read_run(path: Path) -> Run:
+    """Return a run as stated, NaN and infinite scores refused."""
+    return read_as(Run, read_value(path), prefix=f"{path.name}, ")
+
+
+def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
+    """Yield the text of a run.json, a line an entry."""
+    yield f'{{"run_id": {json_text(run_id)}, "entries": '
+    yield from json_array(map(asdict, entries))
+    yield "}\n"
+
+
+def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
+    """Return the items of each query of a run, best first.
+
+    By score: as float32, falling, equal ones by id, falling. By rank: rising. By default by score, and a run whose
+    scores rise anywhere down its ranks is refused, as is a rank or an item that a query has twice.
+    """
+    if order_by not in get_args(OrderBy):
+        raise FileFormatError(f"A run is ordered by rank or by score, not by {order_by!a}.", field="order_by")
+    by_query: dict[str, list[RunEntry]] = {}
+    for entry in run.entries:
+        by_query.setdefault(entry.query_id, []).append(entry)
+    place = f"The run {run.run_id[:60]!a}, query"
+    return {query: _ranking(f"{place} {query[:60]!a},", entries, order_by) for query, entries in by_query.items()}
+
+
+def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str]:
+    by_rank = sorted(entries, key=lambda entry: entry.rank)
+    if order_by != "score":
+        for above, below in pairwise(by_rank):
+            if above.rank == below.rank:
+                raise FileFormatError(f"{place} has the rank {above.rank} twice: say --order-by score to go by scores.")
+            if order_by == "agree" and above.score < below.score:
+                raise FileFormatError(
+                    f"{place} has ranks and scores that disagree: rank {above.rank} has the score {above.score}, and "
+                    f"rank {below.rank} has {below.score}. Say --order-by rank or --order-by score."
+                )
+    scored = ScoredDocuments(place, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
+    by_score = scored.ranking()
+    return scored.documents if order_by == "rank" else by_score
+
+
+def _read_metadata(directory: Path) -> Metadata:
+    path = _path(directory, "metadata.json")
+    document = without_nulls(read_value(path) if path else {})
+    if isinstance(document, dict):
+        document.setdefault("dataset_id", directory.resolve().name)
+    metadata = read_as(Metadata, document, prefix="metadata.json, ")
+    canonical.rules(metadata.canonicalization_version)
+    return metadata
+
+
+def _qrels(value: Any, known: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
+    """The grades of each query by item, and how many judgments are stated again alike; `known` are the topics' keys."""
+    qrels: dict[str, dict[str, int]] = {}
+    judgments = read_list(Judgment, value, prefix="qrels.json")
+    for index, judgment in enumerate(judgments):
+        query, item, grade = judgment.query_id, judgment.canonical_item_id, judgment.relevance
+        if known is not None and query not in known:
+            refuse(f"qrels.json[{index}].query_id", f"is {query[:60]!a}, which topics.json does not have")
+        before = qrels.setdefault(query, {}).setdefault(item, grade)
+        if before != grade:
+            what = f"is {grade}, but item {item[:60]!a} was graded {before} before"
+            refuse(f"qrels.json[{index}].relevance", what)
+    return qrels, len(judgments) - sum(map(len, qrels.values()))
+
+
+def _warnings(metadata: Metadata, topics: Iterable[Topic], qrels: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
+    names = dict.fromkeys(name for topic in topics for name in topic.slices if name != DEFAULT_SLICE)
+    for name in names:
+        if name not in metadata.slice_definitions:
+            yield f"The slice {name[:60]!a} is not among the slice_definitions of metadata.json."
+    for topic in topics:
+        positives = sum(grade > 0 for grade in qrels.get(topic.key, {}).values())
+        if topic.expected_positive_count not in (None, positives):
+            yield (
+                f"The topic {topic.key[:60]!a} expects {topic.expected_positive_count} relevant items, and qrels.json "
+                f"has {positives}."
+            )
+
+
+def _path(directory: Path, name: str) -> Path | None:
+    return next((path for path in (directory / name, directory / f"{name}.gz") if path.is_file()), None)
+
+
+def _value(directory: Path, name: str) -> Any:
+    path = _path(directory, name)
+    if path is None:
+        raise FileFormatError(f"{directory} holds no {name}: is it a Flowbaby dataset?")
+    return read_value(path)
+
+
+def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
+    """Return the files of a valid dataset by name, in pieces."""
+    about = {name: value for name, value in asdict(dataset.metadata).items() if value}
+    return {
+        "metadata.json": iter([json_text(about, indent=2), "\n"]),
+        "topics.json": _list(map(_topic, dataset.topics)),
+        "qrels.json": _list(
+            {"query_id": query, "canonical_item_id": item, "relevance": grade}
+            for query, grades in dataset.qrels.items()
+            for item, grade in grades.items()
+        ),
+    }
+
+
+def _topic(topic: Topic) -> dict[str, Any]:
+    fields: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
+    if topic.expected_positive_count is not None:
+        fields["expected_positive_count"] = topic.expected_positive_count
+    return fields | {name: value for name in ("notes", "split") if (value := getattr(topic, name))}
+
+
+def _list(items: Any) -> Iterator[str]:
+    yield from json_array(items)
+    yield "\n"

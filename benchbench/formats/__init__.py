@@ -1,1 +1,0 @@
-"""Formats of numbers and dates on the pages."""
