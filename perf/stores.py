@@ -41,7 +41,7 @@ from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.vectors import local_vectors
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import collection_name, kept_collection
+from apps.retrieval.stores.filling import collection_name, open_collection
 from benchbench.ir.planning.ann import Ann
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data") / "cranfield"
@@ -135,7 +135,7 @@ def compare(index: Index | None, vectors: np.ndarray, queries: np.ndarray, folde
             continue
         where, store = folder / collection_name(setting), STORES.get(setting.store)
         holds = index.fingerprint if index else "synthetic"
-        kept = kept_collection(where, store, setting, vectors, holds=holds) if store else None
+        kept = open_collection(where, store, setting, vectors, holds=holds) if store else None
         view = ApproximateView(index, vectors, setting, {}, kept.collection if kept else None)
         theirs = bare(ann, where, index)
         pairs = list(rounds(view, theirs, queries))

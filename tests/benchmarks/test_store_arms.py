@@ -118,3 +118,20 @@ def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(tra
     assert (whole.status, whole.warnings) == ("completed", [])
     assert narrow.status == "failed"
     assert "were searched exactly: its figures would be those of exact search" in narrow.error_message
+
+
+def test_a_collection_that_is_damaged_between_two_batches_is_mended(library: Mapping) -> None:
+    benchmark = benchmark_of(library, ann=["exact", "sqlite_vec:exact"])
+    operation = launch(benchmark)
+    work_one(operation)
+    work_one(operation)
+    (file,) = collections_folder(Index.objects.get()).rglob("*.sqlite")
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        opened.seek(size // 2)
+        opened.write(bytes(size - size // 2))
+    wait(operation)
+    run = run_of(benchmark, "sqlite_vec:exact")
+    assert (run.status, run.failed_queries, run.warnings) == ("completed", 0, [])
+    found = rankings_of(benchmark)
+    assert found["sqlite_vec:exact"] == found["exact"]

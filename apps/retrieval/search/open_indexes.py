@@ -25,6 +25,7 @@ from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.truncating import TruncatedView
 from apps.retrieval.search.vectors import local_vectors, vectors_file
+from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy, has_summaries
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
@@ -158,7 +159,20 @@ class OpenIndex:
         It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
         vectors = self._required_vectors()
-        collection = self.collections.of(setting)
+        return self.collections.search(
+            setting, lambda collection: self._approximate(queries, depth, setting, filters, texts, vectors, collection)
+        )
+
+    def _approximate(
+        self,
+        queries: Vectors,
+        depth: int,
+        setting: Ann,
+        filters: Sequence[Filter] | None,
+        texts: Sequence[str] | None,
+        vectors: Vectors,
+        collection: Collection | None,
+    ) -> Approximation:
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
