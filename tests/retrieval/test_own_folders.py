@@ -48,8 +48,10 @@ def make_left(folder: Path, name: str, *, seconds: float) -> Path:
 def test_a_worker_s_own_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "WAIT_SECONDS", 0)
 
+    left_open = []
+
     def work() -> None:
-        keep(tmp_path, TEXT, unit(5, 8, 0))
+        left_open.append(keep(tmp_path, TEXT, unit(5, 8, 0)))
         assert len(list(tmp_path.glob("own.*/*/filled.json"))) == 1
 
     with held(tmp_path / "lock"):
