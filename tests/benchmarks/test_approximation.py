@@ -80,7 +80,9 @@ class TestAnApproximateRun:
 
         reported = {run["label"]: run["ann"] for run in facts_of(benchmark)["runs"]}
         assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
-        assert "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)" in text_of(benchmark)
+        assert "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)" in text_of(
+            benchmark
+        )
         assert "finds at most 2 chunks" in text_of(benchmark)
 
 

@@ -131,7 +131,9 @@ class TestAProcessThatDies:
         (folder / "rows.npy").unlink()
         assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
 
-    @pytest.mark.parametrize("text", [TEXTS[0], *(pytest.param(text, marks=pytest.mark.thorough) for text in TEXTS[1:])])
+    @pytest.mark.parametrize(
+        "text", [TEXTS[0], *(pytest.param(text, marks=pytest.mark.thorough) for text in TEXTS[1:])]
+    )
     def test_its_collection_is_filled_again(self, text: str, tmp_path: Path, fills: list[Path]) -> None:
         require_installed(text)
         self.kill_one(tmp_path, text)

@@ -4,7 +4,7 @@ import json
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -35,6 +35,8 @@ from benchbench.local_files.sealed import checked_as, is_still
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+Filters = Sequence[Filter] | None
+Texts = Sequence[str] | None
 Result = TypeVar("Result")
 
 
@@ -158,21 +160,13 @@ class OpenIndex:
 
         It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
-        vectors = self._required_vectors()
-        return self.collections.search(
-            setting, lambda collection: self._approximate(queries, depth, setting, filters, texts, vectors, collection)
-        )
+        run = partial(self._approximate, queries, depth, setting, filters, texts)
+        return self.collections.search(setting, run)
 
     def _approximate(
-        self,
-        queries: Vectors,
-        depth: int,
-        setting: Ann,
-        filters: Sequence[Filter] | None,
-        texts: Sequence[str] | None,
-        vectors: Vectors,
-        collection: Collection | None,
+        self, queries: Vectors, depth: int, setting: Ann, filters: Filters, texts: Texts, collection: Collection | None
     ) -> Approximation:
+        vectors = self._required_vectors()
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
@@ -93,9 +92,7 @@ def installed_version(store: Store) -> str:
     return version(next(iter(store.packages)))
 
 
-def _reopen(
-    folder: Path, store: Store, setting: Ann, identity: Facts, closing: ExitStack
-) -> OpenCollection | None:
+def _reopen(folder: Path, store: Store, setting: Ann, identity: Facts, closing: ExitStack) -> OpenCollection | None:
     """Open the collection in a folder; None where there is none that is sound."""
     if not is_filled(folder):
         return None
