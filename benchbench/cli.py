@@ -19,7 +19,7 @@ WITHOUT_TABLES = {
     *("backup", "restore"),
 }
 # The rooms whose commands are listed, in the order in which one comes to use them.
-ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "judging", "results", "operations")
+ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "results", "operations")
 
 
 def main() -> None:

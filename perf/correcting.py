@@ -10,15 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchbench.ir.judging import orders
 from benchbench.ir.judging.corrected import Corrected, corrected_by_queries
-from benchbench.ir.judging.corrected_pairs import corrected_by_pairs
-from benchbench.ir.judging.pool import Pool
-from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 
-MEASURE = Measure("nDCG", 10)
 CORRECTED, JUDGED, DOCUMENTS, HELD = 300, 60, 20, 1_000  # queries, of which judged by a person; documents of each
 GRADES = np.array([0.6, 0.2, 0.12, 0.08])  # how many documents have grade 0, 1, 2, 3
 
@@ -47,10 +42,10 @@ class Population:
         return person, np.where(rng.random(person.shape) < self.kappa, person, drawn_grade), rankings
 
 
-def ndcg(grades: np.ndarray, rankings: np.ndarray, ideal: np.ndarray | None = None) -> np.ndarray:
-    """nDCG@10, (runs, q); over the ideal of other grades, where they are given."""
+def ndcg(grades: np.ndarray, rankings: np.ndarray) -> np.ndarray:
+    """Return nDCG@10, (runs, q)."""
     discounts = 1 / np.log2(np.arange(2, 12))
-    best_of = -np.sort(-(grades if ideal is None else ideal), axis=1)[:, :10] @ discounts
+    best_of = -np.sort(-grades, axis=1)[:, :10] @ discounts
     gained = np.take_along_axis(np.broadcast_to(grades, rankings.shape), rankings, axis=2)[:, :, :10] @ discounts
     return np.divide(gained, best_of, out=np.zeros_like(gained), where=best_of > 0)
 
@@ -61,18 +56,6 @@ def by_queries(population: Population, rng: np.random.Generator, seed: int) -> t
     judged = np.where(np.arange(CORRECTED) < JUDGED, ndcg(person, rankings), np.nan)
     plain = verdict(compare(values, seed=seed, resamples=HELD))
     return corrected_by_queries(values, judged, seed=seed, resamples=HELD), plain.winner is not None
-
-
-def by_pairs(population: Population, rng: np.random.Generator, seed: int) -> tuple[Corrected, bool]:
-    person, model, rankings = population.draw(rng, CORRECTED)
-    pool = Pool.of([[row.tolist() for row in run] for run in rankings], depth=10)
-    numbers = orders.random_order(pool, seed=seed)[: JUDGED * DOCUMENTS].tolist()
-    sample = {item: float(person[item.query, item.document]) for item in map(pool.item, numbers)}
-    told = corrected_by_pairs(
-        pool, MEASURE, [dict(enumerate(row)) for row in model.tolist()], sample, len(sample) / pool.size,
-        seed=seed, resamples=HELD,
-    )  # fmt: skip
-    return told, False
 
 
 @dataclass
@@ -107,24 +90,21 @@ def corrected(benchmarks: int) -> None:
     print(f"corrected verdicts: {benchmarks:,} benchmarks of 4 runs x {CORRECTED} queries, nDCG@10")
     for kappa in (0.3, 0.6):
         better, equal = Population(kappa, 0.1), Population(kappa, 0.0)
-        person, model, rankings = better.draw(np.random.default_rng(1), 50_000)
-        for kind, make, means in (
-            ("whole queries", by_queries, ndcg(person, rankings).mean(axis=1)),
-            ("pairs", by_pairs, ndcg(person, rankings, model).mean(axis=1)),
-        ):
-            counted = Counted()
-            for seed in range(benchmarks):
-                counted.add(make(better, np.random.default_rng((3, seed)), seed)[0], means)
-                told, plain = make(equal, np.random.default_rng((4, seed)), seed)
-                counted.false.append(told.winner is not None)
-                counted.false_plain.append(plain)
-            print(
-                f"  kappa {kappa}, {kind} ({told.judged} judged): intervals hold the truth {rate(counted.held)}, all "
-                f"of a family {rate(counted.all_held)}; false winners {rate(counted.false)}, by the judge alone "
-                f"{rate(counted.false_plain)}; the better run found {rate(counted.found)}; "
-                f"lambda {statistics.fmean(counted.tuned):.2f}, gained {statistics.median(counted.gains):.0f}",
-                flush=True,
-            )
+        person, _, rankings = better.draw(np.random.default_rng(1), 50_000)
+        means = ndcg(person, rankings).mean(axis=1)
+        counted = Counted()
+        for seed in range(benchmarks):
+            counted.add(by_queries(better, np.random.default_rng((3, seed)), seed)[0], means)
+            told, plain = by_queries(equal, np.random.default_rng((4, seed)), seed)
+            counted.false.append(told.winner is not None)
+            counted.false_plain.append(plain)
+        print(
+            f"  kappa {kappa} ({told.judged} queries judged): intervals hold the truth {rate(counted.held)}, all "
+            f"of a family {rate(counted.all_held)}; false winners {rate(counted.false)}, by the judge alone "
+            f"{rate(counted.false_plain)}; the better run found {rate(counted.found)}; "
+            f"lambda {statistics.fmean(counted.tuned):.2f}, gained {statistics.median(counted.gains):.0f}",
+            flush=True,
+        )
 
 
 def main() -> None:

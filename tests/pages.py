@@ -52,7 +52,6 @@ FRAGMENTS = {
     "dataset_shape",
     "benchmark_live",
     "benchmark_verdict",
-    "run_holes",
     "benchmark_choices",
     "run_coverage",
     "run_sections",
@@ -61,7 +60,6 @@ FRAGMENTS = {
     "round_state_fragment",
     "round_text",
     "round_choices",
-    "round_course",
     "round_llm_judges",
     "round_verdicts",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from apps.api.fields import Moment
+from apps.api.answers import Moment
 from benchbench.timestamps import timestamp
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,8 +10,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import Resolver404, resolve
 from django.views.decorators.csrf import csrf_exempt
@@ -23,13 +22,12 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
-from apps.api.sentences import about, of_form, of_refusal
+from benchbench.database.failures import failure_of, was_ended
 from benchbench.errors import BenchbenchError
 from benchbench.site import error_pages
 from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
-AWAY = (OperationalError, InterfaceError, NoRedisError, SlowRedisError)
 AWAY_SECONDS = 5  # after which one may ask again
 TOLD = 3  # so many faults stand in `detail`; `errors` has all
 logger = logging.getLogger(__name__)
@@ -40,21 +38,21 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, BenchbenchError):
         set_rollback()
         named = {error.field: [error.message]} if error.field else {}
-        headers = {"Retry-After": str(AWAY_SECONDS)} if error.status == 503 else None
-        return Response(_body(error.message, error.code, named), status=error.status, headers=headers)
+        return Response(_body(error.message, error.code, named), status=error.status, headers=_headers(error.status))
     if error_pages.is_disk_full(error):
         set_rollback()
         logger.error("A disk is full.", exc_info=error)
         return Response(_body(DISK_FULL, "disk_full"), status=507)
-    if isinstance(error, AWAY):
+    reference = uuid.uuid4().hex
+    if outage := _outage(error, reference):
         set_rollback()
-        return _unavailable(error)
+        body, status = outage
+        logger.error("PostgreSQL or Redis failed (%s): reference %s", body["code"], reference, exc_info=error)
+        return Response(body, status=status, headers=_headers(status))
     if isinstance(error, SuspiciousOperation):  # a form with too many fields, or too much in them
         large = isinstance(error, RequestDataTooBig)
-        return Response(_body(of_form(error), "too_large" if large else "malformed"), status=413 if large else 400)
-    if isinstance(error, ObjectDoesNotExist):
-        set_rollback()
-        return Response(_body("It was deleted while it was asked for.", "not_found"), status=404)
+        detail = "The form holds too much data." if large else "The form cannot be read, or has too many parts."
+        return Response(_body(detail, "too_large" if large else "malformed"), status=413 if large else 400)
     if isinstance(error.__cause__, ForeignKeyViolation):  # told when the transaction commits: nobody waited for it
         set_rollback()
         return Response(
@@ -62,15 +60,25 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         )
     response = exception_handler(error, context)
     if response is not None:
-        response.data = _in_shape(response.data, of_refusal(error, context))
+        response.data = _in_shape(response.data)
     return response
 
 
-def _unavailable(error: Exception) -> Response:
-    reference = uuid.uuid4().hex
-    logger.error("PostgreSQL or Redis is away: reference %s", reference, exc_info=error)
-    body = _body("PostgreSQL or Redis does not answer the site: ask again.", "unavailable", reference=reference)
-    return Response(body, status=503, headers={"Retry-After": str(AWAY_SECONDS)})
+def _outage(error: BaseException | None, reference: str) -> tuple[dict[str, Any], int] | None:
+    """Return the body and the status for an error that PostgreSQL or Redis is behind; None for other errors."""
+    if failure := failure_of(error):
+        return _body(failure.message, failure.code, reference=reference), failure.status
+    if not _is_away(error):
+        return None
+    return _body("PostgreSQL or Redis does not answer the site: ask again.", "unavailable", reference=reference), 503
+
+
+def _headers(status: int) -> dict[str, str] | None:
+    return {"Retry-After": str(AWAY_SECONDS)} if status == 503 else None
+
+
+def _is_away(error: BaseException | None) -> bool:
+    return isinstance(error, NoRedisError | SlowRedisError) or (error is not None and was_ended(error))
 
 
 @csrf_exempt
@@ -93,11 +101,18 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Answer a fault of ours: with a reference that is in the log, to the API as JSON, elsewhere as a page."""
     reference = uuid.uuid4().hex
     logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
+    error = sys.exc_info()[1]
     if not request.path.startswith(ROOT):
-        if error_pages.is_disk_full(sys.exc_info()[1]):
+        if error_pages.is_disk_full(error):
             return error_pages.disk_full()
-        away = isinstance(sys.exc_info()[1], AWAY)
-        return error_pages.unavailable(request, AWAY_SECONDS) if away else error_pages.server_error(request, reference)
+        if failure := failure_of(error):
+            return error_pages.undone(failure, reference)
+        if _is_away(error):
+            return error_pages.unavailable(request, AWAY_SECONDS)
+        return error_pages.server_error(request, reference)
+    if outage := _outage(error, reference):
+        body, status = outage
+        return JsonResponse(body, status=status, headers=_headers(status))
     body = _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
     return JsonResponse(body, status=500)
 
@@ -109,13 +124,15 @@ def _is_address(path: str) -> bool:
         return False
 
 
-def _in_shape(data: Any, sentence: str | None) -> dict[str, Any]:
-    """Return what REST framework says about one of its own errors in the shape of ours; better, `sentence`."""
+def _in_shape(data: Any) -> dict[str, Any]:
+    """Return what REST framework says about one of its own errors in the shape of ours."""
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
-        return _body(sentence or str(detail), detail.code)
+        return _body(str(detail), detail.code)
     faults = list(_faults(data))
-    told = [sentence if not field or field in sentence else f"{field}: {sentence}" for field, sentence in faults]
+    told = [
+        sentence if not field or sentence.startswith(field) else f"{field}: {sentence}" for field, sentence in faults
+    ]
     more = f" There are {len(told) - TOLD} more faults." if len(told) > TOLD else ""
     errors: dict[str, list[str]] = {}
     for field, sentence in faults:
@@ -140,7 +157,7 @@ def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
             else:
                 yield from _faults(inner, field)
     else:
-        yield field, about(field, str(data))
+        yield field, str(data)
 
 
 def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:

@@ -1,51 +1,29 @@
 """Serializers and fields that read strictly: unknown keys and other types are errors."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from re import ASCII, fullmatch
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
-from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
 
-from apps.api import sentences
-from benchbench.reading.strict_json import kind, storable
-from benchbench.timestamps import timestamp
+from benchbench.reading.strict_json import kind
 
 EXACT = 2**53
 GREATEST = 2**31 - 1  # what a column of numbers holds
 
 
-class Spoken:
-    """Whatever reads a part of a request: it says what is wrong with it in our words."""
-
-    default_error_messages: ClassVar[dict[str, Any]] = sentences.FIELD
-
-
-class StrictList(Spoken, serializers.ListSerializer):
-    default_error_messages = sentences.LIST
-
-
-class StrictSerializer(Spoken, serializers.Serializer):
+class StrictSerializer(serializers.Serializer):
     """Refuses keys that it does not know, and in forms and query strings keys that stand twice."""
 
-    default_error_messages = sentences.OBJECT
-
-    class Meta:
-        list_serializer_class = StrictList
-
     def to_internal_value(self, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            sentence = f"{sentences.KEY} is {kind(data)}: send an object with {self._known()}."
-            raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [sentence]})
-        for key in data:
+        for key in data if isinstance(data, Mapping) else ():
             if key not in self.fields:
-                raise ValidationError({key[:40]: [f"There is no key {key[:40]!r} here; there are {self._known()}."]})
+                raise ValidationError({key[:40]: [f"Unknown key: use {', '.join(self.fields)}."]})
         return super().to_internal_value(self._plain(data) if isinstance(data, QueryDict) else data)
 
     def _plain(self, form: QueryDict) -> dict[str, Any]:
@@ -57,9 +35,6 @@ class StrictSerializer(Spoken, serializers.Serializer):
                 raise ValidationError({key: [f"{key} is given twice: give it once."]})
             plain[key] = values if many else values[0]
         return plain
-
-    def _known(self) -> str:
-        return ", ".join(self.fields)
 
 
 def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]:
@@ -76,14 +51,6 @@ def require_empty(data: Any) -> None:
         raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {keys}."]})
 
 
-def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:
-    """Return `data` where it is of one of the JSON types `kinds`; true and false are numbers for Python only."""
-    if isinstance(data, kinds) and not (isinstance(data, bool) and bool not in kinds):
-        return data
-    got = "a file" if isinstance(data, UploadedFile) else repr(data[:40]) if from_form(field) else kind(data)
-    raise ValidationError([f"{sentences.KEY} must be {wanted}, not {got}."])
-
-
 def as_whole(data: Any) -> Any:
     """Return 5 for 5.0, which are one number in JSON, and anything else as it is: a float past 2^53 may be inexact."""
     return int(data) if isinstance(data, float) and data.is_integer() and abs(data) <= EXACT else data
@@ -94,30 +61,43 @@ def from_form(field: Any) -> bool:
     return isinstance(getattr(field.root, "initial_data", None), QueryDict)
 
 
-class Text(Spoken, serializers.CharField):
-    default_error_messages = sentences.TEXT
+class Text(serializers.CharField):
+    """A string, and no number that REST framework would turn into one."""
 
     def to_internal_value(self, data: Any) -> str:
-        text = typed(self, data, (str,), "a string")
-        if not storable(text):  # of a form or an address: such JSON is refused as a whole
-            raise ValidationError([sentences.UNSTORABLE])
-        return super().to_internal_value(text)
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
 
 
-class Identifier(Spoken, serializers.UUIDField):
-    default_error_messages = sentences.UUID
+class Identifier(serializers.UUIDField):
+    """A UUID as a string; REST framework takes numbers too."""
 
     def to_internal_value(self, data: Any) -> UUID:
-        return super().to_internal_value(typed(self, data, (str,), "a string"))  # REST framework takes numbers too
+        if not isinstance(data, str):
+            self.fail("invalid", value=data)
+        return super().to_internal_value(data)
 
 
-class Whole(Spoken, serializers.IntegerField):
-    default_error_messages = sentences.NUMBER
+class Whole(serializers.IntegerField):
+    """A whole number, as exact as it was written; in JSON no string."""
 
     def to_internal_value(self, data: Any) -> int:
         if from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
             return int(data)
-        return typed(self, as_whole(data), (int,), "a whole number")
+        number = as_whole(data)
+        if not isinstance(number, int) or isinstance(number, bool):
+            self.fail("invalid")
+        return number
+
+
+class Number(serializers.FloatField):
+    """A number; in JSON no string."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if not isinstance(data, int | float) or isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
 
 
 class VersionNumber(Whole):
@@ -127,49 +107,15 @@ class VersionNumber(Whole):
         super().__init__(required=False, min_value=1, max_value=GREATEST, **options)
 
 
-class Flag(Spoken, serializers.BooleanField):
-    words: ClassVar[dict[str, bool]] = {"true": True, "false": False}
-    default_error_messages = sentences.FLAG
+class Flag(serializers.BooleanField):
+    """true or false, and none of the other words that REST framework takes for them."""
 
     def to_internal_value(self, data: Any) -> bool:
-        if from_form(self) and data in self.words:
-            return self.words[data]
-        return typed(self, data, (bool,), "true or false")
-
-
-class Choice(Spoken, serializers.ChoiceField):
-    default_error_messages = sentences.CHOICE
-
-    def fail(self, key: str, **told: Any) -> None:
-        choices = ", ".join(str(choice) for choice in self.choices)
-        super().fail(key, **{name: str(value)[:40] for name, value in told.items()}, choices=choices)
-
-
-class ListOf(Spoken, serializers.ListField):
-    default_error_messages = sentences.LIST
-
-
-class AnyObject(Spoken, serializers.DictField):
-    default_error_messages = sentences.OBJECT
-
-
-class AnyJSON(Spoken, serializers.JSONField):
-    default_error_messages = sentences.JSON
-
-
-class FilePart(Spoken, serializers.FileField):
-    default_error_messages = sentences.FILE
-
-
-class Moment(serializers.DateTimeField):
-    """A time that is told, in UTC whatever the time zone of the site is."""
-
-    def to_representation(self, value: datetime) -> str:
-        return timestamp(value)
-
-
-class AnyValue(Spoken, serializers.Field):
-    """What a subclass, or the use case, reads by itself."""
+        if from_form(self) and data in ("true", "false"):
+            return bool(data == "true")
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
 
 
 class StrictSchema(OpenApiSerializerExtension):

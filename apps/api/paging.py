@@ -1,12 +1,14 @@
 """Lists, a page at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from apps.api.answers import Answer
 from apps.api.fields import StrictSerializer, Whole
 
 MOST_PAGES = 1_000_000
@@ -25,6 +27,12 @@ class Page(serializers.Serializer):
     total = serializers.IntegerField(min_value=0, help_text="Rows on all pages together.")
     page = serializers.IntegerField(min_value=1)
     per_page = serializers.IntegerField(min_value=1)
+
+
+def page_of(name: str, row: type) -> type[Page]:
+    """Return the page whose rows are under `name`: of a serializer, or of a dataclass."""
+    rows = Answer(dataclass=row, many=True) if is_dataclass(row) else row(many=True)
+    return type(f"{row.__name__.removesuffix('Answer')}Page", (Page,), {name: rows, "__doc__": f"A page of {name}."})
 
 
 def answer_page(

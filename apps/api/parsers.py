@@ -1,8 +1,9 @@
-"""Bodies of requests."""
+"""Bodies of requests, and the choice of a parser for them."""
 
 from typing import Any, BinaryIO, ClassVar
 
 from django.conf import settings
+from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser, MultiPartParser
 
 from benchbench.errors import BenchbenchError
@@ -74,3 +75,14 @@ class CorpusParser(UploadParser):
 class RunParser(UploadParser):
     limit = "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
     remedy = "Larger ones are imported by the command manage.py import_run."
+
+
+class OnlyJSON(BaseContentNegotiation):
+    """Answers JSON whatever the client says it accepts: there is nothing else, and an error must be readable."""
+
+    def select_parser(self, request: Any, parsers: Any) -> Any:
+        media_type = request.content_type.partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type

@@ -4,14 +4,30 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 import benchbench.site.converters  # noqa: F401 - <id:…>
+from apps.api.access import endpoints as auth
 from apps.api.errors import unknown
-from apps.api.resources import auth, collections, indexes, mappings, operations
-from apps.api.resources.benchmarks import acts as benchmark_acts
-from apps.api.resources.benchmarks import baselines, benchmarks, external_runs, gates
-from apps.api.resources.datasets import datasets, judgments, queries, versions
-from apps.api.resources.datasets import exports as dataset_exports
-from apps.api.resources.judging import items, llm, rounds, state
-from apps.api.resources.results import comparisons, exports, results, run_measures, triage
+from apps.api.resources import (
+    benchmark_acts,
+    benchmarks,
+    collections,
+    comparisons,
+    datasets,
+    exports,
+    external_runs,
+    gates,
+    grids,
+    indexes,
+    items,
+    judgments,
+    llm,
+    mappings,
+    operations,
+    queries,
+    results,
+    rounds,
+    triage,
+    versions,
+)
 
 app_name = "api"
 DATASET = "benchmark-datasets/<id:dataset_id>"
@@ -24,8 +40,8 @@ urlpatterns = [
     path("auth/token/revoke", auth.SignOut.as_view(), name="sign_out"),
     path("benchmark-datasets", datasets.Datasets.as_view(), name="datasets"),
     path(DATASET, datasets.OneDataset.as_view(), name="dataset"),
-    path("benchmark-datasets/formats", dataset_exports.Formats.as_view(), name="dataset_formats"),
-    path(f"{DATASET}/export", dataset_exports.DatasetExport.as_view(), name="export_dataset"),
+    path("benchmark-datasets/formats", datasets.Formats.as_view(), name="dataset_formats"),
+    path(f"{DATASET}/export", datasets.DatasetExport.as_view(), name="export_dataset"),
     path(f"{DATASET}/queries", queries.Queries.as_view(), name="queries"),
     path(QUERY, queries.OneQuery.as_view(), name="query"),
     path(f"{QUERY}/judgments", judgments.QueryJudgments.as_view(), name="query_judgments"),
@@ -66,10 +82,10 @@ urlpatterns = [
         name="document",
     ),
     path("collections/<id:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
-    path("collections/<id:collection_id>/indexes/grid", indexes.IndexGrid.as_view(), name="index_grid"),
+    path("collections/<id:collection_id>/indexes/grid", grids.IndexGrid.as_view(), name="index_grid"),
     path(
         "collections/<id:collection_id>/indexes/grid/preview",
-        indexes.IndexGridPreview.as_view(),
+        grids.IndexGridPreview.as_view(),
         name="index_grid_preview",
     ),
     path("indexes/options", indexes.Options.as_view(), name="index_options"),
@@ -78,18 +94,18 @@ urlpatterns = [
     path("operations", operations.Operations.as_view(), name="operations"),
     path("operations/<id:operation_id>", operations.OneOperation.as_view(), name="operation"),
     path("operations/<id:operation_id>/cancel", operations.OperationCancel.as_view(), name="cancel_operation"),
-    path(f"{DATASET}/baselines", baselines.Baselines.as_view(), name="baselines"),
-    path(f"{DATASET}/baselines/<id:baseline_id>", baselines.OneBaseline.as_view(), name="baseline"),
-    path(f"{DATASET}/baselines/<id:baseline_id>/retire", baselines.RetireBaseline.as_view(), name="retire_baseline"),
+    path(f"{DATASET}/baselines", gates.Baselines.as_view(), name="baselines"),
+    path(f"{DATASET}/baselines/<id:baseline_id>", gates.OneBaseline.as_view(), name="baseline"),
+    path(f"{DATASET}/baselines/<id:baseline_id>/retire", gates.RetireBaseline.as_view(), name="retire_baseline"),
     path(f"{DATASET}/external-runs", external_runs.ExternalRuns.as_view(), name="external_runs"),
     path("export-formats", exports.Formats.as_view(), name="export_formats"),
     path("benchmarks/<id:benchmark_id>/export", exports.BenchmarkExport.as_view(), name="export_benchmark"),
     path("benchmarks/<id:benchmark_id>/runs/<id:run_id>/export", exports.RunExport.as_view(), name="export_run"),
     path("runs/<id:run_id>/triage", triage.Triage.as_view(), name="triage_run"),
     path("runs/<id:run_id>/triage/documents", triage.LostDocuments.as_view(), name="lost_documents"),
-    path("runs/<id:run_id>/coverage", run_measures.Coverage.as_view(), name="run_coverage"),
-    path("runs/<id:run_id>/sections", run_measures.Sections.as_view(), name="run_sections"),
-    path("runs/<id:run_id>/content", run_measures.Content.as_view(), name="run_content"),
+    path("runs/<id:run_id>/coverage", results.Coverage.as_view(), name="run_coverage"),
+    path("runs/<id:run_id>/sections", results.Sections.as_view(), name="run_sections"),
+    path("runs/<id:run_id>/content", results.Content.as_view(), name="run_content"),
     path("runs/<id:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
     path("comparison", comparisons.Comparison.as_view(), name="comparison"),
     path("comparison/queries", comparisons.ComparisonQueries.as_view(), name="comparison_queries"),
@@ -102,11 +118,11 @@ urlpatterns = [
     path(f"{ROUND}/grades/remove", items.Ungrade.as_view(), name="ungrade"),
     path(f"{ROUND}/adjudications", items.Adjudications.as_view(), name="adjudications"),
     path(f"{ROUND}/adjudications/<int:item_id>", items.OneAdjudication.as_view(), name="one_adjudication"),
-    path(f"{ROUND}/state", state.State.as_view(), name="round_state"),
-    path(f"{ROUND}/agreement", state.Agreement.as_view(), name="agreement"),
+    path(f"{ROUND}/state", rounds.State.as_view(), name="round_state"),
+    path(f"{ROUND}/agreement", rounds.Agreement.as_view(), name="agreement"),
     path(f"{ROUND}/close", rounds.CloseRound.as_view(), name="close_round"),
     path(f"{ROUND}/llm-judges", llm.Judges.as_view(), name="llm_judges"),
-    path(f"{ROUND}/llm-judges/preview", llm.Cost.as_view(), name="llm_cost"),
+    path(f"{ROUND}/llm-judges/preview", llm.CostPreview.as_view(), name="llm_cost"),
     path(f"{ROUND}/calibration-sample", llm.CalibrationSample.as_view(), name="calibration_sample"),
     path(f"{ROUND}/verdicts", llm.Verdicts.as_view(), name="verdicts"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),

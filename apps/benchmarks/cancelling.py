@@ -3,6 +3,7 @@
 from apps.benchmarks.models import Benchmark
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
+from benchbench.database.rereading import refresh
 from benchbench.errors import ConflictError
 
 
@@ -11,9 +12,9 @@ def cancel(benchmark: Benchmark) -> None:
 
     One that is being measured again keeps the values that it had. Raises ConflictError when it is neither.
     """
-    benchmark.refresh_from_db()
+    refresh(benchmark)
     operation = Operation.active_on(benchmark)
     if operation is None:
         raise ConflictError(f"The benchmark {benchmark.name!r} is {benchmark.status}, not running: nothing to cancel.")
     cancel_operation(operation)
-    benchmark.refresh_from_db()
+    refresh(benchmark)

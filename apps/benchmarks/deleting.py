@@ -5,6 +5,7 @@ from django.db import transaction
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark
 from apps.operations.models import Status
+from benchbench.database.rereading import read_again
 from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
 
@@ -16,7 +17,7 @@ def delete_benchmark(benchmark: Benchmark) -> None:
     time waits.
     """
     with transaction.atomic():
-        locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        locked = read_again(Benchmark.objects.select_for_update(), benchmark.pk)
         if locked.status == Status.RUNNING:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running: cancel it before you delete it.")
         require_unmeasured(locked)

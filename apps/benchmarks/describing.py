@@ -9,6 +9,7 @@ from apps.benchmarks.measuring.losses import ann_of
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import run_label
 from benchbench.reading.records import attributes
 
 GROUPED = ("ndcg", "precision", "recall")
@@ -32,7 +33,7 @@ def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> d
     return {
         "id": str(run.pk),
         **attributes(run, "run_order", "label", "config", "config_hash"),
-        "config_summary": Configuration.from_dict(run.config).label if run.config else run.label,
+        "config_summary": run_label(Configuration.from_dict(run.config)) if run.config else run.label,
         "status": run.status,
         "metrics": nested(metrics),
         "metrics_flat": metrics,

@@ -22,6 +22,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.availability import require_available
 from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
+from benchbench.database.rereading import refresh
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import Plan
@@ -71,7 +72,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             parameters={"run_ids": [str(run.pk) for run in runs]},
         )
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
-    benchmark.refresh_from_db()
+    refresh(benchmark)
     return operation
 
 

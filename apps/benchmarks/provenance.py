@@ -29,11 +29,10 @@ SETTINGS = (
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
 
-def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, Any]:
+def provenance_of(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
     """Return what the run's rankings depend on, as it stands when the run ends; it is stored then and stays.
 
-    `made_by` has the distinct environments of the workers that took part, each read where it computed; `rankings` is
-    the hash of what came of it all (`apps.benchmarks.measuring.hashes`).
+    `made_by` has the distinct environments of the workers that took part, each read where it computed.
     """
     benchmark, index = run.benchmark, run.index
     version, mapping = benchmark.dataset_version, benchmark.mapping
@@ -61,7 +60,6 @@ def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, A
         "runs_per_query": benchmark.runs_per_query,
         "policies": policies_of(benchmark),
         "made_by": made_by,
-        "rankings": rankings,
     }
 
 

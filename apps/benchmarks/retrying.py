@@ -8,6 +8,7 @@ from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import lack, parts_of, parts_of_run, require_available
 from apps.retrieval.models import Index
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 
@@ -22,7 +23,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
     """
     require_searched(benchmark, "retry")
     with transaction.atomic():
-        locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        locked = read_again(Benchmark.objects.select_for_update(), benchmark.pk)
         if locked.status == Status.RUNNING:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)

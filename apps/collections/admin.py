@@ -18,7 +18,7 @@ from benchbench.site.panels import Button, Panel, changelist_url
 
 @admin.register(Collection)
 class CollectionAdmin(OwnedAdmin):
-    list_display = ("name", "documents", "kind", "owner", "updated_at")
+    list_display = ("name", "document_total", "kind", "owner", "updated_at")
     list_filter = ("kind",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
@@ -26,11 +26,11 @@ class CollectionAdmin(OwnedAdmin):
     editable = ("name", "description", "owner", "team")
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
-        ("Facts", {"fields": (("documents", "kind"), ("created_at", "updated_at"), "fingerprint")}),
+        ("Facts", {"fields": (("document_total", "kind"), ("created_at", "updated_at"), "fingerprint")}),
     )
 
     @display(description="documents", ordering="document_count")
-    def documents(self, collection: Collection) -> str:
+    def document_total(self, collection: Collection) -> str:
         return f"{collection.document_count:,}"
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:

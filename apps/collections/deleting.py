@@ -3,6 +3,7 @@
 from django.db import transaction
 
 from apps.collections.models import Collection, Document, Section
+from benchbench.database.rereading import read_again
 from benchbench.deleting import delete_rows, delete_unused
 
 
@@ -13,7 +14,7 @@ def delete_collection(collection: Collection) -> None:
     What points at a document belongs to a mapping, an index or the collection itself, so those decide for all. An
     import that is under way is waited for.
     """
-    Collection.objects.select_for_update().get(pk=collection.pk)
+    read_again(Collection.objects.select_for_update(), collection.pk)
     delete_rows(Section.objects.filter(document__collection=collection))
     delete_rows(Document.objects.filter(collection=collection))
     delete_unused(collection)

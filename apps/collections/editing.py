@@ -3,6 +3,7 @@
 from django.db import IntegrityError, transaction
 
 from apps.collections.models import Collection
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 
@@ -15,7 +16,7 @@ def edit_collection(collection: Collection, *, name: str | None = None, descript
         collection.description = description
     try:
         with transaction.atomic():
-            Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+            read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
             collection.save(update_fields=["name", "description", "updated_at"])
     except IntegrityError:
         raise ConflictError(

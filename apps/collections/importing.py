@@ -13,11 +13,16 @@ from apps.collections.fingerprints import fingerprint, live
 from apps.collections.models import Collection, Document, Section
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
+from benchbench.database.rereading import read_again
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import checked_name
 from benchbench.reading.alike import alike_sentence
 
 CHUNK = 1000
+ONE_DOCUMENT = (
+    "an id names one document. Give each document an id of its own; state one of several versions once, with all of "
+    'them in its metadata, such as "version": ["16.0", "17.0"]'
+)
 CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
 
 
@@ -95,7 +100,7 @@ def import_documents(
     and for an id stated twice with different content, `CollectionImportError` when there is no record at all,
     `ConflictError` where the collection holds the ids of external runs.
     """
-    locked = Collection.objects.select_for_update().get(pk=collection.pk)
+    locked = read_again(Collection.objects.select_for_update(), collection.pk)
     if locked.kind == Collection.Kind.EXTERNAL:
         raise ConflictError(
             f'The collection "{locked}" holds the ids of external runs, and no documents: choose another name.',
@@ -140,7 +145,7 @@ def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportRe
         elif seen[record.external_id] == digest:
             report.duplicates += 1
         else:
-            raise record.error("was stated before with other content: an id names one document", "external_id")
+            raise record.error(f"was stated before with other content: {ONE_DOCUMENT}", "external_id")
     return fresh
 
 

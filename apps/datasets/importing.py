@@ -11,6 +11,7 @@ from apps.datasets.content import content_hash
 from apps.datasets.editing.versions import write_version
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
+from benchbench.database.rereading import read_again
 from benchbench.decimals import counted, some_of
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
@@ -71,7 +72,7 @@ def import_dataset(
     check(record)
     locked, created = Dataset.objects.select_for_update(), False
     if next_of is not None:
-        dataset = locked.get(pk=_unnamed(next_of, name).pk)
+        dataset = read_again(locked, _unnamed(next_of, name).pk)
     else:
         dataset, created = locked.get_or_create(owner=owner, name=checked_name(name or record.name, "dataset"))
     digest = content_hash(record.queries)

@@ -15,7 +15,11 @@ def reranking_verdict(benchmark: Benchmark) -> str:
         twin = plain.get(_rest(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
-        before, after = (run_results(either)["metrics_flat"][primary] or 0 for either in (twin, run))
+        told = [run_results(either) for either in (twin, run)]
+        if lost := [f"{one.label}: {one.unranked}" for one in told if one.unranked]:
+            lines += [f"  {sentence}" for sentence in lost]
+            continue
+        before, after = (one.metrics_flat[primary] or 0 for one in told)
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")

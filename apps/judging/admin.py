@@ -13,7 +13,7 @@ from apps.judging.judges import is_judge, may_lead
 from apps.judging.leading import change_round
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
-from apps.judging.views import adjudication, agreement, course, grades, judging, llm, opening, reference, rounds
+from apps.judging.views import adjudication, agreement, grades, judging, llm, opening, reference, rounds
 from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -40,7 +40,6 @@ class RoundAdmin(FactAdmin):
         Page("<uuid:object_id>/state/", rounds.state_fragment, "round_state_fragment"),
         Page("<uuid:object_id>/pairs/", agreement.pairs_page, "round_pairs"),
         Page("<uuid:object_id>/close/", rounds.close_page, "round_close"),
-        Page("<uuid:object_id>/course/", course.course_fragment, "round_course"),
         Page("<uuid:object_id>/llm/", llm.start_page, "round_llm"),
         Page("<uuid:object_id>/llm/preview/", llm.preview_start, "round_llm_preview"),
         Page("<uuid:object_id>/llm/sample/", llm.sample_page, "round_sample"),

@@ -20,6 +20,7 @@ from apps.judging.models import Round, RoundItem, Slot
 from apps.judging.settling.consensus import Agreed, agreed_of
 from apps.mappings.repairing.judging import stated_for
 from apps.mappings.resolving import resolve
+from benchbench.database.rereading import read_again, refresh
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 
@@ -68,8 +69,8 @@ def close_round(
     if by is not None:
         require_lead(round, by)
     with transaction.atomic():
-        dataset = Dataset.objects.select_for_update().get(pk=round.mapping.dataset_id)
-        round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        dataset = read_again(Dataset.objects.select_for_update(), round.mapping.dataset_id)
+        round = read_again(Round.objects.select_for_update(of=("self",)), round.pk)
         require_open(round)
         closed = _freeze(round, dataset, by, leave_out_split, with_draft, label, note)
         round.state, round.closed_at, round.closed_by = Round.State.CLOSED, timezone.now(), by
@@ -162,7 +163,7 @@ def _record(reference: dict[str, Any], known: Agreed) -> JudgmentRecord:
 def _measured_again(round: Round, by: Any) -> Iterable[str]:
     """Resolve the mapping for the new version and re-score the benchmarks of the runs; yield what came of it."""
     mapping = round.mapping
-    mapping.refresh_from_db()
+    refresh(mapping)
     try:
         if resolve(mapping, by=by).operation is not None:
             yield f'The mapping "{mapping}" is being resolved; re-score the benchmarks after that.'

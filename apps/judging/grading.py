@@ -1,6 +1,6 @@
 """Grading: what a judge says of an item, taking it back, and settling what judges are split on."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.handing import lease_end
-from apps.judging.judges import require_judge, require_lead, require_open
+from apps.judging.judges import hold_open, require_judge, require_lead
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.scales import grades_of
 from apps.judging.settling.consensus import agreed
@@ -35,10 +35,10 @@ def grade_item(
     Sent twice it is kept once. It is kept too where the lease has passed to another meanwhile: no grade is lost. A
     skipped item goes to others. Raises RoundError, RoundStateError, NotAJudgeError.
     """
-    require_open(round)
+    hold_open(round)
     require_judge(round, judge)
     _check(round, grade, kind, note, seconds)
-    slots = _locked_slots(round, item_id)
+    slots = _locked_slots(round, [item_id])
     row = Grade(
         item_id=item_id,
         judge=judge,
@@ -56,13 +56,23 @@ def grade_item(
     return row
 
 
+def lock_items(round: Round, item_ids: Collection[int]) -> None:
+    """Lock an open round and items of it until the transaction ends, which grades these one by one.
+
+    Two judges who grade the same items in different orders would else wait for each other. Raises RoundError for an
+    item of another round, RoundStateError.
+    """
+    hold_open(round)
+    _locked_slots(round, item_ids)
+
+
 @transaction.atomic
 def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     """Take back the last grades of a judge, at most MOST_UNDONE; return the items, which the judge holds again.
 
     Raises RoundStateError where there is nothing to undo.
     """
-    require_open(round)
+    hold_open(round)
     require_judge(round, judge)
     if not 1 <= count <= MOST_UNDONE:
         raise RoundError(f"Undo takes back 1 to {MOST_UNDONE} grades, not {count}.", field="count")
@@ -79,7 +89,7 @@ def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = F
 
     The items go to whoever comes; with `hold` the judge holds them again.
     """
-    require_open(round)
+    hold_open(round)
     require_judge(round, judge)
     return _take_back(round, judge, item_ids, hold=hold)
 
@@ -95,10 +105,10 @@ def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "
 
     Raises RoundStateError for an item that needs none, RoundError, NotAJudgeError.
     """
-    require_open(round)
+    hold_open(round)
     require_lead(round, by)
     _check(round, grade, Grade.Kind.GRADE, note, None)
-    _locked_slots(round, item_id)
+    _locked_slots(round, [item_id])
     grades = list(Grade.objects.filter(item=item_id, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE))
     decided = next((row for row in grades if row.adjudicates), None)
     if decided is None and not (grades and agreed(item_id, grades).split):
@@ -114,9 +124,9 @@ def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
 
     Raises RoundStateError, and NotAJudgeError for the decision of somebody else, in whose place one may decide.
     """
-    require_open(round)
+    hold_open(round)
     require_lead(round, by)
-    _locked_slots(round, item_id)
+    _locked_slots(round, [item_id])
     decided = Grade.objects.filter(item=item_id, adjudicates=True).first()
     if decided is None:
         return False
@@ -141,11 +151,11 @@ def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float
         raise RoundError(f"A grade takes from 0 to {MOST_SECONDS:,.0f} seconds, not {seconds}.", field="seconds")
 
 
-def _locked_slots(round: Round, item_id: int) -> list[Slot]:
-    """Return the slots of an item, locked; raise for an item of another round."""
-    slots = list(Slot.objects.select_for_update().filter(item=item_id, round=round).order_by("number"))
-    if not slots:
-        raise RoundError(f'The round "{round}" has no item {item_id}.', field="item_id")
+def _locked_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
+    """Return the slots of items, locked in one order for all; raise for an item of another round."""
+    slots = list(Slot.objects.select_for_update().filter(item__in=item_ids, round=round).order_by("item_id", "number"))
+    if missing := set(item_ids) - {slot.item_id for slot in slots}:
+        raise RoundError(f'The round "{round}" has no item {min(missing)}.', field="item_id")
     return slots
 
 
@@ -165,7 +175,7 @@ def _take_back(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool)
     mine = grades_by(round, judge).filter(item__in=item_ids)
     items = list(mine.values_list("item_id", flat=True))
     slots = Slot.objects.filter(item__in=items, round=round)
-    list(slots.select_for_update().order_by("item", "number").values_list("pk"))
+    list(slots.select_for_update().order_by("item_id", "number").values_list("pk"))
     slots.filter(judge=judge).update(judge=None, until=None, done=False)
     Grade.objects.filter(pk__in=mine.values("pk")).delete()
     if hold:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db import connection, transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.judging.errors import RoundError
@@ -82,18 +82,28 @@ SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(cou
 
 def _take(round: Round, judge: Any, count: int) -> list[int]:
     """Lease items to a judge, beside those that they hold, as far as the budget goes; return them all."""
-    values = {"round": round.pk, "judge": judge.pk, "count": count, "left": _left(round), "lease": LEASE}
+    if round.budget is None or round.budget >= round.item_count:
+        return _leased(round, judge, count, left=round.item_count)
+    with transaction.atomic():
+        return _leased(round, judge, count, left=_left(round, round.budget))
+
+
+def _leased(round: Round, judge: Any, count: int, *, left: int) -> list[int]:
+    values = {"round": round.pk, "judge": judge.pk, "count": count, "left": left, "lease": LEASE}
     with connection.cursor() as cursor:
         cursor.execute(TAKE, values)
         return [item for (item,) in cursor.fetchall()]
 
 
-def _left(round: Round) -> int:
-    """Return how many items more the budget allows to be handed out."""
-    if round.budget is None or round.budget >= round.item_count:
-        return round.item_count
+def _left(round: Round, budget: int) -> int:
+    """Return how many items more the budget allows to be handed out, by nobody else before the transaction ends.
+
+    Judges of the round who ask at once take turns: none counts without what another is taking, which only a statement
+    after its commit sees. Grading does not wait for this lock.
+    """
+    list(Round.objects.select_for_update(no_key=True).filter(pk=round.pk).order_by().values_list("pk"))
     given = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
-    return max(0, round.budget - given.count())
+    return max(0, budget - given.count())
 
 
 def shown(item_ids: Sequence[int]) -> list[RoundItem]:
@@ -101,12 +111,3 @@ def shown(item_ids: Sequence[int]) -> list[RoundItem]:
     items = RoundItem.objects.filter(pk__in=item_ids).select_related("query", "document", "chunk")
     by_id = {item.pk: item for item in items.defer("document__metadata")}
     return [by_id[pk] for pk in item_ids]
-
-
-def give_back(round: Round, judge: Any) -> int:
-    """End the leases of a judge who goes; return how many items others get at once."""
-    return _held(round, judge).update(judge=None, until=None)
-
-
-def _held(round: Round, judge: Any) -> QuerySet[Slot]:
-    return Slot.objects.filter(round=round, judge=judge, done=False, until__gte=Now())

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.judging.errors import NotAJudgeError, RoundStateError
@@ -10,6 +11,9 @@ from apps.judging.models import Round
 from benchbench.access import colleagues_of
 
 EVERY = "judging.view_all_round"
+# Closing and changing a round lock it FOR UPDATE, which waits for this lock and makes it wait. Judges share it, and
+# renewing the state, which writes `answered_at`, is not kept waiting by it. Django cannot ask for this lock.
+HOLD = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
 
 
 def is_judge(round: Round, user: Any) -> bool:
@@ -67,3 +71,20 @@ def require_open(round: Round) -> None:
         raise RoundStateError(
             f'The round "{round}" is closed: its grades are in {round.closed_version or "no version"}.'
         )
+
+
+def hold_open(round: Round) -> None:
+    """Keep an open round from being closed until the transaction ends; closing waits for that.
+
+    Call it in the transaction that writes a grade, before any slot is locked: closing locks the round first, and then
+    its slots. `round` may have been loaded long ago: where it was closed since, its state is read again. Raises
+    RoundStateError for a round that is closed or was deleted.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(HOLD, [round.pk])
+        row = cursor.fetchone()
+    if row is None:
+        raise RoundStateError(f'The round "{round}" was deleted: it takes no grade.')
+    if row[0] != Round.State.OPEN:
+        round.refresh_from_db(fields=["state", "closed_at", "closed_by", "closed_version"])
+    require_open(round)

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from apps.judging.errors import RoundError
 from apps.judging.judges import require_lead, require_open
 from apps.judging.models import Round, Slot
+from benchbench.database.rereading import read_again
 from benchbench.decimals import counted
 
 
@@ -28,7 +29,7 @@ def change_round(
     NotAJudgeError, RoundError.
     """
     require_lead(round, by)
-    round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    round = read_again(Round.objects.select_for_update(of=("self",)), round.pk)
     require_open(round)
     round.goes_on = round.goes_on if goes_on is None else goes_on
     round.guidelines = round.guidelines if guidelines is None else guidelines

@@ -25,6 +25,7 @@ from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
 from benchbench.database.references import referring
 from benchbench.ir.judging.orders import SHARE
+from benchbench.ir.losses import too_many_lost, why_unranked
 from benchbench.ir.measures import Measure, MeasureError
 
 USUAL_DEPTH = 10  # of a measure without a cutoff
@@ -156,10 +157,17 @@ def _planned(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User],
     measure = _measure(options, runs[0])
     depth = (measure.cutoff or USUAL_DEPTH) if options.depth is None else options.depth
     _check(options, judges, depth)
+    if options.order == Round.Order.DECISIVE and len(runs) == 1:
+        raise RoundError(
+            "A verdict needs two runs, and the decisive order asks what decides between them: add a run, or choose "
+            "another order.",
+            field="order",
+        )
     scale = read_scale(options.scale) if options.scale else default_scale(version)
     known = known_grades(mapping, version)
     query_ids = sorted(known)
     rankings = read_rankings(runs, depth)
+    _require_ranked(runs, rankings, query_ids)
     truths = [known[query] for query in query_ids]
     question = Question(pool_of(rankings, query_ids, depth), measure, grades_of(scale), truths, options.seed)
     question.check(options.order)
@@ -186,6 +194,20 @@ def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
     if len(set(runs)) < len(runs):
         raise RoundError("A run is named twice: name each once.", field="runs")
     return mappings.pop()
+
+
+def _require_ranked(runs: Sequence[Run], rankings: Sequence[RunRankings], query_ids: Sequence[int]) -> None:
+    """Raise RoundError for a run that lost too many queries to be compared with another, which it might beat."""
+    if len(runs) < 2:
+        return
+    for run, answered in zip(runs, rankings, strict=True):
+        lost = [query for query in query_ids if query not in answered.of_queries]
+        counted = len(query_ids) - len(lost)
+        if not too_many_lost(counted=counted, lost=len(lost)):
+            continue
+        failed = run.query_results.filter(query__in=lost).values("query").distinct().count()
+        why = why_unranked(counted=counted, failed=failed, unsearched=len(lost) - failed)
+        raise RoundError(f'Leave out the run "{run}" of "{run.benchmark}", or mend it. {why}', field="runs")
 
 
 def _measure(options: RoundOptions, run: Run) -> Measure:

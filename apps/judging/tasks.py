@@ -1,8 +1,8 @@
 """Judging on the queues: the states of rounds, and grades of language models.
 
 A batch of a language model asks for some answers, one after the other, and stores their grades in the transaction that
-ends it. Answers are kept as they come (`retrieval.llms`), so that a batch that was broken off goes on where it was, and
-costs nothing twice.
+ends it. Answers that the prompt asks for are stored as they come (`retrieval.llms`), so that a batch that was
+broken off pays for none of them twice.
 """
 
 from typing import Any
@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from apps.judging.errors import RoundStateError
 from apps.judging.handing import shown
-from apps.judging.judges import require_open
+from apps.judging.judges import hold_open, require_open
 from apps.judging.llm.launching import changes_of, parameters_of
-from apps.judging.llm.prompting import prompt_of, read_answer
+from apps.judging.llm.prompting import is_answer, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.judging.settling.deciding import renew
 from apps.operations import queueing
@@ -44,6 +44,7 @@ class LLMJudgingHandler(Handler):
             rows.append(_grade(judge, item))
             lease.report(place + 1)
         with lease.commit():
+            hold_open(judge.round)
             Grade.objects.bulk_create(rows, ignore_conflicts=True)
 
     def finalise(self, operation: Operation) -> None:
@@ -109,8 +110,9 @@ def _grades_of(judge: LLMJudge | None) -> Any:
 def _grade(judge: LLMJudge, item: RoundItem) -> Grade:
     """Return what a model says of an item, with the seconds that it took. Raises LLMError."""
     model, parameters = parameters_of(judge.llm)
-    reply = ask_llm(model, parameters, prompt_of(judge.round, item))
-    grade = read_answer(reply.text, judge.round.scale)
+    scale = judge.round.scale
+    reply = ask_llm(model, parameters, prompt_of(judge.round, item), lambda answer: is_answer(answer, scale))
+    grade = read_answer(reply.text, scale)
     return Grade(
         item=item,
         source=Grade.Source.LLM,

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 from django.conf import settings
 
@@ -16,10 +15,11 @@ from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
 
 
-class Dangling(NamedTuple):
-    """A judgment of the query `key` that leads nowhere, and why, in a sentence."""
+@dataclass(frozen=True)
+class Dangling:
+    """A judgment that leads nowhere, and why, in a sentence."""
 
-    key: str
+    query_key: str
     reason: str
 
 

@@ -7,6 +7,7 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
+from benchbench.database.rereading import refresh
 from benchbench.deleting import delete_unused, in_use
 from benchbench.errors import ConflictError
 
@@ -18,7 +19,7 @@ def delete_mapping(mapping: Mapping) -> None:
     Raises ConflictError where benchmarks use it, or an operation is resolving it.
     """
     with transaction.atomic():
-        mapping.refresh_from_db(from_queryset=Mapping.objects.select_for_update())  # whoever starts to resolve it waits
+        refresh(mapping, Mapping.objects.select_for_update())  # whoever starts to resolve it waits
         if active := Operation.active_on(mapping):
             raise in_use(mapping, active)
         collection = mapping.collection

@@ -8,6 +8,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
+from benchbench.database.rereading import read_again
 from benchbench.names import MAX_LENGTH, under_free_name
 
 ENDING = " (external runs)"
@@ -20,7 +21,7 @@ def external_mapping(dataset: Dataset) -> Mapping:
     Both are made when first needed, one of each for a dataset, and belong to whom the dataset belongs to. Raises
     ResolveError where the dataset has no frozen version.
     """
-    Dataset.objects.select_for_update().get(pk=dataset.pk)  # two imports make one mapping
+    read_again(Dataset.objects.select_for_update(), dataset.pk)  # two imports make one mapping
     mapping = find_external_mapping(dataset) or _make(dataset)
     if mapping.status == Mapping.Status.PENDING or is_stale(mapping):
         add_judged_documents(mapping)

@@ -54,7 +54,8 @@ def require_modules(mapping: Mapping) -> None:
     some = some_of([_said(name, filters) for name, filters in lost.items()])
     raise MissingModulesError(
         f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
-        f"{some}. Import them, or allow that they are missing: they count as not found.",
+        f"{some}. Import each as one document whose id is the name of the module, with all its versions as a list in "
+        "its metadata; or allow that they are missing: they count as not found.",
         field="allow_missing",
     )
 

@@ -11,7 +11,7 @@ from benchbench.models import OwnedModel
 class Mapping(OwnedModel):
     """A dataset laid over a collection. Resolving it gives each judgment a document or a reason."""
 
-    made_by = "import_beir"
+    made_by = "run_benchmark --queries FILE --collection NAME"
 
     class Status(models.TextChoices):
         PENDING = "pending"

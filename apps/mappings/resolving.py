@@ -26,6 +26,7 @@ from apps.mappings.references.rules import (
 from apps.mappings.references.stubs import add_judged
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation
+from benchbench.database.rereading import read_again, refresh
 from benchbench.errors import ConflictError
 
 CHUNK = 5000  # judgments looked up and written at a time
@@ -88,9 +89,9 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
         try:
             return Resolved(resolve_now(mapping, limit_ms=settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS))
         except TookTooLongError:
-            mapping.refresh_from_db()
+            refresh(mapping)
     with transaction.atomic():
-        Mapping.objects.select_for_update(no_key=True).get(pk=mapping.pk)  # whoever deletes it waits
+        read_again(Mapping.objects.select_for_update(no_key=True), mapping.pk)  # whoever deletes it waits
         operation = start_operation(
             Operation.Kind.RESOLVE,
             subject_id=mapping.pk,
@@ -107,7 +108,7 @@ def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
     """
     ends = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     with transaction.atomic():
-        locked = Mapping.objects.select_for_update().get(pk=mapping.pk)
+        locked = read_again(Mapping.objects.select_for_update(), mapping.pk)
         basis = current_basis(locked)
         return store_rulings(locked, basis, _until(ends, rulings(locked, basis)))
 
@@ -172,7 +173,7 @@ def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> Catalo
 def store_rulings(mapping: Mapping, basis: Basis, chunks: Iterable[list[Ruling]]) -> Mapping:
     """Replace the resolutions of `mapping` by `chunks` and count them, in one transaction under the row's lock."""
     with transaction.atomic():
-        locked = Mapping.objects.select_for_update().get(pk=mapping.pk)
+        locked = read_again(Mapping.objects.select_for_update(), mapping.pk)
         Resolution.objects.filter(mapping=locked).delete()
         for chunk in chunks:
             _copy(locked, chunk)

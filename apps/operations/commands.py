@@ -19,12 +19,13 @@ from django.core.management.base import (
 from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
-from apps.operations.workers.limits import was_ended
 from benchbench.busy import busy
+from benchbench.database.failures import was_ended
 from benchbench.errors import BenchbenchError
 from benchbench.printable import on_one_line, printable
 
 FILE_SECONDS = 10
+ESTIMATING = ", estimating…"  # the time that is left
 
 # Fields of errors that are options of these names, and never keys of a file that the command reads.
 OPTION_FIELDS = ("mapping", "collection", "dataset", "benchmark", "baseline", "run", "measures")
@@ -135,6 +136,10 @@ def _told_of_postgresql(error: Error) -> str:
     return f"PostgreSQL does not answer: {said} Start it, or mend DATABASE_URL; a worker goes on with what was begun."
 
 
+def _left(seconds: float | None) -> str:
+    return "" if seconds is None else f", {seconds:,.0f} s left"
+
+
 def find_owner(username: str | None) -> Any:
     """Return the user called `username`, or None when no name is given."""
     if not username:
@@ -185,21 +190,31 @@ class Progress:
         self.bar.stop()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        self._move(done, total)
-        of_total = f" of {self.task.total:,.0f}" if self.task.total else ""
-        rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""
-        self._say(f"{done:,}{of_total} {self.noun}{rate}", self.task.time_remaining)
+        line = self._counted(done, total)
+        self._say(line + _left(self.task.time_remaining))
 
     def count(self, event: Mapping[str, Any], done: str, total: str) -> None:
-        """Show the progress event of an operation: its units under these two keys, or what it waits for."""
+        """Show the progress event of an operation: its units under these two keys, or what it waits for.
+
+        Where all are done, what concludes the work is not counted, and may take long.
+        """
         if not self._waits(event):
-            self(event[done], event[total])
+            line = self._counted(event[done], event[total])
+            is_counted = self.task.total is not None and self.task.completed >= self.task.total
+            self._say(line + (", finishing…" if is_counted else _left(self.task.time_remaining) or ESTIMATING))
 
     def share(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation: a share of the work and the time left, or what it waits for."""
         if not self._waits(event):
             self._move(event["percent"], 100)
-            self._say(f"{event['percent']:.0f} % of the {self.noun}", event["eta_seconds"])
+            line = f"{self.task.completed:.0f} % of the {self.noun}"
+            self._say(line + (_left(event["eta_seconds"]) or ESTIMATING))
+
+    def _counted(self, done: int, total: int | None) -> str:
+        self._move(done, total)
+        of_total = f" of {self.task.total:,.0f}" if self.task.total else ""
+        rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""
+        return f"{self.task.completed:,.0f}{of_total} {self.noun}{rate}"
 
     def _waits(self, event: Mapping[str, Any]) -> bool:
         """Tell whether the work waits for a worker or a host, and show what for if it does."""
@@ -211,11 +226,10 @@ class Progress:
         return True
 
     def _move(self, done: float, total: float | None) -> None:
-        self.bar.update(self.task.id, completed=done, total=total or None)
+        """Move the bar, but never back: a worker that takes over a batch does again what another had counted."""
+        self.bar.update(self.task.id, completed=max(done, self.task.completed), total=total or None)
 
-    def _say(self, line: str, seconds_left: float | None = None) -> None:
-        if seconds_left is not None:
-            line += f", {seconds_left:,.0f} s left"
+    def _say(self, line: str) -> None:
         self.bar.update(self.task.id, description=line)
         now = self.bar.get_time()
         if self.bar.disable and now - self.written >= FILE_SECONDS:

@@ -13,7 +13,8 @@ from apps.operations.handlers import handler_for
 from apps.operations.leasing import ACTIVE
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sockets import events
-from apps.operations.workers.limits import HeldError, limited, was_ended
+from apps.operations.workers.limits import HeldError, limited
+from benchbench.database.failures import was_ended
 from benchbench.errors import told
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from apps.operations.models import Operation, Status
 from apps.operations.quotas import require_room
 from apps.operations.sockets import events
 from apps.operations.workers.limits import HeldError, pressing
+from benchbench.database.rereading import refresh
 from benchbench.errors import ConflictError
 
 
@@ -49,7 +50,7 @@ def start_operation(
         raise OperationActiveError(
             f"Another {kind} operation is already at work on this. Wait for it, or cancel it first."
         ) from error
-    operation.refresh_from_db()
+    refresh(operation)
     transaction.on_commit(lambda: events.publish(operation.pk, always=True))
     transaction.on_commit(lambda: conclude(operation))  # at once, where there is nothing to do
     return operation

@@ -18,7 +18,8 @@ TELLING_SECONDS = 60
 class Progress:
     """Units of work done and planned; seconds to go at the pace so far, None before that tells anything.
 
-    Batches without units, which prepare something for the others, are no part of that pace.
+    Batches without units, which prepare something for the others, are no part of that pace: while they are all that is
+    left, the seconds are None too.
     """
 
     done: int
@@ -46,7 +47,7 @@ def _progress(operation: Operation, done: int, begun: datetime | None) -> Progre
     total = operation.total_units
     if not operation.is_active:
         return Progress(done, total, 0.0)
-    if not done or begun is None:
+    if not done or begun is None or done >= total:
         return Progress(done, total, None)
     elapsed = (timezone.now() - begun).total_seconds()
     if done <= TELLING_SHARE * total and elapsed < TELLING_SECONDS:

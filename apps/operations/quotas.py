@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from apps.operations.models import Operation, Status
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 
 # What is counted of each kind, and the setting that says how many of it one user may have started.
@@ -31,7 +32,7 @@ def require_room(user: User | None, kind: Operation.Kind) -> None:
     if user is None or kind not in QUOTAS:
         return
     what, setting = QUOTAS[kind]
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    read_again(User.objects.select_for_update(no_key=True), user.pk)
     most = getattr(settings, setting)
     active = Operation.objects.filter(started_by=user, kind=kind, status__in=Status.active()).count()
     if active >= most:

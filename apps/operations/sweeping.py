@@ -7,7 +7,8 @@ from apps.operations.ending import settle
 from apps.operations.handlers import HANDLERS, handler_of
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Batch, Operation
-from apps.operations.workers.limits import break_off_lost, was_ended
+from apps.operations.workers.limits import break_off_lost
+from benchbench.database.failures import was_ended
 from benchbench.decimals import counted
 
 log = logging.getLogger(__name__)

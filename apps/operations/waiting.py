@@ -1,21 +1,27 @@
 """Waiting for a host, with a message to those who watch."""
 
+import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from django.db.models.functions import Now
+from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.operations import queueing
 from apps.operations.handlers import handler_for
-from apps.operations.hosts import share_of_host
+from apps.operations.hosts import Holder, holders, note_of, share_of_host, site_name
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sockets import events
 from apps.operations.subjects import subject_of
 from benchbench.access import seen_by_all_who_see
+from benchbench.timestamps import timestamp
 
 NOBODY = "None serves the queue {}: start one with `benchbench worker`."
+MOST_NAMED = 3  # of those who hold a host
+log = logging.getLogger(__name__)
 TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
 
 
@@ -32,7 +38,8 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
             waited = 0.0
             _say(batch, lease, _reason(batch))
 
-    with share_of_host(alone=bool(batch.payload.get("alone")), wait=wait):
+    alone = bool(batch.payload.get("alone"))
+    with share_of_host(alone=alone, wait=wait), note_of(_holder(batch, alone=alone)):
         _say(batch, lease, "")
         yield
 
@@ -60,12 +67,27 @@ def _waiting_worker(queue: str) -> str | None:
 def _say(batch: Batch, lease: Lease, reason: str) -> None:
     if reason != batch.waits_for:
         batch.waits_for = reason
+        if reason:
+            log.info("%s: %s", batch, reason)
         lease.held().update(waits_for=reason)
         events.publish(batch.operation_id)
 
 
+def _holder(batch: Batch, *, alone: bool) -> Holder:
+    """What others on this host are told while this batch holds it."""
+    operation, since = batch.operation, timestamp(timezone.now().replace(microsecond=0))
+    return Holder(site_name(), operation.kind, str(operation.pk), os.getpid(), since, alone)
+
+
 def _reason(batch: Batch) -> str:
+    """Return what a batch waits for, by the notes of those who hold the host, and without one by the database."""
     host = batch.lease_owner.partition(":")[0]
+    there = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
+    if there and there[0].alone:
+        return f"Waits for the host {host}: {_described(there[0], batch)} runs alone on it since {there[0].since}."
+    at_work = "; ".join(f"{_described(holder, batch)}, since {holder.since}" for holder in there[:MOST_NAMED])
+    more = f"; and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+    at_work = f" At work on it: {at_work}{more}." if there else ""
     # Without a lease nobody is at it: a worker that stops, for it was cancelled or killed, leaves the row as it is.
     timed = Batch.objects.filter(
         state=Batch.State.RUNNING, payload__alone=True, lease_owner__startswith=f"{host}:", lease_until__gt=Now()
@@ -75,8 +97,23 @@ def _reason(batch: Batch) -> str:
     if holder is not None:
         return f"Waits for the host {host}: {_named(holder.operation, batch.operation)} runs alone on it."
     if batch.payload.get("alone"):
-        return f"Waits until the host {host} does nothing else: times are measured alone on it."
+        return f"Waits until the host {host} does nothing else: times are measured alone on it.{at_work}"
+    if there:
+        return f"Waits for the host {host}: an isolated benchmark is to run alone on it next.{at_work}"
     return f"Waits for the host {host}: an isolated benchmark of another site runs alone on it."
+
+
+def _described(holder: Holder, batch: Batch) -> str:
+    """Name who holds the host: work of this site as `_named` does, that of another by its operation and process."""
+    if holder.site == site_name():
+        operation = Operation.objects.filter(pk=holder.operation).first()
+        if operation is not None and holder.alone:
+            return _named(operation, batch.operation)
+        if operation is not None:
+            return f"the {operation.kind} operation {operation.pk}"
+    kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
+    isolated = "isolated " if holder.alone else ""
+    return f"the {isolated}{kind} operation {holder.operation} of the site {holder.site}, process {holder.process},"
 
 
 def _named(holder: Operation, watched: Operation) -> str:

@@ -23,9 +23,10 @@ from apps.operations.monitoring.watching import watched
 from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
-from apps.operations.workers.limits import HeldError, at_work_on, limited, was_ended
+from apps.operations.workers.limits import HeldError, at_work_on, limited
 from apps.operations.workers.watchdog import Note
 from benchbench.database.cursors import closing_cursors
+from benchbench.database.failures import was_ended
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
 from benchbench.printable import on_one_line

@@ -51,7 +51,6 @@ add_to(
         Page("<uuid:object_id>/content/", measures.run_content, "run_content"),
         Page("<uuid:object_id>/export/<str:format>/", exports.download, "run_export"),
         Page("compare/", comparison.comparison_page, "run_compare"),
-        Page("compare/holes/", comparison.holes_fragment, "run_holes"),
     ),
 )
 add_to(

@@ -1,13 +1,15 @@
 """Comparisons of runs, or of two summaries, for terminals and programs."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
 
 import numpy as np
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
-from apps.results.comparison.comparing import Described, RunComparison, compare_runs, described
+from apps.results.comparison.comparing import Described, RunComparison, Standing, compare_runs, described
 from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed
@@ -30,12 +32,14 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
         "verdict": verdict_sentence(comparison),
         "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
         "dataset_version": str(comparison.version),
-        "runs": [_run_facts(run, comparison.labels[place]) for run, place in zip((before, after), runs, strict=True)],
+        "runs": [
+            vars(_run_report(run, comparison.labels[place])) for run, place in zip((before, after), runs, strict=True)
+        ],
         "duration_ms": _change(*map(cost_ms, (before, after))),
         "primary": {
             "measure": comparison.measure,
             "queries": comparison.comparison.n,
-            **_pair_facts(pair),
+            **vars(_pair_report(pair)),
         },
         "measures": {
             row.measure: {
@@ -49,66 +53,148 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     }
 
 
-def comparison_facts(comparison: RunComparison) -> dict[str, Any]:
-    """Return runs held against each other as plain facts, in the words of `compare_pair`; measures as on the wire.
+Ends = list[float]  # [low, high]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """A run among those that are compared."""
+
+    id: UUID
+    label: Annotated[str, "Distinct among these runs."]
+    benchmark: Annotated[str, "Name of the benchmark."]
+    config: dict[str, Any]
+    git_sha: str | None
+    failed_queries: int
+    execution: Annotated[str | None, "How its time was taken: shared, or isolated."]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRun(RunReport):
+    """A run among those that are compared, with its mean."""
+
+    benchmark_id: UUID
+    duration_ms: Annotated[int | None, "Time of its own searches."]
+    mean: Annotated[float, "Over the compared queries."]
+    standing: Annotated[Standing | None, "null: nothing is tested."]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairReport:
+    """The difference of two runs. A p of what is not tested would be read as if it were: it is None."""
+
+    difference: float
+    interval: Annotated[Ends, "95 % bootstrap interval of this difference alone."]
+    simultaneous: Annotated[Ends | None, "The interval that holds for all differences at once."]
+    p: Annotated[float | None, "Adjusted for all that are compared; null: not tested."]
+    significant: bool | None
+    effect: Annotated[float | None, "Cohen's d."]
+    wins: Annotated[int, "Queries on which `run` is better."]
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceReport(PairReport):
+    """A run against another: `run` − `against`."""
+
+    run: UUID
+    against: UUID
+
+
+@dataclass(frozen=True)
+class DescribedRun:
+    """One measure of one run, and how far it is from the reference. It describes: nothing is tested."""
+
+    run: UUID
+    mean: Annotated[float | None, "Over the queries that it answered."]
+    difference: Annotated[float | None, "Over those that the reference answered too."]
+    interval: Ends | None
+
+
+@dataclass(frozen=True)
+class ComparisonReport:
+    """Runs compared query by query."""
+
+    verdict: Annotated[str | None, "A sentence; null where nothing is tested."]
+    tested: Annotated[bool, "Only the primary measure is tested, and no slice that is small."]
+    about: Annotated[list[str], "What was compared, and what was left out."]
+    dataset_version: str
+    measure: str
+    slice: str | None
+    queries: Annotated[int, "Those that every run answered."]
+    seed: int
+    alpha: float
+    baseline: UUID | None
+    reference: Annotated[UUID, "The baseline, or else the best run."]
+    runs: Annotated[list[ComparedRun], "Best first."]
+    differences: list[DifferenceReport]
+    measures: Annotated[dict[str, list[DescribedRun]], "Of every measure that all have."]
+    warnings: Annotated[list[str], "What else differs between the runs."]
+
+
+def comparison_report(comparison: RunComparison) -> ComparisonReport:
+    """Return runs held against each other, in the words of `compare_pair`; measures as on the wire.
 
     A difference is `run` − `against`, which is the reference where that is one of the two.
     """
     statistics, reference = comparison.comparison, comparison.reference
-    ids = [str(run.pk) for run in comparison.runs]
+    ids = [run.pk for run in comparison.runs]
     pairs = [pair.reversed if pair.first == reference else pair for pair in statistics.pairs]
-    return {
-        "verdict": verdict_sentence(comparison) if comparison.tested else None,
-        "tested": comparison.tested,
-        "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
-        "dataset_version": str(comparison.version),
-        "measure": Measure.parse(comparison.measure).wire,
-        "slice": comparison.slice and comparison.slice.name,
-        "queries": statistics.n,
-        "seed": statistics.seed,
-        "alpha": statistics.alpha,
-        "baseline": None if statistics.baseline is None else ids[statistics.baseline],
-        "reference": ids[reference],
-        "runs": [_compared_run_facts(comparison, place) for place in comparison.order],
-        "differences": [
-            {"run": ids[pair.first], "against": ids[pair.second], **_pair_facts(pair, tested=comparison.tested)}
+    return ComparisonReport(
+        verdict=verdict_sentence(comparison) if comparison.tested else None,
+        tested=comparison.tested,
+        about=[note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        dataset_version=str(comparison.version),
+        measure=Measure.parse(comparison.measure).wire,
+        slice=comparison.slice.name if comparison.slice else None,
+        queries=statistics.n,
+        seed=statistics.seed,
+        alpha=statistics.alpha,
+        baseline=None if statistics.baseline is None else ids[statistics.baseline],
+        reference=ids[reference],
+        runs=[_compared_run(comparison, place) for place in comparison.order],
+        differences=[
+            DifferenceReport(
+                run=ids[pair.first], against=ids[pair.second], **vars(_pair_report(pair, tested=comparison.tested))
+            )
             for pair in pairs
         ],
-        "measures": {Measure.parse(row.measure).wire: _described_facts(row, ids) for row in described(comparison)},
-        "warnings": comparison.comparability.warnings,
-    }
+        measures={Measure.parse(row.measure).wire: _described(row, ids) for row in described(comparison)},
+        warnings=comparison.comparability.warnings,
+    )
 
 
-def _compared_run_facts(comparison: RunComparison, place: int) -> dict[str, Any]:
+def _compared_run(comparison: RunComparison, place: int) -> ComparedRun:
     run = comparison.runs[place]
-    return _run_facts(run, comparison.labels[place]) | {
-        "benchmark_id": str(run.benchmark_id),
-        "duration_ms": cost_ms(run),
-        "mean": comparison.comparison.means[place],
-        "standing": comparison.standing(place) if comparison.tested else None,
-    }
+    return ComparedRun(
+        **vars(_run_report(run, comparison.labels[place])),
+        benchmark_id=run.benchmark_id,
+        duration_ms=cost_ms(run),
+        mean=comparison.comparison.means[place],
+        standing=comparison.standing(place) if comparison.tested else None,
+    )
 
 
-def _described_facts(row: Described, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _described(row: Described, ids: Sequence[UUID]) -> list[DescribedRun]:
     return [
-        {"run": run, "mean": mean, "difference": change.mean, "interval": _interval(change.interval)}
+        DescribedRun(run, mean, change.mean, _interval(change.interval))
         for run, mean, change in zip(ids, row.means, row.differences, strict=True)
     ]
 
 
-def _pair_facts(pair: Pair, *, tested: bool = True) -> dict[str, Any]:
-    """What came of a pair. A p of what is not tested would be read as if it were."""
-    return {
-        "difference": pair.difference,
-        "interval": _interval(pair.interval),
-        "simultaneous": _interval(pair.simultaneous) if tested else None,
-        "p": pair.p_adjusted if tested else None,
-        "significant": pair.significant if tested else None,
-        "effect": pair.effect,
-        "wins": pair.wins,
-        "ties": pair.ties,
-        "losses": pair.losses,
-    }
+def _pair_report(pair: Pair, *, tested: bool = True) -> PairReport:
+    return PairReport(
+        difference=pair.difference,
+        interval=[pair.interval.low, pair.interval.high],
+        simultaneous=_interval(pair.simultaneous) if tested else None,
+        p=pair.p_adjusted if tested else None,
+        significant=pair.significant if tested else None,
+        effect=pair.effect,
+        wins=pair.wins,
+        ties=pair.ties,
+        losses=pair.losses,
+    )
 
 
 def summary_facts(comparison: SummaryComparison) -> dict[str, Any]:
@@ -131,7 +217,7 @@ def text_of(facts: dict[str, Any]) -> str:
     lines += [*facts.get("about", []), f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):
         timed = run["execution"] and f"times {run['execution']}"
-        parts = [run.get("label"), run["id"], f"git {run['git_sha'] or 'unknown'}", timed]
+        parts = [run.get("label"), str(run["id"]), f"git {run['git_sha'] or 'unknown'}", timed]
         lines.append(f"{name}: {', '.join(part for part in parts if part)}")
     lines += ["", _row("", "A", "B", "B − A")]
     for name, row in facts["measures"].items():
@@ -153,16 +239,16 @@ def _means(comparison: RunComparison, measure: str, runs: list[int]) -> list[flo
     return both.mean(axis=1).tolist() if both.size else [None, None]
 
 
-def _run_facts(run: Run, label: str) -> dict[str, Any]:
-    return {
-        "id": str(run.pk),
-        "label": label,
-        "benchmark": run.benchmark.name,
-        "config": run.config,
-        "git_sha": git_sha(run),
-        "failed_queries": run.failed_queries,
-        "execution": execution_of(run.benchmark, cost_ms(run)),
-    }
+def _run_report(run: Run, label: str) -> RunReport:
+    return RunReport(
+        id=run.pk,
+        label=label,
+        benchmark=run.benchmark.name,
+        config=run.config,
+        git_sha=git_sha(run),
+        failed_queries=run.failed_queries,
+        execution=execution_of(run.benchmark, cost_ms(run)),
+    )
 
 
 def _change(before: float | None, after: float | None) -> dict[str, float | None]:
@@ -170,7 +256,7 @@ def _change(before: float | None, after: float | None) -> dict[str, float | None
     return {"before": before, "after": after, "difference": change.difference}
 
 
-def _interval(interval: Interval | None) -> list[float] | None:
+def _interval(interval: Interval | None) -> Ends | None:
     return None if interval is None else [interval.low, interval.high]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchbench.ir.planning.configuration import AXES, Configuration
+from benchbench.ir.planning.labels import value_phrase
 
 Config = dict[str, Any]
 
@@ -57,5 +58,5 @@ def phrases(config: Config, keys: Iterable[str]) -> list[str]:
 
 def phrase(key: str, value: Any) -> str:
     if key in AXES:
-        return AXES[key].words(value)
+        return value_phrase(key, value)
     return f"{key.replace('_', ' ')} {value}"

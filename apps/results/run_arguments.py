@@ -15,24 +15,17 @@ def add_what_is_run(parser: CommandParser) -> None:
         "--queries",
         type=Path,
         metavar="FILE",
-        help="In place of a mapping: a file of judged queries, imported and mapped to --collection first, where "
-        "that is not done yet.",
+        help="In place of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other format "
+        "of datasets (docs/formats.md); imported and mapped to --collection first, where that is not done yet.",
     )
     parser.add_argument("--collection", metavar="NAME", help="With --queries: name (or id) of the collection.")
-    parser.add_argument(
-        "--manifest",
-        type=Path,
-        metavar="FILE",
-        help="In place of a mapping: run what this manifest describes, wait, and compare the results with those in "
-        "the manifest. Only --name, --owner and --json go with it.",
-    )
     parser.add_argument(
         "--experiment",
         type=Path,
         metavar="FILE",
         help="In place of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
         "over the documents and questions that it names (docs/formats.md); it states depth, measures and seed too. "
-        "Or run the config.yaml of a results directory.",
+        "Or run the experiment.yaml of a benchmark again, and compare the figures.",
     )
     parser.add_argument(
         "--preset",

@@ -20,6 +20,7 @@ from benchbench.errors import ConflictError
 from benchbench.ir.planning import ann_methods
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.planning.labels import run_label
 
 PROVIDERS = ("sbert", "sentence-transformers")  # of the models that are loaded by their bare names
 
@@ -88,7 +89,7 @@ def require_available(index: Index, configuration: Configuration | None = None, 
     if lacking := lack(parts_of(index, to_build=to_build)):
         raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')
     if configuration and (lacking := lack(parts_of_run(index, configuration))):
-        raise UnavailableError(f'"{configuration.label}" is not available here: {lacking}.')
+        raise UnavailableError(f'"{run_label(configuration)}" is not available here: {lacking}.')
 
 
 def _strategy(name: str) -> str:

@@ -17,6 +17,7 @@ from apps.retrieval.search import full_text
 from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store, vectors_file
+from benchbench.database.rereading import refresh
 from benchbench.deleting import delete_rows, delete_unused
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ def delete_index(index: Index) -> None:
 
     Raises ConflictError where runs point at it, and OperationActiveError while it is being built.
     """
-    index.refresh_from_db(from_queryset=Index.objects.select_for_update())  # whoever starts to build it waits
+    refresh(index, Index.objects.select_for_update())  # whoever starts to build it waits
     if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)

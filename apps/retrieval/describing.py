@@ -1,6 +1,5 @@
 """Description of an index, without its site and its owner."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -13,8 +12,6 @@ from apps.retrieval.strategies import TREES, get_strategy
 from benchbench.reading.records import attributes
 
 UNKNOWN = "unknown"
-# What an index had until the store became a choice of the run. Hashes keep it, so that manifests find what they name.
-RETIRED: dict[str, Any] = {"store": "pgvector", "store_parameters": {}}
 
 
 def identity_of(index: Index) -> dict[str, Any]:
@@ -32,11 +29,10 @@ def identity_of(index: Index) -> dict[str, Any]:
     return told
 
 
-def content_of(index: Index, identity: Mapping[str, Any] | None = None) -> str:
-    """Return the hash of what a ready index was made from and by; as it was once, for an `identity` of then."""
+def content_of(index: Index) -> str:
+    """Return the hash of what a ready index was made from and by."""
     assert index.chunk_set is not None
-    retired = {key: (identity or {}).get(key, value) for key, value in RETIRED.items()}
-    return fingerprint(collection=index.chunk_set.collection_fingerprint, **_facts(index), **retired)
+    return fingerprint(collection=index.chunk_set.collection_fingerprint, **_facts(index))
 
 
 def _facts(index: Index) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Growing the tree of summaries above the chunks of an index: level by level, each by the vectors of the one below.
 
 A level is one batch (`grow`), which stores its summaries; batches that encode those follow, and the last of them is
-followed by the next level. Answers of a language model are kept, so that a level that was broken off goes on.
+followed by the next level. Summaries of a language model are stored as they come, so that a level goes on where it was
+broken off.
 """
 
 import time
@@ -20,6 +21,7 @@ from apps.retrieval.chunking import store_pieces
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.llms.asking import ask
+from apps.retrieval.llms.base import has_text
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
@@ -61,7 +63,7 @@ def next_parts(index: Index, operation: Operation) -> Parts:
         return encode_parts(missing, np.ones(len(missing), bool), size)
     if chunk_set.completed_at is None:
         top = chunk_set.chunks.aggregate(top=Max("level"))["top"] or 0
-        return [({"part": "grow", "level": top + 1}, 1)]
+        return [({"part": "grow", "level": top + 1}, 0)]
     return []
 
 
@@ -80,7 +82,7 @@ def grow(index: Index, batch: Batch, lease: Lease) -> None:
     is_made = _is_there(index.chunk_set, level)
     made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease, kept_ms)
     if made is None:  # what it took, it will have taken the next time
-        with lease.commit(batches=[(batch.payload, 1)]):
+        with lease.commit(batches=[(batch.payload, 0)]):
             return
     with lease.commit(then=partial(next_parts, index, batch.operation)):
         locked = ChunkSet.objects.select_for_update(no_key=True).get(pk=index.chunk_set.pk)
@@ -108,7 +110,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     started = time.monotonic()
 
     def answer(prompt: str) -> str:
-        reply = ask(asked, prompt)
+        reply = ask(asked, prompt, has_text)
         if reply.is_cached:
             kept_ms.append(reply.ms)
         return reply.text

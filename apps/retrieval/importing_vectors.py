@@ -16,6 +16,7 @@ from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.vector_files import VectorFile, VectorFileError, Vectors, read_vector_file, some
+from benchbench.database.rereading import refresh
 from benchbench.errors import ConflictError
 
 
@@ -41,7 +42,7 @@ def import_vectors(
     Raises VectorFileError, and ConflictError where the index is not one that waits for its vectors.
     """
     started = time.perf_counter()
-    index.refresh_from_db(from_queryset=Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
+    refresh(index, Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
     _check_index(index)
     vector_file = read_vector_file(file)
     index.encoder = model or index.encoder or vector_file.model

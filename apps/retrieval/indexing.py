@@ -16,6 +16,7 @@ from apps.retrieval.building import IndexingError, require_bounded
 from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy, has_summaries
+from benchbench.database.rereading import read_again, refresh
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 
@@ -58,7 +59,7 @@ def create_index(
         raise IndexingError(f"The strategy {strategy} asks no language model: name none.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
     require_searchable(name, strategy, declared.encoder, lexical)
-    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions
+    locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)  # numbers the versions
     if locked.kind == Collection.Kind.EXTERNAL:
         raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
@@ -98,7 +99,7 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     It counts against the quota of `by`, or of the index's owner where nobody is named. Raises ConflictError for a ready
     index, which never changes, and while it is being built; UnavailableError; QuotaError.
     """
-    index.refresh_from_db(from_queryset=Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
+    refresh(index, Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
     require_available(index, to_build=True)
     require_bounded(index.collection, index.strategy, index.chunk_parameters)  # by the documents that there are now
     if index.status == Index.Status.READY:
@@ -111,5 +112,5 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
         batches=[({"part": "chunk"}, 1)],
     )
     Index.objects.filter(pk=index.pk).update(status=Index.Status.INDEXING, error="")
-    index.refresh_from_db()
+    refresh(index)
     return operation

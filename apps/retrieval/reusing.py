@@ -12,6 +12,7 @@ from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
+from benchbench.database.rereading import read_again
 from benchbench.names import checked_name
 
 
@@ -61,7 +62,7 @@ def unavailable_index(
 
     So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
     """
-    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+    locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
     equal = equal_indexes(locked, owner, **asdict(made_of), vector_source="")
     there = equal.exclude(status=Index.Status.READY).first()  # runs stand on a ready one
     index = there or Index(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
@@ -177,19 +177,27 @@ def progress(operation: Operation) -> dict[str, Any]:
     documents = index.collection.document_count if index else 0
     done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
     cut = index.chunk_set if index and "chunk" in done_parts else None
-    pieces = cut.vector_count if cut else 0
-    encoding = operation.batches.filter(payload__part="encode").aggregate(units=Sum("units"), done=Sum("done_units"))
-    missing = (encoding["units"] or 0) - (encoding["done"] or 0)
+    chunks = cut.chunk_count if cut else 0
+    encoding = operation.batches.filter(payload__part="encode")
+    missing = _missing(encoding)
+    # Summaries lie above all chunks. They come level by level, so that of them nobody knows how many there will be.
+    chunks_missing = min(chunks, _missing(encoding.filter(payload__start__lt=chunks)))
     return {
         **common_fields(operation),
         "index_id": str(operation.subject_id),
         "collection_id": str(index.collection_id) if index else None,
         "stage": stage_of(operation, done_parts, missing),
         "total_documents": documents,
-        "processed_documents": documents * (pieces - missing) // pieces if pieces else 0,
-        "chunks": cut.chunk_count if cut else 0,
+        "processed_documents": documents * (chunks - chunks_missing) // chunks if chunks else 0,
+        "chunks": chunks,
         "eta_seconds": progress_of(operation).eta_seconds,
     }
+
+
+def _missing(batches: QuerySet[Batch]) -> int:
+    """How many units of batches are still to be done."""
+    counted = batches.aggregate(units=Sum("units", default=0), done=Sum("done_units", default=0))
+    return int(counted["units"] - counted["done"])
 
 
 def stage_of(operation: Operation, done_parts: set[str], missing: int) -> str:

@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 from uuid import UUID
 
-from benchbench.client import answers, rounds
 from benchbench.client.connection import Connection
 from benchbench.client.errors import ClientError
 from benchbench.client.progress import GOING_ON, ended_well, told
@@ -17,6 +16,7 @@ ADDRESS = "BENCHBENCH_URL"
 TOKEN = "BENCHBENCH_TOKEN"
 PER_PAGE = 100
 FIRST_LOOK = 0.2  # seconds after which `wait` looks again, first; it looks less and less often, at last every `every`
+Answer = dict[str, Any]  # what the site answers, field by field in docs/openapi.yaml; ids and times are strings
 Thing = Mapping[str, Any] | UUID | str  # an answer that has an id, or the id
 
 
@@ -46,9 +46,13 @@ class Client:
     def close(self) -> None:
         self._site.close()
 
+    def _ask(self, method: str, path: str, **content: Any) -> Answer:
+        answer: Answer = self._site.ask(method, path, **content)
+        return answer
+
     def upload(
         self, file: str | Path, *, name: str, description: str = "", format: str = "", split: str = ""
-    ) -> answers.Uploaded:
+    ) -> Answer:
         """Upload judged queries, and return the dataset that has them.
 
         A name and content that are there already are no error. Other content under a name needs a new
@@ -58,15 +62,13 @@ class Client:
         form = {key: value for key, value in fields.items() if value}
         with Path(file).open("rb") as content:
             files = {"file": (Path(file).name, content)}
-            return cast(
-                answers.Uploaded, self._site.ask("POST", "/benchmark-datasets", once=True, data=form, files=files)
-            )
+            return self._ask("POST", "/benchmark-datasets", once=True, data=form, files=files)
 
-    def find_collection(self, name: str) -> answers.Collection:
+    def find_collection(self, name: str) -> Answer:
         """Return the collection of a name; raise ClientError where you see none, or, of several owners, several."""
         matching = [collection for collection in self.rows("/collections") if collection["name"] == name]
         if len(matching) == 1:
-            return cast(answers.Collection, matching[0])
+            return matching[0]
         several = "".join(f" {collection['id']}" for collection in matching)
         raise ClientError(
             f"There are {len(matching)} collections named {name!r}: choose by the id.{several}"
@@ -75,33 +77,31 @@ class Client:
             code="ambiguous" if matching else "not_found",
         )
 
-    def map(self, dataset: Thing, collection: Thing) -> answers.Mapping:
+    def map(self, dataset: Thing, collection: Thing) -> Answer:
         """Lay a dataset over a collection, and return the mapping; the one that is there, where there is one."""
         path = f"/benchmark-datasets/{id_of(dataset)}/mappings"
         try:
-            return cast(
-                answers.Mapping, self._site.ask("POST", path, once=True, json={"collection_id": id_of(collection)})
-            )
+            return self._ask("POST", path, once=True, json={"collection_id": id_of(collection)})
         except ClientError as error:
             if error.code == "mapping_exists":
                 for mapping in self.ask("GET", path):
                     if mapping["collection_id"] == id_of(collection).lower():
-                        return cast(answers.Mapping, mapping)
+                        return dict(mapping)
             raise
 
     def resolve(
         self,
-        mapping: answers.Mapping,
+        mapping: Answer,
         *,
         progress: Callable[[str], object] | None = None,
         timeout: float | None = None,
-    ) -> answers.Mapping:
+    ) -> Answer:
         """Find the document of each judgment, wait where the site does that on its queue, and return the mapping."""
         path = f"/benchmark-datasets/{mapping['dataset_id']}/mappings/{mapping['id']}"
-        resolution = self._site.ask("POST", f"{path}/resolve", once=True)
+        resolution = self._ask("POST", f"{path}/resolve", once=True)
         if resolution["operation_uuid"] is not None:
             self.wait(resolution, progress=progress, timeout=timeout)
-        return cast(answers.Mapping, self._site.ask("GET", path))
+        return self._ask("GET", path)
 
     def create_benchmark(
         self,
@@ -111,24 +111,24 @@ class Client:
         *,
         metrics: Sequence[str] = (),
         **more: Any,
-    ) -> answers.Benchmark:
+    ) -> Answer:
         """Make a benchmark with a run for each configuration of the matrix; `more` is further keys of the API's body.
 
         An error about the matrix has its key in `errors`.
         """
         fields = {"name": name, "mapping_id": id_of(mapping), "config_matrix": dict(config_matrix or {})}
         body = fields | {"metrics_to_compute": list(metrics)} | more
-        return cast(answers.Benchmark, self._site.ask("POST", "/benchmarks", once=True, json=body))
+        return self._ask("POST", "/benchmarks", once=True, json=body)
 
-    def start(self, benchmark: Thing) -> answers.Started:
-        return cast(answers.Started, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/start", once=True))
+    def start(self, benchmark: Thing) -> Answer:
+        return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/start", once=True)
 
-    def cancel(self, benchmark: Thing) -> answers.Benchmark:
-        return cast(answers.Benchmark, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/cancel", once=True))
+    def cancel(self, benchmark: Thing) -> Answer:
+        return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/cancel", once=True)
 
-    def operation(self, operation: Thing) -> answers.Operation:
+    def operation(self, operation: Thing) -> Answer:
         """Return how far an operation is: one that an answer tells of (`start`, `cancel`, an index that is built)."""
-        return cast(answers.Operation, self._site.ask("GET", f"/operations/{operation_of(operation)}"))
+        return self._ask("GET", f"/operations/{operation_of(operation)}")
 
     def wait(
         self,
@@ -137,7 +137,7 @@ class Client:
         progress: Callable[[str], object] | None = None,
         every: float = 2.0,
         timeout: float | None = None,
-    ) -> answers.Operation:
+    ) -> Answer:
         """Wait until an operation has ended, and return it.
 
         `progress` (such as `print`) is called with a sentence at first and whenever there is another to say. The site
@@ -161,12 +161,12 @@ class Client:
             time.sleep(pause)
             pause = min(pause * 1.5, every)
 
-    def results(self, benchmark: Thing) -> answers.Results:
-        return cast(answers.Results, self._site.ask("GET", f"/benchmarks/{id_of(benchmark)}/results"))
+    def results(self, benchmark: Thing) -> Answer:
+        return self._ask("GET", f"/benchmarks/{id_of(benchmark)}/results")
 
-    def queries(self, benchmark: Thing, run: Thing) -> Iterator[answers.Answer]:
+    def queries(self, benchmark: Thing, run: Thing) -> Iterator[Answer]:
         """Yield what a run answered to each query."""
-        return cast(Iterator[answers.Answer], self.rows(f"/benchmarks/{id_of(benchmark)}/runs/{id_of(run)}/queries"))
+        return self.rows(f"/benchmarks/{id_of(benchmark)}/runs/{id_of(run)}/queries")
 
     def gate(
         self,
@@ -175,77 +175,73 @@ class Client:
         *,
         baseline: str | None = None,
         run: int | str | None = None,
-    ) -> answers.Gate:
+    ) -> Answer:
         """Judge a benchmark by rules (docs/gates.md): a YAML text, or the same as an object.
 
         Its best run is judged, else the one of the number `run`, or "all"; held against the baseline of that name. The
         `outcome` is passed, failed or undecided, none of which is an error here.
         """
         body = {"rules": rules if isinstance(rules, str) else dict(rules), "baseline": baseline, "run": run}
-        return cast(answers.Gate, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/gate", reads=True, json=body))
+        return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/gate", reads=True, json=body)
 
-    def open_round(self, name: str, runs: Sequence[Thing], **more: Any) -> rounds.Round:
+    def open_round(self, name: str, runs: Sequence[Thing], **more: Any) -> Answer:
         """Open a judging round over completed runs; `more` is further keys of the API's body, such as `judges`."""
         body = {"name": name, "run_ids": [id_of(run) for run in runs]} | more
-        return cast(rounds.Round, self._site.ask("POST", "/judging-rounds", once=True, json=body))
+        return self._ask("POST", "/judging-rounds", once=True, json=body)
 
-    def next_items(self, round: Thing, count: int = 1) -> rounds.Handed:
+    def next_items(self, round: Thing, count: int = 1) -> Answer:
         """Return the items that you are to grade next: yours for ten minutes from when you ask last."""
         path = f"/judging-rounds/{id_of(round)}/next"
-        return cast(rounds.Handed, self._site.ask("POST", path, reads=True, json={"count": count}))
+        return self._ask("POST", path, reads=True, json={"count": count})
 
-    def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[rounds.Given]:
+    def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[Answer]:
         """Say what you think of items: each has `item_id` and `grade`, or a `kind`, and may have `note`, `seconds`.
 
         Sent again, as where the answer was lost, it is kept once.
         """
         path = f"/judging-rounds/{id_of(round)}/grades"
-        answer = self._site.ask("POST", path, reads=True, json={"grades": [dict(given) for given in grades]})
-        return cast(list[rounds.Given], answer["grades"])
+        answer = self._ask("POST", path, reads=True, json={"grades": [dict(given) for given in grades]})
+        return list(answer["grades"])
 
-    def undo(self, round: Thing, count: int = 1) -> rounds.Handed:
+    def undo(self, round: Thing, count: int = 1) -> Answer:
         """Take back your last grades, at most ten, and hold their items again."""
         path = f"/judging-rounds/{id_of(round)}/grades/undo"
-        return cast(rounds.Handed, self._site.ask("POST", path, once=True, json={"count": count}))
+        return self._ask("POST", path, once=True, json={"count": count})
 
-    def round_state(self, round: Thing) -> rounds.State:
+    def round_state(self, round: Thing) -> Answer:
         """Return how far a round is, what is settled, and about how many grades more are needed."""
-        return cast(rounds.State, self._site.ask("GET", f"/judging-rounds/{id_of(round)}/state"))
+        return self._ask("GET", f"/judging-rounds/{id_of(round)}/state")
 
-    def close_round(self, round: Thing, **more: Any) -> rounds.Closed:
+    def close_round(self, round: Thing, **more: Any) -> Answer:
         """Make a round the next version of its dataset; `more` is `leave_out_split`, `with_draft`, `label`, `note`."""
-        return cast(
-            rounds.Closed, self._site.ask("POST", f"/judging-rounds/{id_of(round)}/close", once=True, json=more)
-        )
+        return self._ask("POST", f"/judging-rounds/{id_of(round)}/close", once=True, json=more)
 
-    def llm_cost(self, round: Thing, llm: str, *, most: int | None = None) -> rounds.LLMCost:
+    def llm_cost(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
         """Return what judging by a model (`ollama:llama3`) would take, at most `most` items; nothing is asked of it."""
         path = f"/judging-rounds/{id_of(round)}/llm-judges/preview"
-        return cast(rounds.LLMCost, self._site.ask("POST", path, reads=True, json={"llm": llm, "most": most}))
+        return self._ask("POST", path, reads=True, json={"llm": llm, "most": most})
 
-    def judge_by_llm(self, round: Thing, llm: str, *, most: int | None = None) -> rounds.LLMStarted:
+    def judge_by_llm(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
         """Let a model judge what it has not judged, the calibration sample first; `wait` for what is returned.
 
         Its grades are kept apart and never count as people's. `most` is the cap.
         """
         path = f"/judging-rounds/{id_of(round)}/llm-judges"
-        return cast(rounds.LLMStarted, self._site.ask("POST", path, once=True, json={"llm": llm, "most": most}))
+        return self._ask("POST", path, once=True, json={"llm": llm, "most": most})
 
-    def draw_calibration_sample(self, round: Thing, size: int) -> rounds.Sample:
+    def draw_calibration_sample(self, round: Thing, size: int) -> Answer:
         """Freeze a uniform sample of 30 to 500 of a round's pairs, on which people and models are compared."""
         path = f"/judging-rounds/{id_of(round)}/calibration-sample"
-        return cast(rounds.Sample, self._site.ask("POST", path, once=True, json={"size": size}))
+        return self._ask("POST", path, once=True, json={"size": size})
 
-    def llm_judges(self, round: Thing) -> list[rounds.LLMJudge]:
+    def llm_judges(self, round: Thing) -> list[Answer]:
         """Return the models that judge a round, each with its calibration; the one that was started last first."""
-        return cast(
-            list[rounds.LLMJudge], self._site.ask("GET", f"/judging-rounds/{id_of(round)}/llm-judges")["judges"]
-        )
+        return list(self._ask("GET", f"/judging-rounds/{id_of(round)}/llm-judges")["judges"])
 
-    def verdicts(self, round: Thing, *, llm: str = "") -> rounds.Verdicts:
+    def verdicts(self, round: Thing, *, llm: str = "") -> Answer:
         """Return the verdicts `human`, `human + llm` and `corrected`, of the model `llm`, or that started last."""
         path = f"/judging-rounds/{id_of(round)}/verdicts"
-        return cast(rounds.Verdicts, self._site.ask("GET", path, params={"llm": llm} if llm else {}))
+        return self._ask("GET", path, params={"llm": llm} if llm else {})
 
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
         """Return the results of a benchmark, or of a run of it, as a file (docs/formats.md names the formats)."""
@@ -260,12 +256,12 @@ class Client:
         """
         return self._site.ask(method, path, **content)
 
-    def rows(self, path: str, **params: Any) -> Iterator[Any]:
+    def rows(self, path: str, **params: Any) -> Iterator[Answer]:
         """Yield the rows of a list, page by page."""
         page = 1
         seen = 0
         while True:
-            answer = self._site.ask("GET", path, params=params | {"page": page, "per_page": PER_PAGE})
+            answer = self._ask("GET", path, params=params | {"page": page, "per_page": PER_PAGE})
             (rows,) = (value for value in answer.values() if isinstance(value, list))
             yield from rows
             seen += len(rows)

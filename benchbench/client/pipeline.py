@@ -2,10 +2,10 @@
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
-from benchbench.client.answers import Gate
 from benchbench.client.client import Client
 from benchbench.client.errors import ClientError
 
@@ -29,6 +29,6 @@ def pipeline(address: str | None = None, *, token: str | None = None) -> Iterato
         raise SystemExit(NOT_DECIDED) from error
 
 
-def exit_status(verdict: Gate) -> int:
+def exit_status(verdict: Mapping[str, Any]) -> int:
     """Return what `manage.py gate` exits with: 0 passed, 1 failed, 2 undecided."""
     return {"passed": 0, "failed": 1, "undecided": NOT_DECIDED}[verdict["outcome"]]

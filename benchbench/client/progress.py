@@ -1,8 +1,8 @@
 """Progress of an operation as lines of text."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from benchbench.client.answers import Operation
 from benchbench.client.errors import ClientError
 
 GOING_ON = ("pending", "running")
@@ -15,12 +15,12 @@ COUNTED = {
 }
 
 
-def told(operation: Operation) -> str:
+def told(operation: dict[str, Any]) -> str:
     """Return how far an operation is: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
     return f"{operation['kind']}: {', '.join(_parts(operation))}"
 
 
-def _parts(operation: Operation) -> Iterator[str]:
+def _parts(operation: dict[str, Any]) -> Iterator[str]:
     progress = operation["progress"]
     yield str(progress["stage" if operation["status"] in GOING_ON else "status"])
     if progress.get("waiting_for"):
@@ -34,7 +34,7 @@ def _parts(operation: Operation) -> Iterator[str]:
         yield f"{progress['completed_runs'] + progress['failed_runs']} of {progress['total_runs']} runs{failed}"
 
 
-def _share(operation: Operation) -> float | None:
+def _share(operation: dict[str, Any]) -> float | None:
     """Return the percentage that is done; None where there is nothing to count yet."""
     progress = operation["progress"]
     if "percent" in progress:
@@ -44,7 +44,7 @@ def _share(operation: Operation) -> float | None:
     return 100 * progress[done] / total if total else None
 
 
-def ended_well(operation: Operation) -> Operation:
+def ended_well(operation: dict[str, Any]) -> dict[str, Any]:
     """Return an operation that completed; raise ClientError for one that failed or was cancelled."""
     named = f"The operation {operation['operation_id']} ({operation['kind']})"
     if operation["status"] == "failed":

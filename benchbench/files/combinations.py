@@ -6,7 +6,7 @@ from typing import Any
 
 from benchbench.files.errors import FileFormatError
 from benchbench.files.experiment import LLM, Backend, Embedding, Experiment, Strategy
-from benchbench.ir.planning.axes import short_model
+from benchbench.ir.planning.labels import short_model
 from benchbench.ir.planning.strategies import STRATEGIES
 
 

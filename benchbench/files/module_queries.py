@@ -95,7 +95,10 @@ def read_module_queries(path: Path) -> ModuleQueries:
 
     Raises a sentence that names the key for whatever is not as docs/formats.md says, a repeated id among it.
     """
-    file = read_as(_File, read_value(path), prefix=f"{path.name}, ")
+    value = read_value(path)
+    if isinstance(value, list):
+        refuse(path.name, 'is a list: put it into an object, {"benchmark_queries": […]}')
+    file = read_as(_File, value, prefix=f"{path.name}, ")
     queries = read_list(ModuleQuery, file.benchmark_queries, prefix="benchmark_queries")
     if not queries:
         refuse(f"{path.name}, benchmark_queries", "is empty: a dataset needs at least one query")

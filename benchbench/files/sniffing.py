@@ -41,6 +41,7 @@ OBJECTS: tuple[tuple[str, Kind], ...] = (
     ('"sections"', "sectioned-document"),
 )
 LISTS: tuple[tuple[str, Kind], ...] = (
+    ('"expected_modules"', "module-queries"),
     ('"canonical_item_id"', "flowbaby-qrels"),
     ('"slice_ids"', "flowbaby-topics"),
     ('"document_id"', "ground-truth"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from benchbench.decimals import counted, some_of
 from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, Mask, MustNotFail, Outcome, Rules
+from benchbench.ir.losses import MOST_LOST_PERCENT, too_many_lost
 from benchbench.ir.profiles import Mean
 
 
@@ -47,6 +48,10 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
     if n < max(1, floor.minimum_queries):
         asked = f"the rule asks for {floor.minimum_queries}"
         return _undecided(name, wanted, f"{counted(n, 'query')} counted here; {asked}.", n)
+    lost = int((within & evidence.failed).sum())
+    if floor.slice and too_many_lost(counted=n, lost=lost):
+        why = f"{lost:,} of {n + lost:,} queries of the slice have no value, more than {MOST_LOST_PERCENT} %."
+        return _undecided(name, wanted, why, n)
     mean = floor.mean.of(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
     outcome = _passed(mean >= floor.at_least)
     return Check(name, wanted, _beside(mean, floor.at_least), outcome, n, value=mean, mean=floor.mean)

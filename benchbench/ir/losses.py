@@ -3,6 +3,11 @@
 MOST_LOST_PERCENT = 5
 
 
+def too_many_lost(*, counted: int, lost: int) -> bool:
+    """Tell whether more than MOST_LOST_PERCENT of `counted` + `lost` queries are lost."""
+    return 100 * lost > MOST_LOST_PERCENT * (counted + lost)
+
+
 def why_unranked(*, counted: int, failed: int, unsearched: int) -> str:
     """Return why a run whose mean is over `counted` queries is not ranked, in a sentence; "" where it may be.
 
@@ -11,7 +16,7 @@ def why_unranked(*, counted: int, failed: int, unsearched: int) -> str:
     MOST_LOST_PERCENT of all are lost, whichever way.
     """
     lost = failed + unsearched
-    if 100 * lost <= MOST_LOST_PERCENT * (counted + lost):
+    if not too_many_lost(counted=counted, lost=lost):
         return ""
     parts = [f"{failed:,} failed: retry it"] if failed else []
     parts += [f"{unsearched:,} it was never asked: clone the benchmark, which asks them"] if unsearched else []

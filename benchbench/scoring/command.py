@@ -134,12 +134,13 @@ def _score_dataset(options: argparse.Namespace) -> None:
     dataset = read_dataset(options.dataset)
     for warning in dataset.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
+    topics = {topic.key for topic in dataset.topics}
     if options.evaluation_split:
         dataset = dataset.of_split(options.evaluation_split)
     results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
     # A run without any entry is no answer to any query: Flowbaby has no figures of it.
     scores = score({} if results.is_empty else in_bytes(dataset.qrels), results.rankings, measures, profile=profile)
-    _warn(options.run, results, scores)
+    _warn(options.run, results, scores, other_splits=frozenset(topics - {topic.key for topic in dataset.topics}))
     if targets:
         content = flowbaby.results_of(dataset, scores, profile=profile, cutoffs=options.k or CUTOFFS)
         about = flowbaby.provenance(
@@ -165,17 +166,20 @@ def _targets(options: argparse.Namespace) -> flowbaby.Targets:
     return flowbaby.Targets(results=options.output, markdown=options.markdown, summary=options.summary)
 
 
-def _warn(path: Path, results: Results, scores: Scores) -> None:
-    """Say on stderr which queries count as 0 or not at all, since no figure shows it."""
+def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozenset[str] = frozenset()) -> None:
+    """Say on stderr which queries count as 0 or not at all, since no figure shows it.
+
+    `other_splits` are the topics of the dataset that the measured split leaves out.
+    """
     missing = len(scores.queries) - len(results.rankings)
     if missing > 0:
         print(
             f"Judged queries that {path.name} lacks, counted as 0: {missing} of {len(scores.queries)}.", file=sys.stderr
         )
-    if results.others:
-        print(
-            f"Queries of {path.name} that are not among the judged ones, left out: {results.others}.", file=sys.stderr
-        )
+    if elsewhere := len(other_splits.intersection(results.others)):
+        print(f"Queries of {path.name} that are in other splits, left out: {elsewhere}.", file=sys.stderr)
+    if unjudged := len(results.others) - elsewhere:
+        print(f"Queries of {path.name} that are not among the judged ones, left out: {unjudged}.", file=sys.stderr)
 
 
 def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> None:

@@ -12,11 +12,11 @@ from benchbench.reading.strict_json import raw_lines
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The rankings of a file for the queries asked for, what the file calls itself, and how many others it answers."""
+    """The rankings of a file for the queries asked for, its own name, and the other queries that it answers."""
 
     run_id: str
     rankings: dict[str, list[bytes]]
-    others: int
+    others: list[str]
 
     @property
     def is_empty(self) -> bool:
@@ -36,16 +36,16 @@ def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
 def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "agree") -> Results:
     """Return the rankings of `queries` in a Flowbaby run (.json) or a TREC run.
 
-    Queries nobody asked for are only counted, so that what trec_eval does not look at cannot stop a TREC run either.
+    Of other queries only the names are kept, so that what trec_eval does not look at cannot stop a TREC run either.
     """
     if is_json(path):
         run = flowbaby.read_run(path)
         of_all = flowbaby.rankings(run, order_by=order_by)
         rankings = {query: [item.encode() for item in items] for query, items in of_all.items() if query in queries}
-        return Results(run.run_id, rankings, len(of_all) - len(rankings))
+        return Results(run.run_id, rankings, [query for query in of_all if query not in rankings])
     scored = trec.read_run(path)
     rankings = {query: documents.ranking() for query, documents in scored.items() if query in queries}
-    return Results(path.name, rankings, len(scored) - len(rankings))
+    return Results(path.name, rankings, [query for query in scored if query not in rankings])
 
 
 def in_bytes(truth: Mapping[str, Mapping[str, int]]) -> dict[str, dict[bytes, int]]:

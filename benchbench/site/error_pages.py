@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.template import loader
 from psycopg.errors import DiskFull
 
+from benchbench.errors import BenchbenchError
 from benchbench.site.pages import next_page
 
 DISK_FULL = (
@@ -64,6 +65,11 @@ def is_disk_full(error: BaseException | None) -> bool:
 def disk_full() -> HttpResponse:
     """Answer what a disk has no room for; 507 is the status that HTTP has for it."""
     return _plain(507, {"title": "The disk is full", "sentence": DISK_FULL})
+
+
+def undone(failure: BenchbenchError, reference: str) -> HttpResponse:
+    """Answer what PostgreSQL undid, or broke off: the site is there, and may do it the next time."""
+    return _plain(failure.status, {"title": "Not done", "sentence": failure.message, "reference": reference})
 
 
 def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import BadRequest, SuspiciousOperation, ValidationError
 from django.db import DataError, ProgrammingError
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.text import smart_split
 from unfold.admin import ModelAdmin
 
 # What a list raises where a query string compares a column with what it cannot be compared with.
@@ -14,6 +16,7 @@ UNANSWERABLE = (
     *(IncorrectLookupParameters, SuspiciousOperation, DataError, ProgrammingError),
     *(ValueError, TypeError, OverflowError),
 )
+SEARCH_WORDS = 10  # PostgreSQL compares each with every searched text of the table
 
 
 class StrictAdmin(ModelAdmin):
@@ -30,7 +33,18 @@ class StrictAdmin(ModelAdmin):
             asked, rows = request.META["QUERY_STRING"][:80], self.opts.verbose_name_plural
             message = f"The list of {rows} cannot be filtered as the address asks, with {asked}: open it without."
             raise BadRequest(message) from None
+        words = len(list(smart_split(shown.query)))
+        if words > SEARCH_WORDS:
+            sentence = (
+                f"Searched for the first {SEARCH_WORDS} of {words:,} words. Quote a phrase to search for it whole."
+            )
+            self.message_user(request, sentence, messages.WARNING)
         return shown
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
+        """Search a list, or the choices of a field, for the first words alone; a quoted phrase is one of them."""
+        words = list(smart_split(search_term))[:SEARCH_WORDS]
+        return super().get_search_results(request, queryset, " ".join(words))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return a row or None; by its key where the address names an empty field, with which Django fails."""

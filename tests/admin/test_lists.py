@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import Model
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from apps.api.access.tokens import issue_token
@@ -21,6 +21,7 @@ from apps.datasets.views.datasets import judgments_shown
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
+from benchbench.site.history import note
 from benchbench.site.panels import change_url, changelist_url
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
@@ -33,30 +34,41 @@ OURS = sorted(
 
 
 def make_row_everywhere(number: int) -> None:
-    """Add a row to every table that has a list, each below parents of its own: the hardest case for a list."""
+    """Add a row to every table that has a list, each below parents of its own: the hardest case for a list.
+
+    A parent has two of what is listed below it.
+    """
     name = f"row {number}"
     owner = User.objects.create_user(name)
-    collection = make_collection(name, [{"title": name}])
-    dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name=name)
+    collection = make_collection(name, [{"title": name}, {"title": f"{name}, other"}])
+    judgments = [({"document_id": "d1"}, 1), ({"document_id": "d2"}, 1)]
+    dataset = make_dataset({"q": judgments, "r": judgments}, name=name)
     mapping = make_mapping(dataset, collection, name=name, owner=owner)
     chunk_set = ChunkSet.objects.create(
         collection=collection, strategy="flat", fingerprint=name, collection_fingerprint=name
     )
     index = Index.objects.create(collection=collection, name=name, encoder="keyword:apple", chunk_set=chunk_set)
-    benchmark = make_benchmark(mapping, [0.5], name=name, owner=owner)
-    run, query = benchmark.runs.get(), dataset.queries.get()
-    Baseline.objects.create(dataset=dataset, run=run, name=name, reason=name, approved_by=owner)
-    make_round(run, name=name, owner=owner, judges=[owner])
-    document = collection.documents.get()
-    add_ranking(run, query, [document.pk], scores=[1.0])
-    Resolution.objects.create(mapping=mapping, judgment=query.judgments.get(), document=document, outcome="resolved")
+    benchmark = make_benchmark(mapping, [0.5, 0.6], name=name, owner=owner)
+    runs, queries = list(benchmark.runs.all()), list(dataset.queries.order_by("key"))
+    Baseline.objects.create(dataset=dataset, run=runs[0], name=name, reason=name, approved_by=owner)
+    make_round(runs[0], name=name, owner=owner, judges=[owner, User.objects.create_user(f"{name}, judge")], items=2)
+    document = collection.documents.order_by("external_id")[0]
+    for query in queries:
+        add_ranking(runs[0], query, [document.pk], scores=[1.0])
+        found = [
+            Resolution(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
+            for judgment in query.judgments.all()
+        ]
+        Resolution.objects.bulk_create(found)
     operation = Operation.objects.create(
         kind="index", subject_id=index.pk, started_by=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
     )
-    Batch.objects.create(operation=operation, ordinal=0)
+    Batch.objects.bulk_create(Batch(operation=operation, ordinal=ordinal) for ordinal in range(2))
+    note(owner, [collection, dataset], "Imported.")
     space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)
-    issue_token(owner, name=name)
-    CachedVector.objects.create(space=space, text_hash=name, vector=b"1234")
+    for part in ("a", "b"):
+        issue_token(owner, name=f"{name} {part}")
+        CachedVector.objects.create(space=space, text_hash=f"{name} {part}", vector=b"1234")
 
 
 def queries_for(client: Client, model: type[Model]) -> int:
@@ -82,6 +94,32 @@ def test_every_list_costs_a_bounded_number_of_queries(admin_client: Client, rows
     assert max(many.values()) <= MOST, many
 
 
+def test_every_column_sorts_each_row_once(admin_user: User, rf: RequestFactory, rows: None) -> None:
+    """Django sorts a column that has the name of a relation by the related rows, and so repeats a row for each."""
+    wrong, tried = [], 0
+    for model, owner in admin.site._registry.items():
+        unsorted = listed_rows(owner, rf, admin_user)
+        assert unsorted.result_list, f"make_row_everywhere makes no {model.__name__}"
+        for place, column in enumerate(unsorted.list_display):
+            for order in (f"{place}", f"-{place}"):
+                tried += 1
+                shown = listed_rows(owner, rf, admin_user, o=order)
+                if (shown.result_count, sorted_keys(shown)) != (unsorted.result_count, sorted_keys(unsorted)):
+                    wrong.append((model.__name__, column, order))
+    assert tried > 200
+    assert wrong == []
+
+
+def listed_rows(owner: Any, rf: RequestFactory, user: User, **query: str) -> Any:
+    request = rf.get("/", query)
+    request.user = user
+    return owner.get_changelist_instance(request)
+
+
+def sorted_keys(shown: Any) -> list[str]:
+    return sorted(str(row.pk) for row in shown.result_list)
+
+
 def test_every_model_with_a_list_has_a_page(admin_client: Client, rows: None) -> None:
     for model in OURS:
         row = model._default_manager.first()
@@ -101,7 +139,29 @@ def test_a_search_finds_and_a_filter_narrows(admin_client: Client, rows: None) -
     assert "row 1" not in found
     collection = Collection.objects.get(name="row 1")
     listed = admin_client.get(changelist_url(Document, collection__id__exact=collection.pk))
-    assert [str(document) for document in listed.context["cl"].result_list] == ["row 1"]
+    assert [str(document) for document in listed.context["cl"].result_list] == ["row 1", "row 1, other"]
+
+
+def test_a_search_is_for_ten_words_at_most(admin_client: Client, admin_user: User, rf: RequestFactory) -> None:
+    collection = make_collection("Letters", [{"title": "a b c d e f g h i k, but no more"}])
+    words = "a b c d e f g h i k"
+    shown = admin_client.get(changelist_url(Document, q=f"{words} {' '.join('lmnopqrs' * 5)}"))
+    assert [str(document) for document in shown.context["cl"].result_list] == [str(collection.documents.get())]
+    assert "Searched for the first 10 of 50 words. Quote a phrase" in shown.content.decode()
+    for query, found in ((words, 1), (f"{words[:-1]} x", 0), (f'x "{words}, but no more"', 0), (f'"{words}, but"', 1)):
+        shown = admin_client.get(changelist_url(Document, q=query))
+        assert (len(shown.context["cl"].result_list), "Searched for" in shown.content.decode()) == (found, False)
+
+
+def test_every_list_that_searches_bounds_the_words(admin_user: User, rf: RequestFactory, db: None) -> None:
+    """So do the choices of a field and the search of the whole site, which ask the same method."""
+    request = rf.get("/")
+    request.user = admin_user
+    searching = {owner for owner in admin.site._registry.values() if owner.get_search_fields(request)}
+    assert len(searching) > 15
+    for owner in searching:
+        rows, _ = owner.get_search_results(request, owner.get_queryset(request), "kiwi " * 50)
+        assert str(rows.query).lower().count("kiwi") <= 10 * len(owner.get_search_fields(request)), owner
 
 
 def test_judgments_are_listed_as_they_are_now_with_their_dataset(admin_client: Client) -> None:

@@ -164,7 +164,7 @@ def test_a_fault_of_ours_has_a_reference_that_is_in_the_log(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr("apps.api.resources.datasets.datasets.with_query_count", broken)
+    monkeypatch.setattr("apps.api.resources.datasets.with_query_count", broken)
     callers.owner.client.raise_request_exception = False
     with caplog.at_level(logging.ERROR):
         answer = callers.owner.get(PATH)

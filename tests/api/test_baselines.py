@@ -96,12 +96,12 @@ def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark
 @pytest.mark.parametrize(
     ("order", "fields", "status", "field", "told"),
     [
-        (1, {"name": " "}, 400, "name", "is empty"),
+        (1, {"name": " "}, 400, "name", "may not be blank"),
         (1, {"name": "x" * 201}, 400, "name", "more than 200 characters"),
-        (1, {"reason": ""}, 400, "reason", "is empty"),
-        (1, {"run_id": "x"}, 400, "run_id", "an id, a UUID"),
-        (1, {"run_id": 5}, 400, "run_id", "must be a string"),
-        (1, {"by": 1}, 400, "by", "There is no key 'by'"),
+        (1, {"reason": ""}, 400, "reason", "may not be blank"),
+        (1, {"run_id": "x"}, 400, "run_id", "Must be a valid UUID."),
+        (1, {"run_id": 5}, 400, "run_id", "Must be a valid UUID."),
+        (1, {"by": 1}, 400, "by", "Unknown key"),
         (1, {"run_id": UNKNOWN}, 404, "", "There is no run"),
         (2, {}, 409, "name", "already"),
         (3, {}, 409, "", "is failed: only a completed run"),

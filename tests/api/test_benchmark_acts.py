@@ -76,8 +76,8 @@ def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
     for body, told in (
         ({"metrics_to_compute": ["mrr"]}, "already"),
         ({"metrics_to_compute": ["Hit@@"]}, "Hit"),
-        ({"metrics_to_compute": []}, "at least 1"),
-        ({}, "is missing"),
+        ({"metrics_to_compute": []}, "at least 1 elements."),
+        ({}, "This field is required."),
     ):
         refused = callers.owner.post(act(nightly, "measures"), body)
         assert (refused.status_code, set(refused.json()["errors"])) == (400, {"metrics_to_compute"})
@@ -154,7 +154,7 @@ def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rerankers"])
 
 
-@pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-manifest", "schema_version": "1.0"}])
+@pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-experiment", "schema_version": "1.0"}])
 def test_what_is_no_manifest_is_told(callers: Callers, manifest: Any) -> None:
     answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})
     assert (answer.status_code, answer.json()["code"]) == (400, "manifest")

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rest_framework.exceptions import APIException, NotFound, ValidationError
+from rest_framework import exceptions
 from rest_framework_simplejwt.exceptions import InvalidToken
 
 import apps
 import benchbench
-from apps.api import errors, sentences
+from apps.api import errors
 from apps.api.access.permissions import InScope
 from benchbench.errors import BenchbenchError
 
@@ -37,6 +37,19 @@ ELSEWHERE = (
     "benchbench.ir.profiles",
     "benchbench.ir.trees",
     "benchbench.scoring",
+)
+
+REST_FRAMEWORK = (
+    exceptions.AuthenticationFailed,
+    exceptions.MethodNotAllowed,
+    exceptions.NotAuthenticated,
+    exceptions.NotFound,
+    exceptions.ParseError,
+    exceptions.PermissionDenied,
+    exceptions.Throttled,
+    exceptions.UnsupportedMediaType,
+    exceptions.ValidationError,
+    InvalidToken,
 )
 
 
@@ -71,9 +84,8 @@ def below(error: type[BenchbenchError]) -> Iterator[type[BenchbenchError]]:
 
 
 def of_rest_framework() -> Iterator[tuple[int, str]]:
-    """Yield those of its errors that we have sentences for, and of those that say enough by themselves."""
-    known = {one for one in vars(sentences).values() if isinstance(one, type) and issubclass(one, APIException)}
-    for error in {*known, NotFound, ValidationError, InvalidToken} - {APIException}:
+    """Yield those of its errors that a request can raise."""
+    for error in REST_FRAMEWORK:
         yield error.status_code, error.default_code
     yield 403, InScope.code
 

@@ -41,12 +41,12 @@ def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
 @pytest.mark.parametrize(
     ("query", "status", "field", "told"),
     [
-        ({}, 400, "format", "is missing"),
-        ({"format": "xls"}, 400, "format", "cannot be"),
+        ({}, 400, "format", "This field is required."),
+        ({"format": "xls"}, 400, "format", "is not a valid choice."),
         ({"format": "beir"}, 400, "format", "has no document_id"),
         ({"format": "csv", "version": "7"}, 400, "version", "has no version 7; there is 1"),
-        ({"format": "csv", "version": "0"}, 400, "version", "at least 1"),
-        ({"format": "csv", "mapping_id": "x"}, 400, "mapping_id", "an id, a UUID"),
+        ({"format": "csv", "version": "0"}, 400, "version", "greater than or equal to 1."),
+        ({"format": "csv", "mapping_id": "x"}, 400, "mapping_id", "Must be a valid UUID."),
         ({"format": "csv", "mapping_id": str(UNKNOWN)}, 404, "", "There is no mapping"),
     ],
 )

@@ -119,14 +119,14 @@ def test_it_reads_any_format_by_its_content_or_by_its_name(callers: Callers) -> 
 @pytest.mark.parametrize(
     ("fields", "content", "field", "told"),
     [
-        ({}, questions("a"), "name", "name is missing: state it."),
-        ({"name": " "}, questions("a"), "name", "name is empty: write something there."),
+        ({}, questions("a"), "name", "This field is required without dataset_id."),
+        ({"name": " "}, questions("a"), "name", "This field may not be blank."),
         ({"name": "a\nb"}, questions("a"), "name", "needs a name of printable characters"),
         ({"name": "x" * 201}, questions("a"), "name", "more than 200 characters"),
         ({"name": ["a", "b"]}, questions("a"), "name", "name is given twice"),
-        ({"name": "n", "owner_id": "1"}, questions("a"), "owner_id", "There is no key 'owner_id' here; there are name"),
-        ({"name": "n", "format": "xls"}, questions("a"), "format", 'format cannot be "xls": choose one of '),
-        ({"name": "n", "file": ""}, b"", "file", "file is an empty file: send one with content."),
+        ({"name": "n", "owner_id": "1"}, questions("a"), "owner_id", "Unknown key"),
+        ({"name": "n", "format": "xls"}, questions("a"), "format", '"xls" is not a valid choice.'),
+        ({"name": "n", "file": ""}, b"", "file", "The submitted file is empty."),
         ({"name": "n"}, "{", "", "is not JSON"),
         ({"name": "n"}, questions("a", "a"), "queries[1].query_key", "as in queries[0]"),
         ({"name": "n"}, {"queries": 7}, "queries", "must be a list"),
@@ -195,13 +195,13 @@ def test_it_lists_pages_of_what_one_may_see(callers: Callers) -> None:
 @pytest.mark.parametrize(
     ("query", "field", "told"),
     [
-        ({"page": "0"}, "page", "at least 1"),
-        ({"page": "x"}, "page", "page must be a whole number"),
-        ({"page": "1.0"}, "page", "page must be a whole number"),
-        ({"page": "9" * 30}, "page", "page must be a whole number"),
-        ({"per_page": "101"}, "per_page", "at most 100"),
+        ({"page": "0"}, "page", "greater than or equal to 1."),
+        ({"page": "x"}, "page", "A valid integer is required."),
+        ({"page": "1.0"}, "page", "A valid integer is required."),
+        ({"page": "9" * 30}, "page", "A valid integer is required."),
+        ({"per_page": "101"}, "per_page", "less than or equal to 100."),
         ({"per_page": ["1", "2"]}, "per_page", "per_page is given twice"),
-        ({"pages": "1"}, "pages", "There is no key 'pages' here; there are page, per_page."),
+        ({"pages": "1"}, "pages", "Unknown key"),
     ],
 )
 def test_a_bad_page_is_named(callers: Callers, query: dict[str, Any], field: str, told: str) -> None:

@@ -1,15 +1,24 @@
 """One shape for every error."""
 
+import json
+import threading
+import time
+from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
-from django.db import IntegrityError, connection, transaction
-from django.test import Client
+from django.db import Error, IntegrityError, connection, transaction
+from django.test import Client, RequestFactory
 from rest_framework.exceptions import Throttled, ValidationError
 
-from apps.api.errors import present
+from apps.api.errors import present, server_error
+from apps.api.resources import collections
+from apps.collections.models import Collection
 from apps.datasets.models import Dataset, DatasetVersion
+from benchbench.database.rereading import DeletedError, read_again, refresh
 from benchbench.errors import ConflictError
+from tests.api.callers import Callers
 
 
 @pytest.mark.parametrize(
@@ -17,11 +26,6 @@ from benchbench.errors import ConflictError
     [
         (ConflictError("It runs."), 409, {"detail": "It runs.", "code": "conflict"}),
         (ValidationError(["Too long.", "Too late."]), 400, {"detail": "Too long. Too late.", "code": "invalid"}),
-        (
-            Dataset.DoesNotExist(),
-            404,
-            {"detail": "It was deleted while it was asked for.", "code": "not_found"},
-        ),
         (
             ValidationError({"name": ["Too long."]}),
             400,
@@ -48,8 +52,115 @@ def test_it_keeps_the_headers_of_an_error() -> None:
     assert response["Retry-After"] == "7"
 
 
-def test_it_leaves_a_fault_of_ours_to_django() -> None:
-    assert present(ZeroDivisionError(), {}) is None
+@pytest.mark.parametrize("error", [ZeroDivisionError(), Dataset.DoesNotExist(), Dataset.MultipleObjectsReturned()])
+def test_it_leaves_a_fault_of_ours_to_django(error: Exception) -> None:
+    assert present(error, {}) is None
+
+
+def test_a_get_that_finds_nothing_is_a_fault_with_a_reference_in_the_log(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    callers.owner.client.raise_request_exception = False
+    monkeypatch.setattr(collections, "edit_collection", lambda *_, **__: Collection.objects.get(pk=UUID(int=0)))
+    collection = Collection.objects.create(name="c", owner=callers.owner.user)
+    path = f"/collections/{collection.pk}"
+    answer = callers.owner.ask("PATCH", path, {"description": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (500, "server_error")
+    assert answer.json()["reference"] in caplog.text
+    answer = callers.owner.get(f"/collections/{UUID(int=0)}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.django_db
+def test_a_row_that_is_gone_when_it_is_read_again_was_deleted() -> None:
+    dataset = Dataset.objects.create(name="d")
+    Dataset.objects.all().delete()
+    for read in (lambda: read_again(Dataset.objects.select_for_update(), dataset.pk), lambda: refresh(dataset)):
+        with pytest.raises(DeletedError, match=rf"The dataset {dataset.pk} was deleted") as raised:
+            read()
+        response = present(raised.value, {})
+        assert response is not None
+        assert (response.status_code, response.data["code"]) == (404, "not_found")
+
+
+def in_time_limit(cursor: Any) -> None:
+    cursor.execute("SET LOCAL statement_timeout = '10ms'")
+    cursor.execute("SELECT pg_sleep(10)")
+
+
+def under_a_lock(cursor: Any) -> None:
+    with psycopg.connect(**parameters()) as other:
+        other.execute("SELECT pg_advisory_xact_lock(1)")
+        cursor.execute("SET LOCAL lock_timeout = '10ms'")
+        cursor.execute("SELECT pg_advisory_xact_lock(1)")
+
+
+def in_a_deadlock(cursor: Any) -> None:
+    """Wait for what the other transaction has, which waits for what this one has."""
+    cursor.execute("SELECT pg_advisory_xact_lock(1)")
+    with psycopg.connect(**parameters()) as other:
+        other.execute("SET deadlock_timeout = '1h'")  # so that PostgreSQL undoes this one
+        other.execute("SELECT pg_advisory_xact_lock(2)")
+        waiting = threading.Thread(target=lambda: other.execute("SELECT pg_advisory_xact_lock(1)"))
+        waiting.start()
+        cursor.execute("SET LOCAL deadlock_timeout = '10ms'")
+        pid = other.info.backend_pid
+        while cursor.execute("SELECT FROM pg_locks WHERE pid = %s AND NOT granted", [pid]).rowcount == 0:
+            time.sleep(0.005)
+        try:
+            cursor.execute("SELECT pg_advisory_xact_lock(2)")
+        finally:
+            waiting.join()
+
+
+def broken_off(cursor: Any) -> None:
+    cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def unforeseen(cursor: Any) -> None:
+    cursor.execute("SELECT string_agg(repeat(md5(n::text), 1), ' ')::tsvector FROM generate_series(1, 60000) n")
+
+
+def parameters() -> dict[str, Any]:
+    return {key: value for key, value in connection.get_connection_params().items() if key in PLACE}
+
+
+PLACE = ("dbname", "user", "password", "host", "port")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("fail", "status", "code", "sentence"),
+    [
+        (in_a_deadlock, 409, "deadlock", "changed the same rows in another order"),
+        (under_a_lock, 409, "locked", "holds rows that this needs"),
+        (in_time_limit, 503, "statement_cancelled", "longer than statement_timeout allows"),
+        (broken_off, 503, "unavailable", "PostgreSQL or Redis does not answer"),
+        (unforeseen, 500, "server_error", ""),
+    ],
+)
+def test_what_postgresql_did_not_do_has_its_own_name(
+    fail: Any, status: int, code: str, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(Error) as raised, transaction.atomic(), connection.cursor() as cursor:
+        fail(cursor)
+    connection.close()
+    response = present(raised.value, {})
+    if status == 500:
+        assert response is None
+    else:
+        assert response is not None
+        assert (response.status_code, response.data["code"]) == (status, code)
+        assert sentence in response.data["detail"]
+        assert response.data["reference"] in caplog.text
+        assert ("Retry-After" in response) == (status == 503)
+    try:
+        raise raised.value
+    except Error:
+        page = server_error(RequestFactory().get("/admin/"))
+        told = server_error(RequestFactory().get("/api/v2/datasets"))
+    assert (page.status_code, told.status_code, json.loads(told.content)["code"]) == (status, status, code)
+    assert sentence in page.content.decode()
 
 
 @pytest.mark.django_db

@@ -57,10 +57,10 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
     [
         ({"strategies": []}, 400, "strategies"),
         ({"encoders": ["/models/e5"]}, 400, "must be the name of a model"),
-        ({"strategies": [{"strategy": "none"}]}, 400, "choose one of"),
+        ({"strategies": [{"strategy": "none"}]}, 400, "is not a valid choice."),
         ({"encoders": [""]}, 400, "name an encoder"),
         ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters are"),
-        ({"store": "memory"}, 400, "There is no key"),
+        ({"store": "memory"}, 400, "Unknown key"),
         ({"strategies": [{"strategy": "lod_llm"}]}, 409, "Nothing is made"),
     ],
 )

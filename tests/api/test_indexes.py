@@ -170,16 +170,16 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
 @pytest.mark.parametrize(
     ("stated", "field", "told"),
     [
-        ({}, "name", "name is missing: state it."),
+        ({}, "name", "This field is required."),
         ({"name": "a\nb"}, "name", "printable"),
         ({"name": "n", "encoder": "", "lexical": False}, None, "would find nothing"),
-        ({"name": "n", "strategy": "none"}, "strategy", 'cannot be "none": choose one of '),
+        ({"name": "n", "strategy": "none"}, "strategy", '"none" is not a valid choice.'),
         ({"name": "n", "store": "faiss"}, "store", 'as in "ann": ["faiss:hnsw"]'),
         ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),
         ({"name": "n", "chunk_parameters": {"size": 100, "overlap": 60}}, "chunk_overlap", "less than half the size"),
         ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
-        ({"name": "n", "chunk_parameters": 7}, "chunk_parameters", "must be an object"),
-        ({"name": "n", "store_parameters": {}}, "store_parameters", "There is no key"),
+        ({"name": "n", "chunk_parameters": 7}, "chunk_parameters", "Expected a dictionary of items but got type"),
+        ({"name": "n", "store_parameters": {}}, "store_parameters", "Unknown key"),
     ],
 )
 def test_it_names_what_is_wrong_with_an_index(

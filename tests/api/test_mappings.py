@@ -110,12 +110,12 @@ def test_a_name_that_nobody_stated_is_never_a_conflict(callers: Callers) -> None
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
-        ({}, 400, "collection_id is missing: state it."),
-        ({"collection_id": "x"}, 400, "collection_id must be an id, a UUID"),
+        ({}, 400, "This field is required."),
+        ({"collection_id": "x"}, 400, "Must be a valid UUID."),
         ({"collection_id": str(UNKNOWN)}, 404, f"There is no collection {UNKNOWN} here."),
-        ({"collection_id": str(UNKNOWN), "top_k": 1}, 400, "There is no key 'top_k' here"),
-        ([], 400, "The body is a list"),
-        ({"collection_id": 5}, 400, "collection_id must be a string"),
+        ({"collection_id": str(UNKNOWN), "top_k": 1}, 400, "Unknown key"),
+        ([], 400, "Expected a dictionary, but got list."),
+        ({"collection_id": 5}, 400, "Must be a valid UUID."),
     ],
 )
 def test_it_names_what_is_wrong_with_a_mapping(callers: Callers, body: Any, status: int, told: str) -> None:

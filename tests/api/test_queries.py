@@ -87,13 +87,17 @@ def test_it_adds_changes_and_removes_queries_in_the_draft(callers: Callers) -> N
 @pytest.mark.parametrize(
     ("body", "field", "told"),
     [
-        ({}, "query_key", "query_key is missing: state it."),
-        ({"query_key": "k", "query_text": " "}, "query_text", "is empty"),
+        ({}, "query_key", "This field is required."),
+        ({"query_key": "k", "query_text": " "}, "query_text", "may not be blank"),
         ({"query_key": "k" * 201, "query_text": "t"}, "query_key", "more than 200 characters"),
-        ({"query_key": "k", "query_text": "t", "slices": "a"}, "slices", "slices must be a list"),
-        ({"query_key": "k", "query_text": "t", "slices": [1]}, "slices[0]", "must be a string"),
-        ({"query_key": "k", "query_text": "t", "filters": []}, "filters", "must be an object"),
-        ({"query_key": "k", "query_text": "t", "judgments": []}, "judgments", "There is no key 'judgments' here"),
+        ({"query_key": "k", "query_text": "t", "slices": "a"}, "slices", "Expected a list of items"),
+        ({"query_key": "k", "query_text": "t", "slices": [1]}, "slices[0]", "Not a valid string."),
+        (
+            {"query_key": "k", "query_text": "t", "filters": []},
+            "filters",
+            "Expected a dictionary of items",
+        ),
+        ({"query_key": "k", "query_text": "t", "judgments": []}, "judgments", "Unknown key"),
     ],
 )
 def test_it_names_what_is_wrong_with_a_query(callers: Callers, body: Any, field: str, told: str) -> None:
@@ -152,7 +156,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
 @pytest.mark.parametrize(
     ("body", "field", "told"),
     [
-        ({"relevance_grade": 1}, "doc_ref", "doc_ref is missing: state it."),
+        ({"relevance_grade": 1}, "doc_ref", "This field is required."),
         ({"relevance_grade": 1, "doc_ref": {"url": "x"}}, "doc_ref.url", "has the unknown key 'url'"),
         (
             {"relevance_grade": 1, "doc_ref": {"document_id": "d" * 1_000_000}},
@@ -162,10 +166,10 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
         ({"relevance_grade": 1, "doc_ref": "u", "section_refs": ["s" * 2_001]}, "section_refs[0]", "2000 characters"),
         ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri is blank"),
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
-        ({"relevance_grade": 2**70, "doc_ref": "x"}, "relevance_grade", "at most 32767"),
-        ({"relevance_grade": True, "doc_ref": "x"}, "relevance_grade", "must be a whole number, not true"),
-        ({"relevance_grade": None, "doc_ref": "x"}, "relevance_grade", "is null"),
-        ({"relevance_grade": 1, "doc_ref": "x", "source": "robot"}, "source", 'cannot be "robot"'),
+        ({"relevance_grade": 2**70, "doc_ref": "x"}, "relevance_grade", "less than or equal to 32767."),
+        ({"relevance_grade": True, "doc_ref": "x"}, "relevance_grade", "A valid integer is required."),
+        ({"relevance_grade": None, "doc_ref": "x"}, "relevance_grade", "may not be null"),
+        ({"relevance_grade": 1, "doc_ref": "x", "source": "robot"}, "source", '"robot" is not a valid choice.'),
     ],
 )
 def test_it_names_what_is_wrong_with_a_judgment(callers: Callers, body: Any, field: str, told: str) -> None:

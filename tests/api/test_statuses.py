@@ -62,7 +62,7 @@ class Scene:
         return self.callers.owner.get(DATASETS)
 
     def failed(self) -> Any:
-        self.patch.setattr("apps.api.resources.datasets.datasets.delete_dataset", None)
+        self.patch.setattr("apps.api.resources.datasets.delete_dataset", None)
         self.callers.owner.client.raise_request_exception = False
         return self.deleted()
 

@@ -6,8 +6,8 @@ import pytest
 from rest_framework.exceptions import ValidationError
 
 from apps.api.fields import StrictSerializer, Whole, valid
-from apps.api.serializers.benchmarks.gates import RunField
-from apps.api.serializers.benchmarks.matrices import MatrixField
+from apps.api.matrices import MatrixField
+from apps.api.resources.gates import RunField
 
 
 class Stated(StrictSerializer):

@@ -19,6 +19,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.operations.working import wait
 from benchbench import embedded
+from benchbench.reading import strict_yaml
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 
@@ -64,8 +65,8 @@ def test_a_restored_database_has_every_row_and_computes_every_figure_again(
     benchmark = create_benchmark(library, name="kept", matrix={"search_modes": ["dense", "hybrid"]})
     wait(launch(benchmark))
     benchmark.refresh_from_db()
-    backup, manifest = tmp_path / "backup.dump", tmp_path / "manifest.json"
-    manifest.write_text(json.dumps(manifest_of(benchmark), default=str))
+    backup, manifest = tmp_path / "backup.dump", tmp_path / "experiment.yaml"
+    manifest.write_text(strict_yaml.dump(manifest_of(benchmark)))
 
     told = StringIO()
     call_command("backup", str(backup), "--json", stdout=told)
@@ -79,7 +80,7 @@ def test_a_restored_database_has_every_row_and_computes_every_figure_again(
     assert {name for name in before if before[name] != after.get(name)} <= WITHOUT_CONTENT
     files_made_anew = process_environment | {"BENCHBENCH_VECTOR_DIR": str(tmp_path / "vectors")}
     again = manage(
-        empty_database, files_made_anew, "run_benchmark", "--manifest", str(manifest), "--name", "again", "--json"
+        empty_database, files_made_anew, "run_benchmark", "--experiment", str(manifest), "--name", "again", "--json"
     )
     assert again.returncode == 0, again.stdout + again.stderr
 

@@ -21,7 +21,6 @@ from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
@@ -71,11 +70,6 @@ def test_the_newest_is_the_newest_that_the_owner_sees(library: Mapping, alice: U
     assert preview(library, {"search_modes": WORDS}, owner=alice).indexes == ["keywords"]
     assert with_modes(library, {}, owner=alice)["search_modes"] == ["dense", "sparse", "hybrid"]
     assert with_modes(library, {}, owner=bob)["search_modes"] == WORDS
-
-
-def test_nobody_else_keeps_an_index_from_being_deleted(library: Mapping, trial: Index, alice: User) -> None:
-    create_benchmark(library, name="hers", matrix={"search_modes": WORDS}, owner=alice)
-    delete_index(trial)
 
 
 @pytest.mark.parametrize("act", [create_benchmark, preview])

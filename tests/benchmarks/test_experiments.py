@@ -16,6 +16,7 @@ from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.working import wait
+from apps.results.exporters.strategy import files
 from apps.retrieval.grids.planning import Grid, plan_grid
 from apps.retrieval.models import Index
 from apps.retrieval.stores.chromadb_store import ChromaStore
@@ -235,6 +236,19 @@ def test_a_language_model_that_its_server_lacks_is_told_before_and_fails_its_run
 
 
 @pytest.mark.django_db(transaction=True)
+def test_documents_are_counted_upwards_over_all_indexes(folder: Path) -> None:
+    strategies = [{"name": "flat", "chunk_size": size, "chunk_overlap": 5} for size in (40, 20)]
+    events: list[dict[str, Any]] = []
+    prepare_experiment(plan_experiment(write(folder, strategies=strategies)), on_progress=events.append)
+    documents = Collection.objects.get().document_count
+    done = [event["processed_documents"] for event in events]
+    assert done == sorted(done)
+    assert {0, documents} <= set(done)
+    assert {event["total_documents"] for event in events} == {2 * documents}
+    assert len({event["index_id"] for event in events}) == 2
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChromaStore, "packages", {"chromadb": "no_such_module"})
     path = str(write(folder, backends=[{"name": "chromadb"}, {"name": "memory"}]))
@@ -247,6 +261,11 @@ def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path, monk
     )
     assert failed["label"].endswith("· dense · chromadb:hnsw · top 3")
     assert completed["metrics"]["recall@1"] == 1
+    benchmark = Benchmark.objects.get()
+    log = "".join(files(benchmark, benchmark.dataset_version)["run.log"])
+    _, _, traceback = log.partition("never started. The store chromadb needs the package chromadb")
+    assert traceback.splitlines()[1] == "    Traceback (most recent call last):"
+    assert 'File "apps/benchmarks/defining/creating.py"' in traceback
 
 
 @pytest.mark.django_db(transaction=True)

@@ -74,7 +74,7 @@ def test_nothing_of_it_can_be_searched(dataset: Dataset, run_file: Path) -> None
         launch(benchmark)
     with pytest.raises(ConflictError, match="nothing to retry"):
         retry(benchmark)
-    with pytest.raises(BenchbenchError, match="no manifest"):
+    with pytest.raises(BenchbenchError, match="no experiment file"):
         manifest_of(benchmark)
     with pytest.raises(BenchbenchError, match="no text to search"):
         create_index(stub, name="i")

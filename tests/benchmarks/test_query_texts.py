@@ -11,6 +11,7 @@ from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import QueryResult, Run
 from apps.benchmarks.planning import plan_of
+from apps.benchmarks.retrying import retry
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.stages import Stages
 from apps.collections.records import DocumentRecord
@@ -164,6 +165,50 @@ def test_an_error_is_charged_to_its_query(shelf: Mapping, server: LLMServer) -> 
     assert (asked.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
     assert "answered 400" in rewritten.query_results.get(query__key="q2").error
     assert "gave 2 of the 3 texts" in multiplied.query_results.get(query__key="q1").error
+
+
+@pytest.mark.parametrize("method", ["rewrite", "hyde", "multi(2)"])
+def test_an_answer_without_a_text_fails_its_query_until_the_server_is_well(
+    shelf: Mapping, server: LLMServer, method: str
+) -> None:
+    well, server.answer = server.answer, lambda prompt: " \n" if "olive" in prompt else "1. apple\n2. pear"
+    benchmark = benchmark_of(shelf, query=[method], **LLM)
+    wait(launch(benchmark))
+    failed = benchmark.runs.get().query_results.exclude(error="")
+    assert [(row.query.key, "gave 0 of" in row.error) for row in failed] == [("q1", True)]
+    server.answer = well
+    wait(retry(benchmark))
+    result = benchmark.runs.get().query_results.get(query__key="q1", repetition=1)
+    assert (result.error, result.llm_cached) == ("", 0)
+    assert len(server.asked) == 3, "plum's good answer was stored"
+
+
+def test_a_stored_answer_that_is_no_longer_accepted_is_replaced(shelf: Mapping, server: LLMServer) -> None:
+    for _ in "12":
+        benchmark = benchmark_of(shelf, query=["rewrite"], **LLM)
+        wait(launch(benchmark))
+        assert not benchmark.runs.get().query_results.get(query__key="q1", repetition=1).error
+        benchmark.delete()
+        LLMAnswer.objects.update(text="")
+    assert sum("olive" in asked["messages"][0]["content"] for asked in server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_server_that_refuses_some_queries_answers_the_others(
+    transactional_db: None, server: LLMServer, status: int
+) -> None:
+    """Of 35 queries a server refuses 22 in a row, each three times."""
+    documents = [DocumentRecord(name, title=name, text=name) for name in ("apple", "pear")]
+    queries = [QueryRecord(f"q{number:02}", f"olive {number:02}") for number in range(35)]
+    mapping = import_all(documents, queries, name="k", encoder=ENCODER)
+    refused = {f"Question: olive {number:02}\n" for number in range(22)}
+    server.answer = lambda prompt: status if any(question in prompt for question in refused) else "apple"
+    benchmark = benchmark_of(mapping, query=["rewrite"], **LLM)
+    wait(launch(benchmark))
+    (run,) = benchmark.runs.all()
+    results = run.query_results.filter(repetition=1)
+    assert (run.status, run.failed_queries, results.filter(error="").count()) == ("completed", 22, 13)
+    assert all(f"answered {status}" in error for error in results.exclude(error="").values_list("error", flat=True))
 
 
 def test_it_looks_between_queries_whether_it_is_to_stop(shelf: Mapping, server: LLMServer) -> None:

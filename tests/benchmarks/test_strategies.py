@@ -66,7 +66,7 @@ def test_a_query_that_fell_back_says_so(measured: Benchmark, admin_client: Clien
     StageList.objects.filter(pk=fell_back.stage_list_id).update(fallback_used=True, llm_calls=2, llm_cached=1)
     answers = query_results(run, [fell_back.query_id, other.query_id])
     calls = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
-    assert [tuple(answer[name] for name in calls) for answer in answers] == [(3, 2, 1, True), (3, 0, 0, False)]
+    assert [tuple(getattr(answer, name) for name in calls) for answer in answers] == [(3, 2, 1, True), (3, 0, 0, False)]
     lines = list(csv.DictReader(StringIO("".join(write_run(run, measured.dataset_version)))))
     assert [line["fallback_used"] for line in lines][:2] == ["True", "False"]
     page, unlike = (admin_client.get(page_of(result)).content.decode() for result in (fell_back, other))

@@ -16,12 +16,12 @@ def unfit(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "indexes": [{**manifest["indexes"][0], "encoder": "gone", "content": "0" * 64}]
         },
         "has no .schema": {"schema": "else"},
-        "reads .1.0. and .1.1.": {"schema_version": "9"},
+        "schema_version": {"schema_version": "9"},
         "matrix must be an object, not a list": {"matrix": []},
         "seed must be a whole number, not a string": {"seed": "many"},
         r"runs\[0\] lacks the key config_hash": {"runs": [{"label": "x"}]},
         r"runs\[0\].result lacks the key means": {
-            "runs": [{"label": "x", "config_hash": "x", "result": {"rankings": "", "values": ""}}]
+            "runs": [{"label": "x", "config_hash": "x", "result": {"queries": 1, "failed_queries": 0}}]
         },
         r"indexes\[0\].named must be a string, not a list": {
             "indexes": [{**manifest["indexes"][0], "named": ["main"]}]

@@ -206,7 +206,7 @@ def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes
     page.wait_for_selector("#moved")
 
 
-def test_a_round_shows_its_course_its_model_and_three_verdicts(page: Page) -> None:
+def test_a_round_shows_its_model_and_three_verdicts(page: Page) -> None:
     def make() -> Round:
         ada = User.objects.get(username="ada")
         opened = open_for(make_simulated(), [ada], owner=ada, order="random", measure="P@5")
@@ -217,9 +217,8 @@ def test_a_round_shows_its_course_its_model_and_three_verdicts(page: Page) -> No
 
     opened = outside(make)
     page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
-    page.wait_for_selector("#course .js-plotly-plot .scatterlayer")
     page.wait_for_selector("#llm >> text=30 pairs that people and the model graded")
-    page.wait_for_selector("#verdicts >> text=graded pairs.")
+    page.wait_for_selector("#verdicts >> text=Open a round whose order is by queries")
     look(page, "models")
 
 

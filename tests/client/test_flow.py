@@ -8,7 +8,6 @@ import pytest
 from django.contrib.auth.models import User
 
 from benchbench.client import Client, ClientError
-from benchbench.client.answers import Benchmark, Dataset, Results
 from tests.client.conftest import ENCODER, JUDGED, PASSWORD, documents
 from tests.judging.rounds import make_compared
 from tests.operations.streamed import Watcher, is_end
@@ -105,7 +104,7 @@ def make_searchable(client: Client) -> tuple[Any, Any]:
     return collection, index
 
 
-def watch(client: Client, benchmark: Benchmark, site: str, access: str) -> None:
+def watch(client: Client, benchmark: dict[str, Any], site: str, access: str) -> None:
     """Start a benchmark, and be told of its end by polling and by a WebSocket."""
     socket = {"subprotocols": [f"access_token.{access}"]}
     address = f"{site.replace('http', 'ws')}/ws/operations"
@@ -121,7 +120,7 @@ def watch(client: Client, benchmark: Benchmark, site: str, access: str) -> None:
     assert refused.value.status == 409
 
 
-def assert_measured(client: Client, benchmark: Benchmark, results: Results) -> None:
+def assert_measured(client: Client, benchmark: dict[str, Any], results: dict[str, Any]) -> None:
     """Every fruit is found first; above the threshold stands nothing else. One relevant document is not there."""
     whole, cut = results["runs"]
     assert [run["config"]["score_threshold"] for run in (whole, cut)] == [None, 0.9]
@@ -135,7 +134,7 @@ def assert_measured(client: Client, benchmark: Benchmark, results: Results) -> N
     assert {len(ids) for ids in found.values()} == {1}
 
 
-def assert_judged(client: Client, dataset: Dataset, benchmark: Benchmark, results: Results) -> None:
+def assert_judged(client: Client, dataset: dict[str, Any], benchmark: dict[str, Any], results: dict[str, Any]) -> None:
     """Compare the two runs, make the better one the baseline, hold both against rules, and take files along."""
     whole, cut = (run["id"] for run in results["runs"])
     compared = client.ask("GET", "/comparison", params={"run": [whole, cut], "baseline": whole, "measure": "recall@5"})

@@ -87,6 +87,12 @@ def test_its_errors_name_the_file(tmp_path: Path, stated: Any, sentence: str) ->
     assert said(write_file(tmp_path / "m.json", stated), format="module-queries").startswith(sentence)
 
 
+def test_a_bare_list_is_refused_by_what_mends_it(tmp_path: Path) -> None:
+    """SPEC-002 reads its queries as a list; the file of SPEC-001 has them in an object."""
+    path = write_file(tmp_path / "benchmark_queries.json", [QUERY])
+    assert said(path) == 'benchmark_queries.json is a list: put it into an object, {"benchmark_queries": […]}.'
+
+
 def test_an_id_names_one_query(tmp_path: Path) -> None:
     path = write_file(tmp_path / "m.json", {"benchmark_queries": [QUERY] * 2})
     assert said(path) == "m.json has the id 7 more than once: it names one query."

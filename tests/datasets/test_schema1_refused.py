@@ -8,7 +8,7 @@ import pytest
 from tests.datasets.test_schema1 import judged, query, refusal
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "a list": ([], "The file must be an object, not a list."),
+    "a list": ([], 'The file is a list: put it into an object, {"queries": […]}.'),
     "unknown top key": (query() | {"querys": []}, "The file has the unknown key 'querys': known are schema_version"),
     "no queries": ({"metadata": {}}, "The file lacks the key queries."),
     "queries null": ({"queries": None}, "queries must be a list, not null."),

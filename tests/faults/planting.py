@@ -88,7 +88,7 @@ POINTS = {
     "benchmark: amid COPY": Point("benchbench.database.binary", "copy_rows", "amid"),
     "benchmark: commit stored": Point("apps.benchmarks.running.execution", "store_stage_lists", "after"),
     "benchmark: committed": Point("apps.operations.working", "conclude"),
-    "benchmark: finishing": Point("apps.benchmarks.running.finishing", "rankings_hashes"),
+    "benchmark: finishing": Point("apps.benchmarks.running.finishing", "evaluate_runs"),
     "benchmark: finished": Point("apps.benchmarks.running.finishing", "_end", "after"),
     "store: filling": Point("apps.retrieval.stores.filling", "seal_folder"),
     "store: searching": Point("apps.retrieval.stores.sqlite_vec_store", "SqliteVecCollection.nominator"),

@@ -78,3 +78,9 @@ def test_a_list_is_no_summary(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(BenchbenchError, match=r"summary\.json is no summary"):
         read_summary(path)
+
+
+def test_a_summary_of_a_run_that_lost_too_many_queries_says_so() -> None:
+    lost = SUMMARY | {"run_id": "nightly", "query_count": 6, "failed_queries": 29}
+    (warning,) = compare_summaries(SUMMARY | {"query_count": 6, "failed_queries": 0}, lost).warnings
+    assert warning.startswith("nightly: Not ranked: 29 of 35 queries have no value, more than 5 %")

@@ -1,6 +1,7 @@
 import pytest
 
 from benchbench.ir.planning.configuration import AXES, Configuration
+from benchbench.ir.planning.labels import run_label
 
 CLASSIC = Configuration(search_mode="dense", use_reranker=False, top_k=10, rrf_k=60, score_threshold=None)
 
@@ -72,7 +73,7 @@ class TestDict:
     ],
 )
 def test_its_label_says_what_it_does_and_no_more(values, label):
-    assert Configuration(**values).label == label
+    assert run_label(Configuration(**values)) == label
 
 
 @pytest.mark.parametrize("field", AXES)
@@ -84,7 +85,7 @@ def test_runs_that_differ_in_one_axis_have_different_labels(field):
     searched = {"search_mode": "hybrid", "use_reranker": field != "use_reranker", "query": "rewrite", "llm": "s:a"}
     fusion = {"fusion": "weighted"} if field == "weights" else {}
     first, second = (two | texts).get(field, (10, 20))
-    labels = {Configuration(**{**searched, **fusion, field: value}).label for value in (first, second)}
+    labels = {run_label(Configuration(**{**searched, **fusion, field: value})) for value in (first, second)}
     assert len(labels) == 2
 
 

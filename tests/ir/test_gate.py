@@ -65,8 +65,15 @@ def test_what_rounds_to_its_limit_shows_why_it_failed() -> None:
 
 
 def test_a_floor_of_a_slice_counts_only_its_queries() -> None:
-    check = only(Rules(floors=(Floor(NDCG, 0.6, "hard"),)))
-    assert (check.name, check.found, check.n, check.outcome) == ("nDCG@10 in hard", ".5000", 1, FAILED)
+    rules, answered = Rules(floors=(Floor(NDCG, 0.6, "hard"),)), np.zeros(4, bool)
+    check = only(rules, failed=answered, values={NDCG: np.array([1.0, 0.9, 0.1, 0.0])}, counted=~answered)
+    assert (check.name, check.found, check.n, check.outcome) == ("nDCG@10 in hard", ".5000", 2, FAILED)
+
+
+def test_a_floor_of_a_slice_that_lost_too_many_queries_decides_nothing() -> None:
+    check = only(Rules(floors=(Floor(NDCG, 0.1, "hard"),)))
+    assert (check.outcome, check.n) == (UNDECIDED, 1)
+    assert check.note == "1 of 2 queries of the slice have no value, more than 5 %."
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@ import json
 import pytest
 
 from benchbench.ir.planning.configuration import CLASSIC
+from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix, MatrixError
 
 
 def labels(**data) -> list[str]:
-    return [configuration.label for configuration in Matrix.parse(data).configurations()]
+    return [run_label(configuration) for configuration in Matrix.parse(data).configurations()]
 
 
 class TestConfigurations:
@@ -24,7 +25,7 @@ class TestConfigurations:
         )
         assert len(matrix.configurations()) == 16
         assert len({configuration.hash for configuration in matrix.configurations()}) == 16
-        assert len({configuration.label for configuration in matrix.configurations()}) == 16
+        assert len({run_label(configuration) for configuration in matrix.configurations()}) == 16
 
     def test_an_axis_that_does_not_touch_a_mode_does_not_multiply_it(self):
         assert labels(search_modes=["dense", "hybrid"], rrf_k_values=[40, 60, 80]) == [
@@ -55,7 +56,7 @@ class TestConfigurations:
     def test_nothing_given_is_one_run_with_the_defaults(self):
         matrix = Matrix.parse({})
         assert (matrix.primary_k, matrix.k_values_for_metrics) == (10, (5, 10, 20))
-        assert [configuration.label for configuration in matrix.configurations()] == ["dense · top 100"]
+        assert [run_label(configuration) for configuration in matrix.configurations()] == ["dense · top 100"]
 
     def test_equal_settings_of_a_search_have_one_name(self):
         stated = [{"method": "hnsw", "ef_search": 100}, "ivfflat( probes = 10, lists=100 )", "exact"]
@@ -180,7 +181,7 @@ class TestErrors:
     def test_a_reranker_that_is_not_named_is_late_interaction(self):
         matrix = Matrix.parse({"use_reranker": [True]})
         assert matrix.as_dict()["rerankers"] == ["late-interaction"]
-        assert [run.label for run in matrix.configurations()] == ["dense · rerank late-interaction · top 100"]
+        assert [run_label(run) for run in matrix.configurations()] == ["dense · rerank late-interaction · top 100"]
         named = Matrix.parse({"use_reranker": [True], "rerankers": ["late-interaction", "tiny", None]})
         assert len(named.configurations()) == 2
         assert named.configurations()[0].hash == matrix.configurations()[0].hash
@@ -195,7 +196,11 @@ class TestErrors:
         assert raised.value.field == "matrix"
 
     def test_only_distinct_runs_count_against_the_limit(self):
-        Matrix.parse({"rrf_k_values": [1, 2, 3, 4]}, max_runs=1)
+        ranked = {"rrf_k_values": [1, 2, 3, 4]}
+        assert len(Matrix.parse({"search_modes": ["dense"], **ranked}, max_runs=1).configurations()) == 1
+        assert len(Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=5).configurations()) == 5
+        with pytest.raises(MatrixError, match="makes 5 runs; at most 4 are allowed"):
+            Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=4)
 
     def test_a_matrix_too_wide_to_spell_out_is_refused_at_once(self):
         wide = [*range(100, 120)]

@@ -1,13 +1,15 @@
 """Rounds for tests: two runs that return other documents, of a small library with texts."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
-from apps.judging.models import Round, RoundItem
+from apps.judging.models import Round, RoundItem, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.mappings.resolving import resolve
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
@@ -83,6 +85,12 @@ def open_for(benchmark: Benchmark, judges: Sequence[User], *, owner: User | None
     stated = {"name": "fruit", "order": "depth", "uniform_share": 0.0} | options
     runs = list(benchmark.runs.order_by("run_order"))
     return open_round(runs, RoundOptions(**stated), judges=judges, owner=owner)
+
+
+def give_back(opened: Round, judge: User) -> None:
+    """End the leases of a judge, as their time does."""
+    past = timezone.now() - timedelta(seconds=1)
+    Slot.objects.filter(round=opened, judge=judge, done=False).update(until=past)
 
 
 def names_of(items: Sequence[RoundItem]) -> list[str]:

@@ -1,5 +1,6 @@
 """Verdicts by a model that people's grades of whole queries correct."""
 
+import re
 import warnings
 from html import unescape
 from itertools import combinations, takewhile
@@ -13,7 +14,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.judging.grading import grade_item
 from apps.judging.llm.board import Board, board_of
-from apps.judging.llm.describing import verdict_facts
+from apps.judging.llm.describing import verdicts_report
 from apps.judging.llm.sampling import draw_sample
 from apps.judging.llm.verdicts import CORRECTED, PolicyVerdict, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
@@ -40,12 +41,12 @@ def open_by_queries(simulated: Benchmark, judge: User) -> Round:  # noqa: F811
     return open_for(simulated, [judge], owner=judge, order="queries", measure="AP@5", uniform_share=0.3, seed=3)
 
 
-def judged(opened: Round, judge: User) -> LLMJudge:
+def judged(opened: Round, judge: User, errors: float = 0.3) -> LLMJudge:
     """A model that judged the whole round, of which a person judged the first items in its order."""
     draw_sample(opened, 40, judge)
     for item in opened.items.order_by("place").select_related("query", "document")[:GRADED]:
         grade_item(opened, item.pk, judge, grade=grade_of(item))
-    return judged_by_model(opened)
+    return judged_by_model(opened, errors)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
     rest = [place for place in range(len(board.query_ids)) if place not in sampled]
     assert 10 <= len(sampled) < len(board.query_ids) - 10
     told = told_of(calibrated)
-    assert (told.why_not, told.unit, told.sampled) == ("", "query", len(sampled))
+    assert (told.why_not, told.sampled) == ("", len(sampled))
     person, model = (
         board.values(board.truths(board.known, board.people)),
         board.values(board.truths(board.known, board.model)),
@@ -103,9 +104,31 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     assert verdicts_of(opened, calibrated).sentence(told).endswith("judged queries.")
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
     assert f"people’s of {told.sampled} whole queries" in words
+    assert re.search(r"worth about \+\d+ judged queries", words)
     assert told.estimand in words
-    fact = verdict_facts(verdicts_of(opened, calibrated))["verdicts"][2]
-    assert (fact["unit"], fact["sampled"], fact["judged"]) == ("query", told.sampled, told.judged)
+    report = verdicts_report(verdicts_of(opened, calibrated)).verdicts[2]
+    assert (report.sampled, report.judged) == (told.sampled, told.judged)
+
+
+def test_a_model_that_favours_a_run_is_corrected(
+    simulated: Benchmark,  # noqa: F811
+    ada: User,  # noqa: F811
+    server: LLMServer,
+) -> None:
+    opened = open_for(simulated, [ada], owner=ada, order="queries", measure="P@5", uniform_share=0.3, seed=3)
+    judge = judged(opened, ada, errors=0.0)
+    board = board_of(opened, judge)
+    true = board.values(board.truths(board.known, board.model))
+    third = board.rankings[2].of_queries
+    for row in Grade.objects.filter(source="llm").select_related("item"):
+        if row.item.document_id in third[row.item.query_id][0]:
+            row.grade = 2  # everything that the worst run returns is relevant
+            row.save(update_fields=["grade"])
+    wanted = float((true[0] - true[2]).mean())
+    filled, corrected = (told.pairs[1] for told in verdicts_of(opened, judge).of[1:])
+    assert abs(filled.difference - wanted) > 0.15
+    assert not filled.interval.low <= wanted <= filled.interval.high
+    assert corrected.interval.low <= wanted <= corrected.interval.high
 
 
 def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:  # noqa: F811
@@ -119,20 +142,16 @@ def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, 
 
     early = opened.items.filter(query=board.query_ids[sampled[9]], calibration=None)[0]
     Grade.objects.filter(item=early, source="human").delete()
-    told = told_of(calibrated)
-    assert told.why_not.startswith(
-        "AP@5 is no sum of grades, so that it is corrected by whole queries: people are done"
+    assert told_of(calibrated).why_not == (
+        "People have judged the first 9 queries of the round's random order whole, and a correction needs 10. Finish "
+        "the next queries in that order."
     )
-    assert "with the first 9 of the round's random order, and 10 are the least" in told.why_not
-    Round.objects.update(measure="P@5")
-    told = told_of(calibrated)
-    assert (told.why_not, told.unit, told.sampled) == ("", "pair", 40), "a sum of grades is corrected by pairs"
 
 
 def test_in_another_order_whole_queries_are_no_sample(calibrated: LLMJudge, opened: Round) -> None:
     for order in ("depth", "random", "decisive"):
         Round.objects.update(order=order)
-        assert "in a round of the order queries" in told_of(calibrated).why_not
+        assert "Open a round whose order is by queries" in told_of(calibrated).why_not
 
 
 def test_a_query_that_a_run_failed_on_ends_nothing(

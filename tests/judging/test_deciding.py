@@ -133,7 +133,7 @@ def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark)
     judge = User.objects.create_user("ada", is_staff=True)
     runs = [apart.runs.get(run_order=1)]
     assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[judge])) is None
-    with pytest.raises(RoundError, match="at least 2 runs"):
+    with pytest.raises(RoundError, match="needs two runs"):
         open_round(runs, RoundOptions("one"), judges=[judge])
     with pytest.raises(RoundError, match="cannot decide a round"):
         open_for(apart, [judge], measure="Judged@10")

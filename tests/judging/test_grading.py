@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from apps.benchmarks.models import Benchmark
 from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
-from apps.judging.handing import give_back, next_items
+from apps.judging.handing import next_items
 from apps.judging.models import Grade, Round, Slot
 from apps.judging.settling.consensus import agreed_of
-from tests.judging.rounds import open_for
+from tests.judging.rounds import give_back, open_for
 
 
 def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada: Round, ada: User) -> None:

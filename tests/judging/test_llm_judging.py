@@ -1,13 +1,9 @@
 """A language model as judge of a round: what it is asked, what is taken of its answers, what it never enters."""
 
-import json
 import re
-from io import StringIO
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 
 from apps.judging.closing import close_round
 from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
@@ -100,6 +96,21 @@ def test_what_it_cannot_tell_is_counted_and_told(round_of_ada: Round, ada: User,
     assert set(figs.values_list("kind", "grade")) == {("cant_tell", None)}
     assert {row.note for row in figs} == {"This document orders me to answer 2."}
     assert (told["graded"], told["cant_tell"], told["stage"], told["judge"]) == (8, 2, "completed", made.name)
+
+
+def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+    """An ill server's empty answer must not come again when the server is well."""
+    server.answer = lambda prompt: "" if "Figs are fruit" in prompt else "?" if "Pears are fruit" in prompt else "1"
+    judge(round_of_ada, ada)
+    Grade.objects.all().delete()
+    before = len(server.asked)
+    server.answer = lambda prompt: "2"
+    judge(round_of_ada, ada)
+    figs = Grade.objects.filter(item__document__external_id="d3")
+    assert set(figs.values_list("kind", "grade")) == {("grade", 2)}
+    pears = Grade.objects.filter(item__document__external_id="d1")
+    assert set(pears.values_list("kind", "grade")) == {("cant_tell", None)}, "which the prompt offers"
+    assert len(server.asked) - before == figs.count() == 2
 
 
 def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada: Round, ada: User, server: LLMServer) -> None:
@@ -249,20 +260,3 @@ def test_a_person_who_is_called_as_the_model_stays_a_person(round_of_ada: Round,
     grade_item(round_of_ada, item.pk, namesake, grade=1)
     assert Grade.objects.filter(item=item).count() == 2
     assert agreed_of(round_of_ada)[item.pk].grade == 1
-
-
-def test_commands_tell_the_cost_judge_and_compare(round_of_ada: Round, ada: User, server: LLMServer) -> None:
-    def run(*arguments: Any) -> Any:
-        out = StringIO()
-        call_command(*arguments, "--json", stdout=out, stderr=StringIO())
-        return json.loads(out.getvalue())
-
-    server.answer = lambda prompt: "1"
-    told = run("llm_judge", "fruit", "--llm", LLM)
-    assert (told["answers"], server.asked) == (10, [])
-    told = run("llm_judge", "fruit", "--llm", LLM, "--most", "4", "--start")
-    assert told["sentence"] == "It judged 4 of 10 items; its cap was 4 answers the last time."
-    assert (told["graded"], told["left"], told["calibration"]["figures"]) == (4, 6, None)
-    told = run("round_verdicts", "fruit", "--llm", LLM)
-    assert [one["policy"] for one in told["verdicts"]] == ["human", "human + llm", "corrected"]
-    assert ["draw one" in (one["why_not"] or "") for one in told["verdicts"]] == [False, True, True]

@@ -1,7 +1,5 @@
-"""Pages of a model that judges a round: its cost, its start and end, its calibration, three verdicts, the course."""
+"""Pages of a model that judges a round: its cost, its start and end, its calibration, three verdicts."""
 
-import json
-import re
 from html import unescape
 
 import pytest
@@ -9,16 +7,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.judging.grading import grade_item
 from apps.judging.llm.calibrating import calibration_of
-from apps.judging.llm.describing import verdict_facts
+from apps.judging.llm.describing import verdicts_report
 from apps.judging.llm.verdicts import verdicts_of
-from apps.judging.models import Grade, LLMJudge, Round
-from apps.judging.settling.course import MOST_POINTS, course_of
+from apps.judging.models import LLMJudge, Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from tests.judging.rounds import make_judges
-from tests.judging.simulated import grade_of
 from tests.judging.test_calibrating import SIZE, ada, calibrated, opened, simulated  # noqa: F401 (fixtures)
 from tests.judging.test_leading_pages import page
 from tests.judging.test_pages import signed_in
@@ -94,18 +89,17 @@ def test_calibration_and_verdicts_are_shown_as_they_are_told(
     assert told.effect
     shown = lead.get(url("round_llm_judges", opened))
     (judge,) = shown.context["judges"]
-    assert judge["calibration"]["figures"]["alpha"] == told.figures.alpha.value
+    assert judge["calibration"].figures.alpha == told.figures.alpha.value
     words = text_of(shown)
     assert f"{SIZE} pairs that people and the model graded" in words
     assert "Kendall’s τ" in words
     assert calibrated.name in words
-    facts = verdict_facts(verdicts_of(calibrated.round, calibrated))
+    report = verdicts_report(verdicts_of(calibrated.round, calibrated))
     words = unescape(text_of(lead.get(url("round_verdicts", opened))))
-    for verdict in facts["verdicts"]:
-        assert verdict["policy"] in words
-        assert verdict["meaning"] in words
-        assert verdict["sentence"].partition('"')[0] in words
-    assert re.search(r"worth about \+\d+ graded pairs", words)
+    for verdict in report.verdicts:
+        assert verdict.policy in words
+        assert verdict.meaning in words
+        assert verdict.sentence.partition('"')[0] in words
     assert len(lead.get(url("round_verdicts", opened)).context["pairs"]) == 3
 
 
@@ -131,35 +125,6 @@ def test_who_does_not_lead_is_told_nothing_of_models(
     signed_in(client, grace)
     shown = page(client, "judging_round_change", opened)
     assert "LLM judge" not in shown
-    assert "course" not in shown
-    for name in ("round_llm", "round_sample", "round_llm_judges", "round_verdicts", "round_course"):
+    for name in ("round_llm", "round_sample", "round_llm_judges", "round_verdicts"):
         assert client.get(url(name, opened)).status_code == 403, name
     assert client.post(url("round_llm_preview", opened), MODEL).status_code == 403
-
-
-def test_the_course_is_of_the_grades_that_stand(lead: Client, opened: Round, ada: User) -> None:  # noqa: F811
-    assert course_of(opened) is None
-    assert "There is no grade yet" in text_of(lead.get(url("round_course", opened)))
-    items = list(opened.items.select_related("query", "document")[:90])
-    for item in items[:5]:
-        grade_item(opened, item.pk, ada, grade=2)
-    assert "too few grades" in text_of(lead.get(url("round_course", opened)))
-    for item in items:
-        grade_item(opened, item.pk, ada, grade=grade_of(item))
-    Grade.objects.create(
-        item=items[0], source="llm", judge_name="m", grade=2, graded_at=items[0].grades.get().graded_at
-    )
-    course = course_of(opened)
-    assert course
-    counts = [point.grades for point in course.points]
-    assert (len(counts), counts[0], counts[-1]) == (MOST_POINTS, 7, 90), "a grade that was changed counts once"
-    last = course.points[-1]
-    assert last.probability is not None
-    assert last.settled is not None
-    assert 0 < last.probability <= 1
-    assert 0 <= last.settled <= 1
-    shown = lead.get(url("round_course", opened))
-    found = re.search(r'id="course-figure" type="application/json">(.*?)</script>', shown.content.decode())
-    assert found
-    verdict, pairs = json.loads(found[1])["data"]
-    assert (verdict["x"], verdict["y"][-1], pairs["y"][-1]) == (counts, last.probability, last.settled)

@@ -97,7 +97,7 @@ def test_a_message_of_another_form_changes_nothing(client_of_ada: Client, round_
     assert answer.json()["sentence"]
 
 
-def test_an_exchange_takes_eleven_statements_however_many_judge(
+def test_an_exchange_takes_twelve_statements_however_many_judge(
     client_of_ada: Client, benchmark: Benchmark, ada: User, quick: Queue
 ) -> None:
     others = make_judges(*(f"judge{number}" for number in range(6)))
@@ -110,7 +110,7 @@ def test_an_exchange_takes_eleven_statements_however_many_judge(
         said = {"item": item, "kind": "grade", "grade": 1, "seconds": 3.0}
         assert send(client_of_ada, opened, said, have=tuple(have)).json()["progress"]["mine"] == 1
     ours = [row["sql"] for row in captured if "SAVEPOINT" not in row["sql"]]
-    assert len(ours) == 11, [sql[:60] for sql in ours]
+    assert len(ours) == 12, [sql[:60] for sql in ours]
 
 
 def test_nothing_of_runs_and_of_other_judges_is_told(

@@ -130,10 +130,15 @@ def test_a_run_that_was_searched_again_makes_the_board_anew(decisive: Round, ada
     assert RoundState.objects.get().basis != before
 
 
-def test_a_round_that_was_deleted_ends_its_job(decisive: Round, quick: Queue) -> None:
+def test_the_job_of_a_round_that_was_deleted_ends_and_makes_no_state(decisive: Round, ada: User, quick: Queue) -> None:
+    stated(decisive, here=True)
+    graded(decisive, ada, 1)
+    (waits,) = quick.connection.scan_iter("benchbench:waits:*")
     pk = str(decisive.pk)
     decisive.delete()
     renew_state(pk)
+    assert not RoundState.objects.exists()
+    assert not quick.connection.exists(waits)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -162,10 +162,34 @@ def test_progress_tells_a_share_the_time_left_and_what_is_waited_for() -> None:
         "waiting for a worker, queued behind 1 operation",
         "waiting for a worker",
         "Waits for the host.",
-        "12 % of the benchmark",
+        "12 % of the benchmark, estimating…",
         "50 % of the benchmark, 61 s left",
         "waiting for a worker, queued behind 1 operation",
-        "0 of 4 references",
-        "1 of 4 references",
+        "0 of 4 references, estimating…",
+        "1 of 4 references, estimating…",
         "3 of 4 references, 0 a second, 8 s left",
+    ]
+
+
+def test_progress_never_runs_back_and_does_not_say_0_s_left_while_work_goes_on() -> None:
+    """As the events of a build came while its summaries grew, and of a benchmark whose batch another worker took."""
+    clock, stream = Clock(), io.StringIO()
+    common = {"queue_position": None, "waiting_for": None, "all": 150}
+    with Progress(stream, "documents indexed", clock=clock) as progress:
+        for done in (100, 150, 142, 148, 94, 150):
+            clock.now += 10
+            progress.count({**common, "done": done}, "done", "all")
+    lines = stream.getvalue().splitlines()
+    assert [int(line.partition(" of 150")[0]) for line in lines] == [100, 150, 150, 150, 150, 150]
+    assert all(line.endswith("finishing…") for line in lines[1:])
+    assert " 0 s left" not in stream.getvalue()
+    stream = io.StringIO()
+    with Progress(stream, "benchmark", clock=clock) as progress:
+        for percent, eta in ((40.0, 30.0), (20.0, None), (50.0, 25.0)):
+            clock.now += 10
+            progress.share({**common, "percent": percent, "eta_seconds": eta})
+    assert stream.getvalue().splitlines() == [
+        "40 % of the benchmark, 30 s left",
+        "40 % of the benchmark, estimating…",
+        "50 % of the benchmark, 25 s left",
     ]

@@ -23,6 +23,7 @@ from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.operations.conftest import Adding
+from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,7 +60,36 @@ def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commi
     assert batches(operation)[0].attempts == 2
 
 
-def test_it_undoes_what_a_commit_wrote_when_the_lease_is_lost_meanwhile(handler: Adding) -> None:
+def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(handler: Adding) -> None:
+    operation = start({"number": 1})
+    lost = claim(batches(operation)[0].pk, "first")
+    assert lost is not None
+    expire(lost)
+
+    def store_and_lose() -> None:
+        with Lease(lost).commit({"number": 1000}):
+            Operation.objects.filter(pk=operation.pk).update(error="stored by the first")
+            assert elsewhere(lambda: claim(lost.pk, "second")).result(timeout=60) is not None
+
+    with pytest.raises(Stopped):
+        store_and_lose()
+    operation.refresh_from_db()
+    assert operation.error == ""
+    batch = batches(operation)[0]
+    assert (batch.state, batch.lease_owner, batch.result) == (Batch.State.RUNNING, "second", {})
+
+
+@pytest.mark.parametrize("next_owner", ["second", "first"], ids=["another worker", "the same worker"])
+def test_an_attempt_stores_nothing_once_the_batch_has_another_attempt(handler: Adding, next_owner: str) -> None:
+    lost = claim(batches(start({"number": 1}))[0].pk, "first")
+    assert lost is not None
+    expire(lost)
+    assert claim(lost.pk, next_owner) is not None
+    with pytest.raises(Stopped), Lease(lost).holding():
+        pass
+
+
+def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler: Adding) -> None:
     operation = start({"number": 1}, {"number": 2})
     held = claim(batches(operation)[0].pk, "first")
     assert held is not None
@@ -216,6 +246,18 @@ def test_the_sweep_fails_what_kills_its_worker_three_times(handler: Adding) -> N
     assert "out of memory" in operation.error
 
 
+def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler: Adding, settings: Any) -> None:
+    settings.BENCHBENCH_LOCK_SECONDS = 120
+    operation = start({"number": 1})
+    batch = claim(batches(operation)[0].pk, "worker")
+    assert batch is not None
+    handler.perform(batch, Lease(batch))
+    with transaction.atomic():
+        Operation.objects.select_for_update().get(pk=operation.pk)
+        assert elsewhere(lambda: conclude(Operation.objects.get(pk=operation.pk))).result(timeout=30) is False
+    assert conclude(operation) is True
+
+
 def test_the_sweep_concludes_what_ended_without_a_conclusion(handler: Adding) -> None:
     operation = start({"number": 1})
     batch = claim(batches(operation)[0].pk, "killed")
@@ -275,8 +317,9 @@ def test_a_worker_goes_on_after_the_database_was_restarted(handler: Adding) -> N
     assert second.status == Status.COMPLETED
 
 
-def test_two_workers_commit_side_by_side(handler: Adding) -> None:
+def test_two_workers_commit_side_by_side(handler: Adding, settings: Any) -> None:
     """One commit that takes long must not hold up another of the same operation."""
+    settings.BENCHBENCH_LOCK_SECONDS = 1  # whoever waits gets an error
     operation = start({"number": 1}, {"number": 2})
     first, second = (claim(batch.pk, "worker") for batch in batches(operation))
     assert first is not None
@@ -285,10 +328,7 @@ def test_two_workers_commit_side_by_side(handler: Adding) -> None:
     def commit_other() -> None:
         with Lease(second).commit({"number": 2}):
             pass
-        connection.close()
 
     with Lease(first).commit({"number": 1}):
-        other = threading.Thread(target=commit_other)
-        other.start()
-        other.join(timeout=60)
-        assert not other.is_alive()
+        elsewhere(commit_other).result(timeout=60)
+    assert [batch.state for batch in batches(operation)] == [Batch.State.DONE] * 2

@@ -15,6 +15,7 @@ from apps.operations.progress import progress_of
         (10, 30, None),  # 1 % after half a minute: models were being loaded
         (10, 120, 11_880.0),
         (100, 30, 270.0),
+        (1000, 30, None),  # what concludes the work is not counted
     ],
 )
 def test_it_says_how_long_it_takes_once_the_pace_tells_something(

@@ -1,10 +1,16 @@
 """A batch that waits for its host says what for."""
 
+import fcntl
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +20,18 @@ from django.utils import timezone
 
 from apps.collections.models import Collection
 from apps.operations import queueing
-from apps.operations.hosts import share_of_host
+from apps.operations.hosts import holders, share_of_host
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Operation
+from apps.operations.sockets.snapshots import common_fields
 from apps.operations.waiting import waiting_for
 from apps.operations.working import perform_batch
 from tests.operations.conftest import Adding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "quiet"
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
 def start(owner: User | None = None, team: Group | None = None, **payload: Any) -> Operation:
@@ -88,7 +96,8 @@ def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(
     assert begun.wait(30)
     work(other)
     until(lambda: waiting_for(other))
-    assert waiting_for(other) == f"Waits for the host {HOST}: the isolated {timed} runs alone on it."
+    expected = rf"Waits for the host {HOST}: the isolated {timed} runs alone on it since {MOMENT}\."
+    assert re.fullmatch(expected, waiting_for(other) or "")
     assert waiting_for(timed) is None
     held.set()
     until(lambda: other.batches.get().state == "done")
@@ -115,7 +124,11 @@ def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, begun: threa
     assert begun.wait(30)
     work(timed)
     until(lambda: waiting_for(timed))
-    assert waiting_for(timed) == f"Waits until the host {HOST} does nothing else: times are measured alone on it."
+    assert re.fullmatch(
+        rf"Waits until the host {HOST} does nothing else: times are measured alone on it\. "
+        rf"At work on it: the resolve operation {other.pk}, since {MOMENT}\.",
+        waiting_for(timed) or "",
+    )
     held.set()
 
 
@@ -131,8 +144,71 @@ def test_work_that_not_all_who_watch_see_is_not_named(
     assert begun.wait(30)
     work(other)
     until(lambda: waiting_for(other))
-    assert waiting_for(other) == f"Waits for the host {HOST}: somebody's isolated benchmark runs alone on it."
+    expected = rf"Waits for the host {HOST}: somebody's isolated benchmark runs alone on it since {MOMENT}\."
+    assert re.fullmatch(expected, waiting_for(other) or "")
     held.set()
+
+
+ELSEWHERE = """
+import sys, time
+from django.conf import settings
+settings.configure(BENCHBENCH_LOCK_DIR=sys.argv[1])
+from apps.operations.hosts import Holder, note_of, share_of_host
+holder = Holder("bench.example.com (database other)", "benchmark", "5f0d", 4242, "2026-01-19T12:00:00Z", True)
+with share_of_host(alone=True, wait=time.sleep), note_of(holder):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other_site(settings: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of another site, with settings and a database of its own, that holds the host alone."""
+    command = [sys.executable, "-c", ELSEWHERE, str(settings.BENCHBENCH_LOCK_DIR)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"held\n"
+        yield process
+        process.kill()
+
+
+def test_it_says_which_operation_of_another_site_holds_the_host_and_since_when(
+    handler: Adding, work: Any, other_site: subprocess.Popen[bytes], settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = start()
+    with caplog.at_level("INFO", "apps.operations.waiting"):
+        work(other)
+        until(lambda: waiting_for(other))
+        said = waiting_for(other)
+    assert said == (
+        f"Waits for the host {HOST}: the isolated benchmark operation 5f0d of the site bench.example.com (database "
+        "other), process 4242, runs alone on it since 2026-01-19T12:00:00Z."
+    )
+    assert said in caplog.text
+    assert common_fields(other)["waiting_for"] == said
+    other_site.kill()
+    until(lambda: other.batches.get().state == "done")
+    assert holders() == []
+    assert not list(Path(settings.BENCHBENCH_LOCK_DIR).glob("benchbench-holder-*")), "what the killed process left"
+
+
+@pytest.mark.parametrize("signal", [signal.SIGKILL, signal.SIGSTOP])
+def test_what_a_dead_or_frozen_process_left_is_not_reported(
+    other_site: subprocess.Popen[bytes], signal: signal.Signals
+) -> None:
+    assert [holder.process for holder in holders()] == [4242]
+    other_site.send_signal(signal)
+    until(lambda: holders() == [])
+
+
+@pytest.mark.parametrize("note", ["", "{}", "[]", '{"site": 1, "kind": 2, "operation": 3, "since": "x", "process": 4}'])
+def test_a_note_that_cannot_be_read_is_passed_over(settings: Any, note: str) -> None:
+    path = Path(settings.BENCHBENCH_LOCK_DIR) / "benchbench-holder-0.json"
+    path.write_text(note)
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert holders() == []
+    path.unlink()
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,27 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path:
     assert "R@10=0.5" in told
 
 
+def test_a_module_in_a_document_for_each_version_is_refused_by_what_mends_it(odoo: None, tmp_path: Path) -> None:
+    stock = [
+        DocumentRecord(external_id=f"stock-{version}", title="stock", text="stock", metadata={"version": version})
+        for version in ("16.0", "18.0")
+    ]
+    import_documents(Collection.objects.get(), stock, remove_missing=False)
+    queries = write(tmp_path, [{**QUERIES[0], "expected": ["stock"]}])
+    remedy = (
+        "Import each as one document whose id is the name of the module, with all its versions as a list in its meta"
+    )
+    with pytest.raises(CommandError, match=rf"expects: stock\. {remedy}data; or allow .* That is --allow-missing"):
+        run("--queries", queries, "--collection", "odoo", "--wait")
+
+
+def test_queries_of_benchbench_json_run_in_one_go_too(odoo: None, tmp_path: Path) -> None:
+    path = tmp_path / "questions.json"
+    stated = {"query_key": "1", "query_text": "invoice", "relevant_docs": [{"doc_ref": {"document_id": "tax"}}]}
+    path.write_text(json.dumps({"queries": [stated]}))
+    assert "[1/1] Query: " in run("--queries", path, "--collection", "odoo", "--verbose")
+
+
 def test_a_query_may_be_about_any_of_several_versions_and_its_modules_stay_in_their_order(
     odoo: None, tmp_path: Path
 ) -> None:
@@ -270,7 +291,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
     "options",
     [
         [],
-        ["library", "--manifest", "m.json"],
+        ["library", "--experiment", "e.yaml"],
         ["--queries", "q.json"],
         ["library", "--collection", "odoo"],
         ["library", "--verbose", "--json"],
@@ -278,10 +299,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
         ["library", "--verbose", "--limit", "500"],
         ["library", "--verbose", "--top-k", "5"],
         ["--queries", "q.json", "--collection", "odoo", "--dry-run"],
-        ["--manifest", "m.json", "--modes", "dense"],
-        ["--manifest", "m.json", "--seed", "42"],
-        ["--manifest", "m.json", "--dry-run"],
-        ["--manifest", "m.json", "--empty-queries", "zero"],
+        ["--experiment", "e.yaml", "--seed", "42"],
         ["--experiment", "e.yaml", "--execution", "shared"],
         ["--experiment", "e.yaml", "--rerank", "off"],
         ["--experiment", "e.yaml", "--measures", "ERR@10"],

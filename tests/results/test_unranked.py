@@ -2,24 +2,34 @@
 
 import csv
 import io
+import json
+import zipfile
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 
+from apps.benchmarks.gates.baselines import BaselineError, approve
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.demo.verdict import reranking_verdict
+from apps.judging.errors import RoundError
+from apps.judging.opening import RoundOptions, open_round
 from apps.results.board_text import text_of
 from apps.results.comparison.comparing import ComparingError, compare_runs
 from apps.results.comparison.history import history
+from apps.results.exporters import EXPORTERS
 from apps.results.exporters.results_json import results
-from apps.results.exporting import export
+from apps.results.exporting import export, lost_failures
 from apps.results.leaderboard.runs import leaderboard
 from apps.results.leaderboard.start import start_context
 from benchbench.ir.gate import Outcome
 from benchbench.ir.losses import why_unranked
-from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
+from tests.api.callers import Caller
+from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.results.test_pages import results_url
 
 LOST = [1] * 8 + [0] * 12  # the best mean of all, over 9 of 21 queries
@@ -66,11 +76,8 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
     assert WHY in text_of(benchmark)
     assert WHY in admin_client.get(results_url(benchmark)).text
     told = results(benchmark)
-    assert [run["unranked"] for run in told["runs"]] == [WHY, None, None, None]
-    assert told["summary"]["best_run"] == str(benchmark.runs.get(run_order=2).pk)
-    for format in ("markdown", "html", "latex", "csv"):
-        written = "".join(map(str, export(benchmark, format)))
-        assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " "), format
+    assert [run.unranked for run in told.runs] == [WHY, None, None, None]
+    assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
     [(_, best, value)] = start_context(admin(admin_client))["benchmarks"]
@@ -81,8 +88,6 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
 
 
 def admin(client: Client) -> Any:
-    from django.contrib.auth.models import User
-
     return User.objects.get(is_superuser=True)
 
 
@@ -116,8 +121,113 @@ def test_the_best_of_a_benchmark_may_have_been_it(benchmark: Benchmark) -> None:
 
 
 def test_nothing_is_held_against_it_as_a_baseline(benchmark: Benchmark) -> None:
-    baseline = pinned(benchmark.runs.get(run_order=1))
+    run, by = benchmark.runs.get(run_order=1), User.objects.create_superuser("ada")
+    with pytest.raises(BaselineError, match="12 of 21 queries have no value"):
+        approve(run, name="main", reason="Because.", by=by)
+    baseline = Baseline.objects.create(  # as one that lost them on a version that came later
+        dataset=benchmark.mapping.dataset, run=run, name="main", reason="Because.", approved_by=by
+    )
+    assert not history(benchmark.mapping.dataset, by).lines, "no line to be above or below of"
     rules = read_rules("against_baseline: {mrr: {may_lose: 0.9}}\n")
     result = gate(benchmark.runs.get(run_order=4), rules=rules, baseline=baseline)
     assert result.outcome == Outcome.UNDECIDED
     assert WHY in result.verdicts[0].checks[0].note
+
+
+RANKS = ("json", "csv", "markdown", "latex", "html")  # formats that hold runs against each other
+NO_RUNS = ("trec-qrels",)
+
+
+@pytest.mark.parametrize("format", EXPORTERS)
+def test_each_format_says_why_or_which_queries_failed(benchmark: Benchmark, format: str) -> None:
+    exporter, run = EXPORTERS[format], benchmark.runs.get(run_order=1)
+    subject = benchmark if exporter.exports == "benchmark" else run
+    pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in export(subject, format)]
+    written = unzipped(b"".join(pieces)) if exporter.extension == "zip" else b"".join(pieces).decode()
+    if format in RANKS:
+        assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " ")
+    elif not exporter.marks_failures:
+        assert lost_failures(subject, exporter).startswith("12 queries of the run failed and are not in this file")
+    elif format not in NO_RUNS:
+        assert "The index was away." in written or '"failed_queries": 12' in written
+
+
+def unzipped(content: bytes) -> str:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return "".join(archive.read(name).decode() for name in archive.namelist())
+
+
+def test_the_api_ranks_it_nowhere(benchmark: Benchmark, admin_user: User) -> None:
+    caller, (lost, *others) = Caller(admin_user), benchmark.runs.order_by("run_order")
+    path = f"/benchmarks/{benchmark.pk}"
+    told = caller.get(f"{path}/results").json()
+    assert told["summary"]["best_run"] == str(others[0].pk)
+    assert told["runs"][0]["unranked"] == caller.get(f"{path}/runs/{lost.pk}").json()["unranked"] == WHY
+    for kind in ("", "/queries"):
+        pair = caller.get(f"/comparison{kind}", run=str(lost.pk), baseline=str(others[0].pk))
+        assert (pair.status_code, WHY in pair.json()["detail"]) == (400, True)
+    every = caller.get("/comparison", run=[str(run.pk) for run in (lost, *others)]).json()
+    assert [run["id"] for run in every["runs"]] == [str(others[place].pk) for place in (0, 2, 1)]
+    assert [warning for warning in every["warnings"] if WHY in warning]
+    judged = caller.post(f"/runs/{lost.pk}/gate", {"rules": {"floors": {"mrr": 0.1}}})
+    assert judged.json()["outcome"] == "undecided"
+    dataset = benchmark.mapping.dataset_id
+    approved = caller.post(
+        f"/benchmark-datasets/{dataset}/baselines", {"run_id": str(lost.pk), "name": "main", "reason": "Because."}
+    )
+    assert (approved.status_code, WHY in approved.json()["detail"]) == (409, True)
+
+
+def test_its_own_page_says_why(benchmark: Benchmark, admin_client: Client) -> None:
+    run = benchmark.runs.get(run_order=1)
+    assert WHY in admin_client.get(f"/admin/benchmarks/run/{run.pk}/change/").text
+
+
+def test_rescoring_lists_it_last_and_says_why(benchmark: Benchmark) -> None:
+    out = io.StringIO()
+    call_command("rescore", str(benchmark.pk), stdout=out)
+    lines = out.getvalue().splitlines()
+    assert lines[-1].endswith(WHY)
+    assert lines[-2].split()[-1] == f"{8 / 9:.4f}"
+    out = io.StringIO()
+    call_command("rescore", str(benchmark.pk), "--json", stdout=out)
+    assert [run["unranked"] for run in json.loads(out.getvalue())["runs"]] == [WHY, None, None, None]
+
+
+def test_no_round_asks_whether_it_is_better(benchmark: Benchmark, admin_user: User) -> None:
+    lost, other, *_ = benchmark.runs.order_by("run_order")
+    with pytest.raises(RoundError, match="12 of 21 queries have no value"):
+        open_round([lost, other], RoundOptions("which"), judges=[admin_user])
+    assert open_round([lost], RoundOptions("holes", order="depth"), judges=[admin_user]).item_count
+
+
+def test_the_demo_tells_no_gain_of_it(benchmark: Benchmark) -> None:
+    first, second = benchmark.runs.order_by("run_order")[:2]
+    benchmark.runs.exclude(pk__in=[first.pk, second.pk]).delete()
+    for run, reranks in ((first, True), (second, False)):
+        Run.objects.filter(pk=run.pk).update(config=first.config | {"use_reranker": reranks})
+    told = reranking_verdict(benchmark)
+    assert WHY in told
+    assert "→" not in told
+
+
+HALF_A_SLICE = [0, 1, *[1] * 18]  # the best mean of all; of the two hard queries, one is lost
+
+
+def test_a_run_that_lost_half_of_a_slice_is_first_over_all_and_unranked_in_it(db: None) -> None:
+    benchmark = search(make_gated(), HALF_A_SLICE, GOOD, POOR)
+    assert [(row.run.run_order, row.rank) for row in leaderboard(benchmark).rows] == [(1, 1), (2, 2), (3, 3)]
+    (hard,) = (name for name in ("slice: hard", "slices: hard") if leaderboard(benchmark, within=name).slice)
+    board = leaderboard(benchmark, within=hard)
+    assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (3, 1), (1, None)]
+    assert board.rows[-1].unranked == (
+        "In this slice: Not ranked: 1 of 2 queries has no value, more than 5 %; 1 failed: retry it."
+    )
+
+
+def test_a_gate_on_a_slice_of_which_half_is_lost_cannot_be_decided(db: None) -> None:
+    benchmark = search(make_gated(), HALF_A_SLICE)
+    rules = read_rules("slices: {hard: {minimum_queries: 1, mrr: 0.1}}\ncoverage: {failed_queries: 1}\n")
+    result = gate(benchmark.runs.get(), rules=rules)
+    assert result.outcome == Outcome.UNDECIDED
+    assert result.verdicts[0].checks[0].note == "1 of 2 queries of the slice have no value, more than 5 %."

@@ -12,12 +12,10 @@ from apps.results.comparison.sentences import (
     choice_sentence,
     disorder_sentence,
     family_sentence,
-    holes_sentence,
     left_out_sentence,
     verdict_sentence,
 )
 from apps.retrieval.models import Index
-from benchbench.ir.judging.stress import NO_CLAIM, Stress, Trial
 from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db
@@ -72,16 +70,6 @@ def test_it_says_what_was_tested_and_what_was_left_out() -> None:
     few = compared(noisy([0.5, 0.6], 8), baseline=1)
     assert "of 1 run against the baseline" in family_sentence(few)
     assert "all 128 patterns of signs" in family_sentence(few)
-
-
-def test_what_a_verdict_that_tells_no_runs_apart_becomes_is_said() -> None:
-    found = compared(noisy([0.5, 0.5], 50))
-    now, left_out = Trial("not relevant", (0, 1), (), True), Trial("left out", (1,), (), False)
-    undecided = Stress((now, left_out, Trial("worst case", (), (), False, NO_CLAIM)), "as it is")
-    assert holes_sentence(found, undecided) == (
-        f"The verdict becomes another if unjudged documents are left out ({found.labels[1]} is best)."
-    )
-    assert holes_sentence(found, Stress((now, undecided.trials[-1]), "as it is")) == "as it is"
 
 
 def test_the_cheapest_good_run_is_named_with_what_it_may_lose() -> None:

@@ -1,7 +1,8 @@
 import pytest
 from django.db import connection
 
-from apps.operations.launching import OperationActiveError
+from apps.operations.launching import OperationActiveError, cancel_operation
+from apps.operations.working import perform_batch
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalPiece
@@ -66,6 +67,11 @@ def test_not_while_runs_point_at_it():
 
 def test_not_while_it_is_being_built(fruit):
     index = create_index(fruit, name="index", encoder=KEYWORDS)
-    build_index(index)
-    with pytest.raises(OperationActiveError, match="cancel that first"):
+    operation = build_index(index)
+    perform_batch(operation.batches.get().pk, owner="worker")
+    with pytest.raises(OperationActiveError, match='The index "index" is being built: cancel that first'):
         delete_index(index)
+    assert table_store().count(index.vector_table) == 5
+    cancel_operation(operation)
+    delete_index(index)
+    assert not Index.objects.exists()

@@ -15,15 +15,21 @@ from apps.operations.workers import watchdog
 from apps.operations.workers.watchdog import Board
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
-from apps.retrieval.llms import asking
+from apps.retrieval.llms import asking, breaker
 from apps.retrieval.llms.answers import passing_by_answers, trim_answers
-from apps.retrieval.llms.asking import BACKOFF_SECONDS, ask  # as it was before fixtures let nobody wait
-from apps.retrieval.llms.base import LLMError
+from apps.retrieval.llms.asking import BACKOFF_SECONDS  # before fixtures set it to zero
+from apps.retrieval.llms.base import LLMError, Reply
+from apps.retrieval.llms.breaker import Breaker
 from apps.retrieval.llms.servers import checked_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
 from tests.retrieval.llm_server import MODEL, LLMServer
 
 KINDS = ("ollama", "openai")
+
+
+def ask(index: Index, prompt: str) -> Reply:
+    """Ask for any text."""
+    return asking.ask(index, prompt, bool)
 
 
 @pytest.fixture
@@ -54,9 +60,7 @@ class TestAServer:
     def test_what_may_pass_is_asked_again(self, index: Index, server: LLMServer) -> None:
         statuses = iter([503, 429, "there"] * 3)
         server.answer = lambda prompt: next(statuses)
-        assert {ask(index, prompt).text for prompt in ("a", "b", "c")} == {"there"}, (
-            "six failed, but never five in a row"
-        )
+        assert {ask(index, prompt).text for prompt in ("a", "b", "c")} == {"there"}
         assert len(server.asked) == 9
 
     def test_each_further_attempt_waits_twice_as_long(
@@ -121,11 +125,12 @@ class TestAServer:
         self, index: Index, server: LLMServer, kind: str, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+http://127.0.0.1:1"]
-        for _ in range(2):
-            with pytest.raises(LLMError, match=rf"{kind} (does not answer|has failed 5 times in a row)"):
+        for _ in range(breaker.REQUESTS):
+            with pytest.raises(LLMError, match=rf"{kind} does not answer"):
                 ask(index, "Which?")
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+{server.url}{'/v1' * (kind == 'openai')}"]
-        with pytest.raises(LLMError, match="not asked for 30 seconds"):
+        said = r"not asked for 30 seconds, because it failed 30 of its latest 30 requests \(100%\): start it or look"
+        with pytest.raises(LLMError, match=said):
             ask(index, "Which?")
         assert not server.asked
         monkeypatch.setattr(asking, "time", later(asking.time, 31))
@@ -141,6 +146,58 @@ class TestAServer:
         with pytest.raises(UnavailableError, match=f"the language model server {kind} does not answer"):
             build_index(index)
         assert not Operation.objects.exists()
+
+
+def is_open(breaker: Breaker, now: float) -> bool:
+    try:
+        breaker.check("ollama", now)
+    except LLMError:
+        return True
+    return False
+
+
+def after(outcomes: str, *, seconds: float = 0.0) -> Breaker:
+    """A breaker after requests that failed (x) or were answered (.), each failure after some seconds; it is 0 now."""
+    made = Breaker()
+    for outcome in outcomes:
+        if outcome == "x":
+            made.record_failure(seconds, 0.0)
+        else:
+            made.record_success()
+    return made
+
+
+class TestBreaker:
+    @pytest.mark.parametrize(
+        ("outcomes", "seconds", "opens"),
+        [
+            ("xx", 0, False),
+            ("x" * 29, 0, False),
+            ("x" * 30, 0, True),
+            ("x" * 22 + "." * 13, 0, False),
+            ("." * 13 + "x" * 22, 0, False),
+            ("." * 3 + "x" * 27, 0, True),  # 90 %
+            ("." * 4 + "x" * 26, 0, False),
+            ("." * 100 + "x" * 26, 0, False),
+            ("." * 100 + "x" * 27, 0, True),
+            ("x" * 4, 180, False),  # whose every request runs into its time limit
+            ("x" * 5, 180, True),
+            ("." * 100 + "x" * 5, 180, True),
+            (".xxxx", 180, False),
+        ],
+    )
+    def test_it_opens_by_the_share_of_failed_requests(self, outcomes: str, seconds: float, opens: bool) -> None:
+        assert is_open(after(outcomes, seconds=seconds), 1.0) == opens
+
+    def test_after_a_break_one_request_decides(self) -> None:
+        opened = after("x" * 30)
+        assert [is_open(opened, moment) for moment in (29.9, 30.0)] == [True, False]
+        opened.record_failure(0.0, 31.0)
+        assert [is_open(opened, moment) for moment in (60.9, 61.0)] == [True, False]
+        opened.record_success()
+        for _ in range(26):
+            opened.record_failure(0.0, 62.0)
+        assert not is_open(opened, 62.0), "what failed before the break counts no more"
 
 
 def later(clock: Any, seconds: float) -> Any:

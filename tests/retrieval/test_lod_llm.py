@@ -80,6 +80,15 @@ class TestKnownAnswers:
         assert hits(words, answer)[0] == ("B", "sec_1", 0.8944)
         assert (answer.calls.llm, answer.calls.fallback_used) == (2, True)
 
+    @pytest.mark.parametrize(("answer", "cached"), [("none", 2), (" \n", 0)])
+    def test_an_empty_answer_is_asked_again(self, words: Index, server: LLMServer, answer: str, cached: int) -> None:
+        """A text that names nothing is what the model says, an empty one what an ill server says."""
+        server.answer = lambda prompt: answer
+        assert asked(words).calls.fallback_used
+        server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
+        again = asked(words)
+        assert (again.calls.llm_cached, again.calls.fallback_used) == (cached, cached > 0)
+
     def test_only_what_is_offered_counts(self, words: Index, server: LLMServer) -> None:
         server.answer = lambda prompt: "D, C" if "documents" in prompt else "sec_2, sec_1"
         assert hits(words, asked(words)) == [("C", "sec_1", 0.0)]

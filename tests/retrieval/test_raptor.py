@@ -140,12 +140,32 @@ class TestGrowing:
         assert operation.batches.filter(payload={"part": "grow", "level": 1}).count() > 1
         assert len(server.asked) == 3
 
+    def test_documents_are_counted_upwards_while_summaries_grow(
+        self, orchard: Collection, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.BENCHBENCH_BATCH_SECONDS = 0
+        monkeypatch.setattr("apps.retrieval.tasks.TRIAL", 4)
+        stated = {"encoder": "keyword:apple,pear,plum", **EXTRACTIVE}
+        events: list[dict[str, Any]] = []
+        wait(build_index(create_index(orchard, name="i", **stated)), on_progress=events.append)
+        done = [event["processed_documents"] for event in events]
+        assert done == sorted(done)
+        assert len(set(done)) > 3
+        assert done[-1] == events[-1]["total_documents"]
+        growing = [event for event in events if event["stage"] == "chunking" and event["processed_documents"]]
+        assert growing
+        assert {event["eta_seconds"] for event in growing} == {None}
+
     def test_an_empty_summary_stops_the_build(self, words: Collection, settings: Any, server: LLMServer) -> None:
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         server.answer = lambda prompt: " \n"
         index = create_index(words, name="i", encoder=BAG, **LLM)
         with pytest.raises(OperationFailedError, match=r"A summary for the index .* came out empty"):
             wait(build_index(index))
+        server.answer = lambda prompt: "alpha beta"
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert index.status == "ready", "the server is well again"
 
     def test_it_goes_by_vectors(self, words: Collection) -> None:
         with pytest.raises(IndexingError, match="raptor_extractive goes by vectors; name an encoder"):

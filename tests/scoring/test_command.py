@@ -59,6 +59,12 @@ def test_it_prints_a_table_and_says_what_the_figures_hide(trec, capsys):
     ]
 
 
+def test_queries_of_other_splits_are_told_from_those_without_judgments(golden, tmp_path, capsys):
+    """The run of the golden files answers a query of each split."""
+    assert main([*golden, "-k", "5", "--evaluation-split", "test"]) == 0
+    assert "in other splits, left out: " in capsys.readouterr().err
+
+
 def test_it_measures_at_5_10_and_20_where_nothing_is_said(trec, capsys):
     names = [f"{name}@{k}" for k in (5, 10, 20) for name in ("R", "P", "AP", "nDCG")]
     assert list(printed(capsys, *trec)["measures"]) == [*names, "RR"]

@@ -1,13 +1,16 @@
-"""Personal tokens: made once, shown once, known afterwards by their hash."""
+"""Personal tokens: shown once, and stored as their hash; a new password of their user ends them."""
 
 import secrets
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.signals import pre_save
 from django.db.utils import IntegrityError
+from django.dispatch import receiver
 from django.utils import timezone
 
 from apps.api.models import AccessToken, Scope
@@ -74,3 +77,18 @@ def revoke_token(token: AccessToken) -> None:
 def _digest(secret: str) -> str:
     # 256 random bits need no slow hash: nobody can guess them.
     return sha256(secret.encode()).hexdigest()
+
+
+@receiver(pre_save, sender=User)
+def end_with_password(sender: type[User], instance: Any, update_fields: Any = None, **kwargs: Any) -> None:
+    """Revoke the tokens of a user whose password is about to change, or to be none.
+
+    The same password hashed anew, as Django does at a sign-in after its hasher changed, is no new one: only of one that
+    is set does the row hold the text.
+    """
+    if instance._state.adding or (update_fields is not None and "password" not in update_fields):
+        return
+    if instance._password is None and instance.has_usable_password():
+        return
+    if User.objects.filter(pk=instance.pk).exclude(password=instance.password).exists():
+        AccessToken.objects.filter(user=instance.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())

@@ -1,42 +1,163 @@
 """Collections and their documents: make, fill, look, edit, delete."""
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from django.http import QueryDict
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.addressed import find_visible
-from apps.api.endpoint import Endpoint
-from apps.api.fields import valid
+from apps.api.answers import TIMES, Answer, ModelAnswer
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import Flag, StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.parsers import CorpusParser, StrictJSONParser
-from apps.api.serializers.collections import (
-    CollectionChange,
-    CollectionFacts,
-    CollectionPage,
-    CollectionUpload,
-    DocumentFacts,
-    DocumentPage,
-    DocumentQuery,
-    DocumentRecords,
-    DocumentsUpload,
-    ImportFacts,
-    NewCollection,
-)
 from apps.collections.deleting import delete_collection
 from apps.collections.editing import edit_collection
 from apps.collections.fingerprints import live
-from apps.collections.importing import create_collection, import_documents
-from apps.collections.models import Collection
-from apps.collections.records import DocumentRecord, SectionRecord
+from apps.collections.importing import ImportReport, create_collection, import_documents
+from apps.collections.models import Collection, Document, Section
+from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
 from apps.collections.uploading import upload_collection, upload_documents
 from benchbench.access import visible
+from benchbench.names import MAX_LENGTH
+
+MOST_DOCUMENTS = 1000
+MOST_CHARACTERS = 2**31 - 1
+FILE = (
+    "A BEIR corpus (.jsonl, .jsonl.gz), or a .zip: of a folder of Markdown, HTML and text files, of sectioned "
+    "documents, or of a corpus."
+)
+PREFIX = "The uri of each file of a zip is this prefix followed by its path. Default: the path is the uri."
+
+
+class NewCollection(StrictSerializer):
+    """An empty collection."""
+
+    name = Text(max_length=MAX_LENGTH)
+    description = Text(default="", allow_blank=True, max_length=10_000)
+
+
+class CollectionUpload(NewCollection):
+    """A file of documents, and what to call them."""
+
+    file = serializers.FileField(help_text=FILE)
+    uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
+
+
+class CollectionChange(StrictSerializer):
+    """The fields to change; the others stay."""
+
+    name = Text(required=False, max_length=MAX_LENGTH)
+    description = Text(required=False, allow_blank=True, max_length=10_000)
+
+
+class CollectionAnswer(ModelAnswer):
+    """A collection."""
+
+    class Meta:
+        model = Collection
+        fields = ["id", "name", "description", "kind", "owner_id", "document_count", "fingerprint", *TIMES]
+        extra_kwargs = {
+            "kind": {"help_text": "`external` holds only the ids that external runs name."},
+            "fingerprint": {"help_text": "Changes with its documents. Empty: it never had documents."},
+        }
+
+
+CollectionPage = page_of("collections", CollectionAnswer)
+
+
+class SectionStated(StrictSerializer):
+    """A part of a document's text that judgments may point at."""
+
+    section_id = Text(max_length=SECTION_ID_LENGTH, trim_whitespace=False, help_text="Local to the document.")
+    heading = Text(default="", allow_blank=True, trim_whitespace=False)
+    level = Whole(default=1, min_value=1, max_value=100)
+    start = Whole(min_value=0, max_value=MOST_CHARACTERS, help_text="First character in the document's text.")
+    end = Whole(min_value=0, max_value=MOST_CHARACTERS, help_text="One past the last character.")
+
+
+class DocumentStated(StrictSerializer):
+    """A document as its source states it."""
+
+    external_id = Text(max_length=LIMITS["external_id"], trim_whitespace=False, help_text="One in the collection.")
+    text = Text(allow_blank=True, trim_whitespace=False)
+    title = Text(default="", allow_blank=True, trim_whitespace=False)
+    uri = Text(default="", allow_blank=True, trim_whitespace=False, max_length=URI_BYTES)
+    file_name = Text(default="", allow_blank=True, trim_whitespace=False, max_length=LIMITS["file_name"])
+    content_hash = Text(
+        default="",
+        allow_blank=True,
+        max_length=LIMITS["content_hash"],
+        help_text="SHA-256 of the file's bytes. Default: that of title, newline, text.",
+    )
+    metadata = serializers.DictField(default=dict, help_text="What filters of queries may ask for.")
+    sections = SectionStated(many=True, default=list, help_text="In the document's order, depth first.")
+
+
+class DocumentRecords(StrictSerializer):
+    """Documents to be in a collection: new ones are added, known ones brought to this state."""
+
+    documents = serializers.ListField(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
+    remove_missing = Flag(default=False, help_text="Remove the documents that are not stated here.")
+
+
+class DocumentsUpload(StrictSerializer):
+    """The same as a file, for any number of documents."""
+
+    file = serializers.FileField(help_text=FILE)
+    uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
+    remove_missing = Flag(default=False, help_text="Remove the documents that the file lacks.")
+
+
+class ImportAnswer(Answer):
+    """What an import did."""
+
+    document_count = serializers.IntegerField(min_value=0, help_text="Documents in the collection now.")
+
+    class Meta:
+        dataclass = ImportReport
+
+
+class DocumentQuery(PageQuery):
+    """Which documents."""
+
+    external_id = Text(required=False, trim_whitespace=False, max_length=LIMITS["external_id"])
+
+
+class DocumentSummary(ModelAnswer):
+    """A document in a list."""
+
+    id = serializers.UUIDField(source="uuid")
+
+    class Meta:
+        model = Document
+        fields = ["id", "external_id", "uri", "content_hash", "file_name", "title", *TIMES]
+
+
+DocumentPage = page_of("documents", DocumentSummary)
+
+
+class SectionAnswer(ModelAnswer):
+    """A part of a document's text."""
+
+    class Meta:
+        model = Section
+        fields = ["section_id", "heading", "level", "start", "end"]
+
+
+class DocumentAnswer(DocumentSummary):
+    """A whole document."""
+
+    sections = SectionAnswer(many=True)
+
+    class Meta(DocumentSummary.Meta):
+        fields = [*DocumentSummary.Meta.fields, "text", "metadata", "removed_at", "sections"]
+        extra_kwargs = {"removed_at": {"help_text": "When it was removed: rankings may still name it."}}
 
 
 class Collections(Endpoint):
@@ -55,7 +176,7 @@ class Collections(Endpoint):
     @extend_schema(
         operation_id="create_collection",
         request={"application/json": NewCollection, "multipart/form-data": CollectionUpload},
-        responses={201: CollectionFacts},
+        responses={201: CollectionAnswer},
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -68,24 +189,24 @@ class Collections(Endpoint):
             collection, _ = upload_collection(data.pop("file"), owner=request.user, **data)
         else:
             collection = create_collection(owner=request.user, **valid(NewCollection, request.data))
-        return Response(CollectionFacts(collection).data, status=201)
+        return Response(CollectionAnswer(collection).data, status=201)
 
 
 class OneCollection(Endpoint):
     model = Collection
     acts = {"GET": "view", "PATCH": "change", "DELETE": "delete"}
 
-    @extend_schema(operation_id="get_collection", responses=CollectionFacts)
+    @extend_schema(operation_id="get_collection", responses=CollectionAnswer)
     def get(self, request: Request, collection_id: UUID) -> Response:
         """Show a collection."""
-        return Response(CollectionFacts(find_collection(request, collection_id)).data)
+        return Response(CollectionAnswer(find_collection(request, collection_id)).data)
 
-    @extend_schema(operation_id="edit_collection", request=CollectionChange, responses=CollectionFacts)
+    @extend_schema(operation_id="edit_collection", request=CollectionChange, responses=CollectionAnswer)
     def patch(self, request: Request, collection_id: UUID) -> Response:
         """Give a collection another name or description; 409 where its owner has one of that name."""
         collection = find_collection(request, collection_id)
         edit_collection(collection, **valid(CollectionChange, request.data))
-        return Response(CollectionFacts(collection).data)
+        return Response(CollectionAnswer(collection).data)
 
     @extend_schema(operation_id="delete_collection", responses={204: None})
     def delete(self, request: Request, collection_id: UUID) -> Response:
@@ -113,7 +234,7 @@ class Documents(Endpoint):
     @extend_schema(
         operation_id="import_documents",
         request={"application/json": DocumentRecords, "multipart/form-data": DocumentsUpload},
-        responses=ImportFacts,
+        responses=ImportAnswer,
     )
     @idempotent
     def post(self, request: Request, collection_id: UUID) -> Response:
@@ -130,21 +251,21 @@ class Documents(Endpoint):
             data = valid(DocumentRecords, request.data)
             records = [_record(number, document) for number, document in enumerate(data["documents"])]
             report = import_documents(collection, records, remove_missing=data["remove_missing"])
-        return Response(ImportFacts(asdict(report) | {"document_count": collection.document_count}).data)
+        return Response(ImportAnswer(vars(report) | {"document_count": collection.document_count}).data)
 
 
 class OneDocument(Endpoint):
     model = Collection
     acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_document", responses=DocumentFacts)
+    @extend_schema(operation_id="get_document", responses=DocumentAnswer)
     def get(self, request: Request, collection_id: UUID, document_id: UUID) -> Response:
         """Show a document with its text, metadata and sections; one that was removed, too."""
         collection = find_collection(request, collection_id)
         document = collection.documents.filter(uuid=document_id).prefetch_related("sections").first()
         if document is None:
             raise NotFound(f"There is no document {document_id} here.")
-        return Response(DocumentFacts(document).data)
+        return Response(DocumentAnswer(document).data)
 
 
 def find_collection(request: Request, collection_id: UUID) -> Collection:

@@ -1,40 +1,167 @@
 """Indexes of a collection: declare, build, look, delete."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from django.conf import settings
+from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.addressed import find_visible
-from apps.api.endpoint import Endpoint
-from apps.api.fields import require_empty, valid
+from apps.api.answers import ModelAnswer, TextOrNull, answer_of, present
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import Flag, StrictSerializer, Text, require_empty, valid
 from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.indexes import (
-    BuildStarted,
-    GridMade,
-    GridPlan,
-    IndexFacts,
-    IndexOptions,
-    IndexPage,
-    NewGrid,
-    NewIndex,
-)
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.collections.models import Collection
 from apps.retrieval.availability import lack
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.describing import known_encoders, with_operation
-from apps.retrieval.grids.making import make_grid
-from apps.retrieval.grids.planning import Grid, plan_grid
+from apps.retrieval.encoders.admitting import PUBLISHED
+from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
-from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
+from benchbench.database.rereading import read_again
 from benchbench.ir.planning.ann_methods import STORES
-from benchbench.ir.planning.fields import FUSIONS, LEXICAL, SEARCH_MODES
+from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
+from benchbench.ir.planning.strategies import ASKING, STRATEGIES
+from benchbench.names import MAX_LENGTH
+
+ENCODER = rf"^(?:|(?:{'|'.join(ENCODERS)}).+|{PUBLISHED.pattern})$"
+NO_NAME = (
+    'encoder must be the name of a model, as in "sentence-transformers/all-MiniLM-L6-v2": folders of the server are '
+    "named by commands only."
+)
+NO_STORE = (
+    "An index has no store: PostgreSQL keeps its vectors. Name the store where it searches, in the matrix of a "
+    'benchmark, as in "ann": ["faiss:hnsw"].'
+)
+
+
+def default_encoder() -> str:
+    return settings.BENCHBENCH_DEFAULT_MODEL
+
+
+class NewIndex(StrictSerializer):
+    """A new index of a collection."""
+
+    name = Text(
+        max_length=MAX_LENGTH,
+        help_text="Short: it is part of the label of every run. "
+        "A name that the collection already has makes its next version.",
+    )
+    encoder = Text(
+        default=default_encoder,
+        allow_blank=True,
+        max_length=500,
+        validators=[RegexValidator(ENCODER, NO_NAME)],
+        help_text="A sentence-transformers model by its published name, looked for when the index is built. Left out: "
+        "the site's default, the first of /indexes/options. Empty: lexical search only. keyword:apple,pear counts "
+        "these words: for tests and for trying things out.",
+    )
+    lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
+    strategy = serializers.ChoiceField(list(STRATEGIES), default="flat")
+    chunk_parameters = serializers.DictField(
+        default=dict,
+        help_text="Of the strategy, sizes in characters. "
+        + " ".join(f"{name}: {strategy.example}: {strategy.notes}." for name, strategy in STRATEGIES.items()),
+    )
+    llm = Text(
+        default="",
+        allow_blank=True,
+        max_length=500,
+        help_text=f"The language model that {' and '.join(ASKING)} ask, as its server calls it.",
+    )
+    llm_parameters = serializers.DictField(
+        default=dict,
+        help_text='{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}: provider is '
+        "the name of a server of this site's settings, by default the first; cache false asks anew for each query.",
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and "store" in data:
+            raise serializers.ValidationError({"store": [NO_STORE]})
+        return super().to_internal_value(data)
+
+
+class IndexStats(serializers.Serializer):
+    """What building took and made."""
+
+    duration_sec = serializers.FloatField(
+        min_value=0,
+        help_text="The work that it costs, over all workers. What it shares, and what caches had, costs it what that "
+        "took when it was made; loading models and waiting cost nothing.",
+    )
+    num_documents = serializers.IntegerField(min_value=0)
+    num_chunks = serializers.IntegerField(min_value=0)
+    num_vectors = serializers.IntegerField(min_value=0, help_text="Of chunks, and of summaries above them.")
+    embed_calls = serializers.IntegerField(min_value=0, help_text="Texts that it needs encoded, cached or not.")
+    cache_hits = serializers.IntegerField(min_value=0)
+    llm_calls = serializers.IntegerField(min_value=0)
+    bytes = serializers.IntegerField(min_value=0)
+
+
+class IndexAnswer(ModelAnswer):
+    """An index."""
+
+    error = TextOrNull(allow_null=True, help_text="Why building it failed.")
+    stats = serializers.SerializerMethodField(help_text="null until it is ready.")
+    operation_uuid = serializers.UUIDField(
+        allow_null=True, help_text="The operation that built it last, or builds it now."
+    )
+
+    class Meta:
+        model = Index
+        fields = [
+            *("id", "collection_id", "name", "version", "status", "error", "encoder", "encoder_revision", "dimension"),
+            *("lexical", "strategy", "chunk_parameters", "llm", "llm_parameters", "vector_source", "fingerprint"),
+            *("stats", "operation_uuid", "owner_id", "created_at", "ready_at"),
+        ]
+        extra_kwargs = {
+            "name": {"help_text": "In a matrix it means the newest ready version of this name."},
+            "encoder": {"help_text": "Empty: no encoder, or imported vectors of a model without a name."},
+            "encoder_revision": {"help_text": "Empty until it is built."},
+            "llm": {"help_text": "The language model that its strategy asks; empty: none."},
+            "vector_source": {"help_text": "Empty: encoded here. Else the SHA-256 of the imported file."},
+            "fingerprint": {"help_text": "Empty until it is ready."},
+        }
+
+    @extend_schema_field(IndexStats(allow_null=True))
+    def get_stats(self, index: Index) -> Any:
+        return IndexStats(index.stats).data if index.status == Index.Status.READY else None
+
+
+IndexPage = page_of("indexes", IndexAnswer)
+
+
+@dataclass(frozen=True)
+class BuildStarted:
+    """An index that is being built."""
+
+    id: UUID
+    status: Index.Status
+    operation_uuid: Annotated[UUID, "/operations/{uuid} shows its progress."]
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """What indexes and matrices are made of. Encoders and rerankers may be others: any published model of the kind."""
+
+    encoders: Annotated[list[str], "The default first; then those of the ready indexes that you see, by name."]
+    strategies: list[str]
+    stores: Annotated[list[str], 'Those that are installed here, as `ann` of a matrix names them: "faiss:hnsw".']
+    search_modes: list[str]
+    lexical: list[str]
+    fusions: list[str]
+    rerankers: Annotated[
+        list[str], "Rerankers that use the index's own encoder; any other name is that of a cross-encoder."
+    ]
 
 
 class Indexes(Endpoint):
@@ -49,7 +176,7 @@ class Indexes(Endpoint):
         rows = with_operation(visible(collection.indexes.order_by("-created_at", "id"), request.user))
         return answer_page(IndexPage, rows, query)
 
-    @extend_schema(operation_id="create_index", request=NewIndex, responses={201: IndexFacts}, tags=["indexes"])
+    @extend_schema(operation_id="create_index", request=NewIndex, responses={201: IndexAnswer}, tags=["indexes"])
     @idempotent
     def post(self, request: Request, collection_id: UUID) -> Response:
         """Declare an index of a collection, the next version of its name; building it makes it searchable.
@@ -58,76 +185,37 @@ class Indexes(Endpoint):
         """
         collection = find_visible(Collection.objects.all(), collection_id, request.user)
         made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
-        return Response(IndexFacts(with_operation(Index.objects.all()).get(pk=made.pk)).data, status=201)
-
-
-def grid_of(data: dict[str, Any]) -> Grid:
-    return Grid(
-        strategies=[(part["strategy"], part["chunk_parameters"]) for part in data["strategies"]],
-        encoders=data["encoders"],
-        llms=[(part["llm"], part["llm_parameters"]) for part in data["llms"]],
-        lexical=data["lexical"],
-    )
-
-
-class IndexGrid(Endpoint):
-    model = Index
-    acts = {"POST": "add"}
-    throttles = {"POST": "start"}
-
-    @extend_schema(operation_id="build_indexes", request=NewGrid, responses={202: GridMade}, tags=["indexes"])
-    @idempotent
-    def post(self, request: Request, collection_id: UUID) -> Response:
-        """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
-
-        An index that is there with the same ingredients is taken. 409 while the collection has no documents, where a
-        part is not to be had here, and where more would be building than one may (`quota`).
-        """
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        made = make_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user, by=request.user)
-        rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
-        return Response(GridMade({"indexes": [rows[part.index.pk] for part in made]}).data, status=202)
-
-
-class IndexGridPreview(Endpoint):
-    model = Index
-    acts = {"POST": "view"}
-
-    @extend_schema(operation_id="preview_indexes", request=NewGrid, responses=GridPlan, tags=["indexes"])
-    def post(self, request: Request, collection_id: UUID) -> Response:
-        """Show which indexes of a grid are there, and which would be made, without making anything."""
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        cells = plan_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user)
-        return Response(GridPlan({"indexes": [cell.as_dict() for cell in cells]}).data)
+        return Response(IndexAnswer(read_again(with_operation(Index.objects.all()), made.pk)).data, status=201)
 
 
 class Options(Endpoint):
     model = Index
     acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_index_options", responses=IndexOptions)
+    @extend_schema(operation_id="get_index_options", responses=answer_of(IndexOptions))
     def get(self, request: Request) -> Response:
         """Show what an index, or the matrix of a benchmark, can be made of here."""
-        facts = {
-            "encoders": known_encoders(visible(Index.objects.all(), request.user)),
-            "strategies": list(STRATEGIES),
-            "stores": [store for store in STORES if not lack({"store": store})],
-            "search_modes": SEARCH_MODES,
-            "lexical": LEXICAL,
-            "fusions": FUSIONS,
-            "rerankers": list(RERANKERS),
-        }
-        return Response(IndexOptions(facts).data)
+        return present(
+            IndexOptions(
+                encoders=known_encoders(visible(Index.objects.all(), request.user)),
+                strategies=list(STRATEGIES),
+                stores=[store for store in STORES if not lack({"store": store})],
+                search_modes=list(SEARCH_MODES),
+                lexical=list(LEXICAL),
+                fusions=list(FUSIONS),
+                rerankers=list(RERANKERS),
+            )
+        )
 
 
 class OneIndex(Endpoint):
     model = Index
     acts = {"GET": "view", "DELETE": "delete"}
 
-    @extend_schema(operation_id="get_index", responses=IndexFacts)
+    @extend_schema(operation_id="get_index", responses=IndexAnswer)
     def get(self, request: Request, index_id: UUID) -> Response:
         """Show an index, and what building it took."""
-        return Response(IndexFacts(find_visible(with_operation(Index.objects.all()), index_id, request.user)).data)
+        return Response(IndexAnswer(find_visible(with_operation(Index.objects.all()), index_id, request.user)).data)
 
     @extend_schema(operation_id="delete_index", responses={204: None})
     def delete(self, request: Request, index_id: UUID) -> Response:
@@ -141,7 +229,7 @@ class IndexBuild(Endpoint):
     acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
-    @extend_schema(operation_id="build_index", request=None, responses={202: BuildStarted})
+    @extend_schema(operation_id="build_index", request=None, responses={202: answer_of(BuildStarted)})
     @idempotent
     def post(self, request: Request, index_id: UUID) -> Response:
         """Have a worker build an index; one that failed goes on where it stopped.
@@ -152,5 +240,4 @@ class IndexBuild(Endpoint):
         index = find_visible(Index.objects.all(), index_id, request.user)
         require_empty(request.data)
         operation = build_index(index, by=request.user)
-        facts = {"id": index.pk, "status": index.status, "operation_uuid": operation.pk}
-        return Response(BuildStarted(facts).data, status=202)
+        return present(BuildStarted(index.pk, Index.Status(index.status), operation.pk), status=202)

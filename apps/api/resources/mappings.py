@@ -3,35 +3,101 @@
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.addressed import find_visible
-from apps.api.endpoint import Endpoint
-from apps.api.fields import require_empty, valid
+from apps.api.answers import Answer, ModelAnswer
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
-from apps.api.paging import answer_page
-from apps.api.serializers.mappings import (
-    CheckedFacts,
-    CheckRequest,
-    MappingFacts,
-    MappingRequest,
-    ResolvedFacts,
-    UnresolvedFacts,
-    UnresolvedPage,
-    UnresolvedQuery,
-)
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.collections.models import Collection
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
-from apps.mappings.checking import check_version
+from apps.mappings.checking import References, check_version
 from apps.mappings.creating import create_mapping
 from apps.mappings.deleting import delete_mapping
-from apps.mappings.models import Mapping
-from apps.mappings.repairing.unresolved import unresolved_of, with_candidates
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.repairing.unresolved import Unresolved, unresolved_of, with_candidates
 from apps.mappings.resolving import resolve
 from benchbench.access import visible
+from benchbench.names import MAX_LENGTH
+
+LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution.Outcome.RESOLVED]
+
+
+class MappingRequest(StrictSerializer):
+    """Which collection the dataset is laid over."""
+
+    collection_id = Identifier()
+    name = Text(default="", allow_blank=True, max_length=MAX_LENGTH, help_text="Without: after both.")
+
+
+class MappingAnswer(ModelAnswer):
+    """A mapping."""
+
+    dataset_version = serializers.IntegerField(
+        source="dataset_version.number",
+        allow_null=True,
+        help_text="Number of the version whose judgments the counts speak of; null before the mapping is resolved.",
+    )
+    mapping_status = serializers.ChoiceField(Mapping.Status.values, source="status")
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Judgments by outcome; conflicts: documents that a query grades differently. Empty: not resolved.",
+    )
+
+    class Meta:
+        model = Mapping
+        fields = [
+            *("id", "name", "dataset_id", "dataset_version", "collection_id", "mapping_status", "mapped_count"),
+            *("total_count", "counts", "created_at", "resolved_at"),
+        ]
+        extra_kwargs = {"mapped_count": {"help_text": "Judgments that found their document."}}
+
+
+class UnresolvedQuery(PageQuery):
+    """Which page, and of which outcome."""
+
+    outcome = serializers.ChoiceField(LOST, required=False)
+
+
+UnresolvedPage = page_of("unresolved", Unresolved)
+
+
+class ResolvedAnswer(MappingAnswer):
+    """A mapping and the result of resolving it."""
+
+    operation_uuid = serializers.UUIDField(allow_null=True, help_text="The operation that resolves it on the queue.")
+    unresolved = Answer(
+        dataclass=Unresolved,
+        many=True,
+        help_text="The first of them; …/unresolved lists all. Empty where queued.",
+    )
+
+    class Meta(MappingAnswer.Meta):
+        fields = [*MappingAnswer.Meta.fields, "operation_uuid", "unresolved"]
+
+
+class CheckRequest(StrictSerializer):
+    """Which version of the dataset is looked up."""
+
+    version = VersionNumber(help_text="Default: the draft, else the newest version.")
+
+
+class CheckedAnswer(Answer):
+    """What looking up references found; nothing is stored."""
+
+    version = serializers.IntegerField()
+    dangling_count = serializers.IntegerField(
+        help_text="References that do not lead to exactly one document, or lead to no section."
+    )
+
+    class Meta:
+        dataclass = References
+
 
 SAMPLES = 20
 DANGLING = 100
@@ -41,15 +107,15 @@ class Mappings(Endpoint):
     model = Mapping
     acts = {"GET": "view", "POST": "add"}
 
-    @extend_schema(operation_id="list_mappings", responses=MappingFacts(many=True))
+    @extend_schema(operation_id="list_mappings", responses=MappingAnswer(many=True))
     def get(self, request: Request, dataset_id: UUID) -> Response:
         """List the mappings of a dataset, newest first: all of them, in one list without pages."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
         require_empty(request.query_params)
         rows = visible(dataset.mappings.order_by("-created_at", "id"), request.user)
-        return Response(MappingFacts(rows.select_related("dataset_version"), many=True).data)
+        return Response(MappingAnswer(rows.select_related("dataset_version"), many=True).data)
 
-    @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingFacts})
+    @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingAnswer})
     @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Map a dataset to a collection, not resolved yet; 409 where the mapping exists."""
@@ -58,17 +124,17 @@ class Mappings(Endpoint):
         collection = find_visible(Collection.objects.all(), data["collection_id"], request.user)
         with naming(collection="collection_id"):
             mapping = create_mapping(dataset, collection, name=data["name"], owner=request.user)
-        return Response(MappingFacts(mapping).data, status=201)
+        return Response(MappingAnswer(mapping).data, status=201)
 
 
 class OneMapping(Endpoint):
     model = Mapping
     acts = {"GET": "view", "DELETE": "delete"}
 
-    @extend_schema(operation_id="get_mapping", responses=MappingFacts)
+    @extend_schema(operation_id="get_mapping", responses=MappingAnswer)
     def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
         """Show a mapping."""
-        return Response(MappingFacts(mapping_at(request, dataset_id, mapping_id)).data)
+        return Response(MappingAnswer(mapping_at(request, dataset_id, mapping_id)).data)
 
     @extend_schema(operation_id="delete_mapping", responses={204: None})
     def delete(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
@@ -82,7 +148,7 @@ class ResolveMapping(Endpoint):
     acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
-    @extend_schema(operation_id="resolve_mapping", request=None, responses={200: ResolvedFacts, 202: ResolvedFacts})
+    @extend_schema(operation_id="resolve_mapping", request=None, responses={200: ResolvedAnswer, 202: ResolvedAnswer})
     @idempotent
     def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
         """Give each judgment of the newest frozen version its document, or the reason why it has none.
@@ -98,9 +164,9 @@ class ResolveMapping(Endpoint):
         mapping, operation = resolved.mapping, resolved.operation
         lost = [] if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
         facts = {
-            **MappingFacts(mapping).data,
-            "operation_uuid": str(operation.pk) if operation else None,
-            "unresolved": UnresolvedFacts(lost, many=True).data,
+            **MappingAnswer(mapping).data,
+            "operation_uuid": operation and operation.pk,
+            "unresolved": Answer(lost, dataclass=Unresolved, many=True).data,
         }
         return Response(facts, status=202 if operation else 200)
 
@@ -124,7 +190,7 @@ class CheckMapping(Endpoint):
     model = Mapping
     acts = {"POST": "view"}
 
-    @extend_schema(operation_id="check_mapping", request=CheckRequest, responses=CheckedFacts)
+    @extend_schema(operation_id="check_mapping", request=CheckRequest, responses=CheckedAnswer)
     def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
         """Look up the references of a version, the draft too, among the documents as they are; nothing is stored.
 
@@ -140,7 +206,7 @@ class CheckMapping(Endpoint):
             "dangling_count": len(references.dangling),
             "dangling": references.dangling[:DANGLING],
         }
-        return Response(CheckedFacts(facts).data)
+        return Response(CheckedAnswer(facts).data)
 
 
 def mapping_at(request: Request, dataset_id: UUID, mapping_id: UUID) -> Mapping:

@@ -4,20 +4,67 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.addressed import find_visible
-from apps.api.endpoint import Endpoint
+from apps.api.answers import ModelAnswer, TextOrNull
+from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
-from apps.api.paging import answer_page
-from apps.api.serializers.operations import OperationFacts, OperationPage, OperationQuery, OperationState
+from apps.api.paging import PageQuery, answer_page, page_of
+from apps.operations.handlers import HANDLERS
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Operation
+from apps.operations.models import Operation, Status
 from apps.operations.sockets.snapshots import snapshot
 from apps.operations.subjects import of_subject
 from benchbench.access import visible
+
+KINDS = [str(kind) for kind in HANDLERS]
+
+
+class OperationQuery(PageQuery):
+    """Which operations."""
+
+    status_filter = serializers.ChoiceField(Status.choices, required=False)
+    kind = serializers.ChoiceField(KINDS, required=False)
+
+
+class OperationAnswer(ModelAnswer):
+    """An operation in a list."""
+
+    operation_id = serializers.UUIDField(source="pk")
+    kind = serializers.ChoiceField(KINDS)
+    owner_id = serializers.IntegerField(
+        allow_null=True, help_text="Owner of the subject; null: the whole staff, or the subject was deleted."
+    )
+    started_by = serializers.CharField(
+        source="started_by.username",
+        allow_null=True,
+        help_text="The user whose quota it counts against; null: a command without an owner, or the user was deleted.",
+    )
+    error = TextOrNull(allow_null=True, help_text="Why it failed.")
+
+    class Meta:
+        model = Operation
+        fields = [
+            *("operation_id", "kind", "subject_id", "owner_id", "started_by", "queue", "status", "error"),
+            *("created_at", "started_at", "finished_at"),
+        ]
+        extra_kwargs = {"started_at": {"help_text": "When a worker started it."}}
+
+
+OperationPage = page_of("operations", OperationAnswer)
+
+
+class OperationState(OperationAnswer):
+    """An operation with its progress: what the WebSocket says first, as `current_state`."""
+
+    event = serializers.CharField(help_text="The type of its events.")
+    progress = serializers.DictField(help_text="The data of such an event, by docs/events.md.")
+
+    class Meta(OperationAnswer.Meta):
+        fields = [*OperationAnswer.Meta.fields, "event", "progress"]
 
 
 class Operations(Endpoint):
@@ -64,4 +111,4 @@ def told_rows() -> QuerySet[Operation]:
 
 def state_of(operation: Operation) -> Response:
     told = snapshot(operation)
-    return Response(OperationFacts(operation).data | {"event": told["event"], "progress": told["progress"]})
+    return Response(OperationAnswer(operation).data | {"event": told["event"], "progress": told["progress"]})

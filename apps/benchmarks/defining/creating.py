@@ -15,11 +15,13 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
-from apps.retrieval.availability import lack, parts_of_run
+from apps.operations.faults import traceback_of
+from apps.retrieval.availability import UnavailableError, lack, parts_of_run
 from apps.retrieval.models import Index
 from benchbench.database.references import referring
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix
 
 
@@ -49,8 +51,8 @@ def create_benchmark(
     _require_documents(mapping)
     newest = require_current(mapping)
     if not options.allow_missing:
-        require_found(mapping)
         require_modules(mapping)
+        require_found(mapping)
     stores = options.matrix.get("ann", ()) if experiment else ()
     most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
     parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
@@ -89,21 +91,32 @@ def _require_documents(mapping: Mapping) -> None:
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
     """Return the run, not saved, of one configuration; it has failed already where its index could not be built, or
     what it searches by is not to be had here, or cannot search that index."""
-    error = f"Its index could not be built. {index.error}" if index.status == Index.Status.FAILED else ""
-    if not error and (lacking := lack(parts_of_run(index, configuration))):
-        error = f"{lacking}."
-    error = error or unable(index, configuration)
-    error = error[:1].upper() + error[1:]
+    error = traceback = ""
+    try:
+        _require_searchable(index, configuration)
+    except UnavailableError as refusal:
+        error, traceback = refusal.message, traceback_of(refusal)
     return Run(
         benchmark=benchmark,
         run_order=order,
-        label=configuration.label,
+        label=run_label(configuration),
         config=configuration.as_dict(),
         config_hash=configuration.hash,
         index=index,
         status=Run.Status.FAILED if error else Run.Status.PENDING,
         error_message=error,
+        traceback=traceback,
     )
+
+
+def _require_searchable(index: Index, configuration: Configuration) -> None:
+    """Raise UnavailableError where a configuration cannot search an index here."""
+    if index.status == Index.Status.FAILED:
+        raise UnavailableError(f"Its index could not be built. {index.error}")
+    if lacking := lack(parts_of_run(index, configuration)):
+        raise UnavailableError(f"{lacking[0].upper()}{lacking[1:]}.")
+    if reason := unable(index, configuration):
+        raise UnavailableError(f"{reason[0].upper()}{reason[1:]}")
 
 
 def require_current(mapping: Mapping) -> DatasetVersion:

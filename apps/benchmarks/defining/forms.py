@@ -1,4 +1,4 @@
-"""Forms of a new benchmark: the matrix in the words of a search engineer, its measures, a manifest."""
+"""Forms of a new benchmark: the matrix in the words of a search engineer, its measures, an experiment file."""
 
 import re
 from typing import Any
@@ -13,8 +13,9 @@ from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
-from benchbench.ir.planning.axes import METHODS, RERANKING, REWRITING, SEARCH, whole_numbers
-from benchbench.ir.planning.fields import SEARCH_MODES
+from benchbench.ir.planning.axes import whole_numbers
+from benchbench.ir.planning.configuration import SEARCH_MODES
+from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.site.pages import PageForm, SizedFileField
 
@@ -22,7 +23,7 @@ MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for
 
 
 def keys_of_section(section: str) -> tuple[str, ...]:
-    return tuple(key for key, axis in BY_KEY.items() if axis.section == section)
+    return tuple(key for key, axis in BY_KEY.items() if AXIS_WORDS[axis.field].section == section)
 
 
 class MeasuresForm(PageForm):
@@ -37,11 +38,11 @@ class ManifestForm(PageForm):
     content_field = "file"
 
     file = SizedFileField(
-        label="Manifest",
-        accept=".json,application/json",
+        label="Experiment file",
+        accept=".yaml,.yml,application/yaml",
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Larger ones: run_benchmark --manifest FILE.",
-        help_text="The file that a benchmark's page gives by the button Manifest.",
+        remedy="Larger ones: run_benchmark --experiment FILE.",
+        help_text="The file that the button Experiment on a benchmark's page downloads.",
     )
     name = forms.CharField(
         max_length=200,

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from benchbench.ir.planning.axes import SWITCH, Axis
+from benchbench.ir.planning.labels import AXIS_WORDS
 
 
 class ListField(forms.CharField):
@@ -37,10 +38,11 @@ class SwitchField(forms.ChoiceField):
 
 def field_of(axis: Axis) -> forms.Field:
     """Return the form field that asks for the values of an axis: ticks, a switch, or a text with commas."""
-    asked: dict[str, Any] = {"label": axis.label, "help_text": axis.help}
+    words = AXIS_WORDS[axis.field]
+    asked: dict[str, Any] = {"label": words.label, "help_text": words.help}
     if axis.kind is SWITCH:
         return SwitchField(axis.read, **asked)
-    if axis.choices:
-        choices = list(axis.choices.items())
+    if words.choices:
+        choices = list(words.choices.items())
         return forms.MultipleChoiceField(choices=choices, initial=[axis.default], required=False, **asked)
     return ListField(axis.read, axis.part.expects, initial=axis.default_text, **asked)

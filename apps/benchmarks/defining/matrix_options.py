@@ -13,20 +13,21 @@ from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.missing import MissingModulesError
 from apps.mappings.models import Mapping
 from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
+from benchbench.ir.planning.labels import AXIS_WORDS
 from benchbench.ir.planning.matrix import BY_KEY, MatrixError
 
 ArgumentGroup = argparse._ArgumentGroup  # the standard library names the type so, and has no public name for it
 
 MEASURED = {"k_values_for_metrics": "--k", "primary_k": "--primary-k"}
-OPTIONS = {key: axis.option for key, axis in BY_KEY.items()} | MEASURED
+OPTIONS = {key: AXIS_WORDS[axis.field].option for key, axis in BY_KEY.items()} | MEASURED
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
     """Add the options that `matrix_of` reads, and how is measured. Not given, one is None; `--measures` is empty."""
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
-    for axis in BY_KEY.values():
-        letter = axis.option.strip("-")[0].upper()
-        matrix.add_argument(axis.option, type=reader_of(axis), metavar=f"{letter},{letter}", help=help_of(axis))
+    for key, axis in BY_KEY.items():
+        letter = OPTIONS[key].strip("-")[0].upper()
+        matrix.add_argument(OPTIONS[key], type=reader_of(axis), metavar=f"{letter},{letter}", help=help_of(axis))
     _add_measures(parser.add_argument_group("measures"))
 
 
@@ -44,9 +45,10 @@ def reader_of(axis: Axis) -> Callable[[str], list[Any]]:
 
 def help_of(axis: Axis) -> str:
     """Return the help of an axis's option: its sentence, its choices and its default."""
-    choices = f" {', '.join(axis.choices)}." if axis.choices else " on, off, both." if axis.kind is SWITCH else ""
+    words = AXIS_WORDS[axis.field]
+    choices = f" {', '.join(words.choices)}." if words.choices else " on, off, both." if axis.kind is SWITCH else ""
     default = "all that the indexes can" if axis.key == "search_modes" else axis.default_text
-    return f"{axis.help}{choices}" + (f" (default: {default})" if default else "")
+    return f"{words.help}{choices}" + (f" (default: {default})" if default else "")
 
 
 def _add_measures(measures: ArgumentGroup) -> None:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.defining.choosing import newest_indexes
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
-from benchbench.ir.planning.fields import LEXICAL, SEARCH_MODES
+from benchbench.ir.planning.configuration import LEXICAL, SEARCH_MODES
 from benchbench.ir.planning.matrix import MatrixError
 
 

@@ -21,6 +21,7 @@ from apps.retrieval.search.arms import missing_arm
 from apps.retrieval.search.full_text import find_full_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix
 from benchbench.ir.planning.plan import Plan, plan
 from benchbench.ir.planning.stages import DenseStage, LexicalStage
@@ -65,8 +66,8 @@ def preview(
     """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
     version = require_current(mapping)
     if not allow_missing:
-        require_found(mapping)
         require_modules(mapping)
+        require_found(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
@@ -78,7 +79,7 @@ def preview(
     numbered = [(str(number), configuration) for number, configuration in enumerate(configurations)]
     planned: Plan = plan(numbered, asking=asking_of(used))
     return Preview(
-        labels=[configuration.label for configuration in configurations],
+        labels=[run_label(configuration) for configuration in configurations],
         queries=queries,
         distinct=planned.distinct(queries),
         estimate_seconds=round(costs_of(planned, used).per_query * queries, 3),

@@ -1,7 +1,9 @@
 """Importing external runs: stored as ranked, measured as any other. Nothing is searched."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,6 @@ from apps.benchmarks.defining.options import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.final_list import FinalList
-from apps.benchmarks.measuring.first_hashes import hash_of_rankings
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, ListSource, Run
@@ -25,6 +26,7 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.external import external_mapping
 from apps.operations.models import Status
 from benchbench.database.references import referring
+from benchbench.database.rereading import read_again, refresh
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby.reading import OrderBy
 from benchbench.files.runs import RunFile
@@ -155,7 +157,7 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
 def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, is_told: bool) -> Benchmark:
     """Return the benchmark, locked, once it may take further runs."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping__collection", "dataset_version")
-    benchmark = rows.get(pk=benchmark.pk)
+    benchmark = read_again(rows, benchmark.pk)
     if not benchmark.is_external:
         raise ConflictError(
             f"The benchmark {benchmark.name!r} runs a matrix of its own: import into a new benchmark, and compare the "
@@ -168,18 +170,24 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
             f"The benchmark {benchmark.name!r} already has a name and measures: leave them out.", field="benchmark"
         )
     external_mapping(dataset)
-    benchmark.mapping.refresh_from_db()
+    refresh(benchmark.mapping)
     return benchmark
+
+
+def _rankings_hash(run_file: RunFile, keys: Iterable[str]) -> str:
+    """Return a SHA-256 that is equal for equal rankings: documents by query key, and their scores."""
+    digest = sha256()
+    for key in keys:
+        ranking = run_file.rankings.get(key)
+        digest.update(json.dumps([key, list(ranking.documents) if ranking else []]).encode())
+        digest.update(np.asarray(ranking.scores if ranking else [], "<f8").tobytes())
+    return digest.hexdigest()
 
 
 def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None) -> Run:
     """Insert the run of a file. Raises RunImportedError where the benchmark has its rankings."""
     keys = sorted(benchmark.dataset_version.queries.values_list("key", flat=True))
-    ranked = ((key, run_file.rankings.get(key)) for key in keys)
-    rankings = hash_of_rankings(
-        (key, 1, list(ranking.documents) if ranking else [], ranking.scores if ranking else [])
-        for key, ranking in ranked
-    )
+    rankings = _rankings_hash(run_file, keys)
     same = benchmark.runs.filter(config_hash=rankings[:16]).first()
     if same is not None:
         raise RunImportedError(
@@ -200,7 +208,7 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
         status=Run.Status.COMPLETED,
         completed_at=now,  # when it was computed, and how long that took, is not known
     )
-    run.provenance = provenance_of(run, made_by=[], rankings=rankings) | {
+    run.provenance = provenance_of(run, made_by=[]) | {
         "file": {
             "name": run_file.name,
             "sha256": run_file.sha256,

@@ -6,10 +6,12 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
 from benchbench.database.references import referring
+from benchbench.database.rereading import refresh
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.finding import named_rows
 
@@ -25,8 +27,8 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     """Make a completed run the current baseline `name` of its dataset; the one of that name so far is retired.
 
     `reason` says why it may serve as one; `by` is the user who answers for that. Raises BaselineError for a run that
-    did not complete or is the current baseline of that name already, and where `by` may not see the one that would be
-    retired; BenchbenchError for a blank name or reason.
+    did not complete, lost too many queries to be ranked or is the current baseline of that name already, and where
+    `by` may not see the one that would be retired; BenchbenchError for a blank name or reason.
     """
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):
@@ -34,6 +36,10 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
             raise BenchbenchError(f"A baseline needs a {field}, for people who read it later.", field=field)
     if run.status != Run.Status.COMPLETED:
         raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
+    own = {"dataset_version": run.benchmark.dataset_version_id, "policies": policies_of(run.benchmark)}
+    evaluation = run.evaluations.filter(**own).first()
+    if evaluation is not None and evaluation.unranked:
+        raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')
     # Locked, so that of two approvals at a time the later one finds the earlier and retires it.
     dataset = Dataset.objects.select_for_update().get(versions=run.benchmark.dataset_version_id)
     before = current_baselines(dataset).filter(name=name).first()
@@ -55,7 +61,7 @@ def retire(baseline: Baseline, *, by: Any) -> None:
     changed = Baseline.objects.filter(pk=baseline.pk, retired_at=None).update(
         retired_at=now, retired_by=by, updated_at=now
     )
-    baseline.refresh_from_db()
+    refresh(baseline)
     if not changed:
         raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is retired already.')
 

@@ -1,14 +1,15 @@
 """The outcome of a gate for pull requests and programs. Equal results give equal texts: no clock, no machine."""
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
 
 from apps.benchmarks.gates.gating import GateResult, RunVerdict
 from benchbench.ir.gate import Check, Outcome
 from benchbench.ir.profiles import Mean
 from benchbench.markdown import code, text
-from benchbench.reading.records import attributes
 
+Word = Literal["passed", "failed", "undecided"]
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
 
 
@@ -21,20 +22,79 @@ def headline(result: GateResult) -> str:
     return f"{HEADLINES[result.outcome]}: {told}"
 
 
-def facts_of(result: GateResult) -> dict[str, Any]:
+@dataclass(frozen=True)
+class CheckReport:
+    """The result of one rule."""
+
+    name: str
+    wanted: str
+    found: str
+    outcome: Word
+    n: Annotated[int | None, "Queries that the check looked at."]
+    value: float | None
+    mean: Annotated[Mean | None, "Which mean a floor is on."]
+    note: str
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run, and the result of each rule."""
+
+    id: UUID
+    run_order: int
+    label: str
+    config: dict[str, Any]
+    outcome: Word
+    checks: list[CheckReport]
+
+
+@dataclass(frozen=True)
+class BenchmarkReference:
+    """A benchmark by its id and name."""
+
+    id: UUID
+    name: str
+
+
+@dataclass(frozen=True)
+class BaselineReference:
+    """The baseline that runs were compared with."""
+
+    id: UUID
+    name: str
+    run: UUID
+    label: str
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """The outcome of a gate, and how it came about."""
+
+    outcome: Word
+    benchmark: BenchmarkReference
+    dataset_version: str
+    baseline: BaselineReference | None
+    alpha: float
+    chosen: Annotated[str, "How the judged runs were chosen."]
+    warnings: list[str]
+    runs: list[RunReport]
+
+
+def report_of(result: GateResult) -> GateReport:
     """Return everything that came of a gate, for programs."""
-    baseline = result.baseline
-    return {
-        "outcome": _word(result.outcome),
-        "benchmark": {"id": str(result.benchmark.pk), "name": result.benchmark.name},
-        "dataset_version": str(result.benchmark.dataset_version),
-        "baseline": baseline
-        and {"id": str(baseline.pk), "name": baseline.name, "run": str(baseline.run_id), "label": baseline.run.label},
-        "alpha": result.rules.alpha,
-        "chosen": result.chosen,
-        "warnings": list(result.warnings),
-        "runs": [_run_facts(verdict) for verdict in result.verdicts],
-    }
+    benchmark, baseline = result.benchmark, result.baseline
+    return GateReport(
+        outcome=_word(result.outcome),
+        benchmark=BenchmarkReference(benchmark.pk, benchmark.name),
+        dataset_version=str(benchmark.dataset_version),
+        baseline=None
+        if baseline is None
+        else BaselineReference(baseline.pk, baseline.name, baseline.run_id, baseline.run.label),
+        alpha=result.rules.alpha,
+        chosen=result.chosen,
+        warnings=list(result.warnings),
+        runs=[_run_report(verdict) for verdict in result.verdicts],
+    )
 
 
 def means_told(result: GateResult) -> str:
@@ -44,18 +104,15 @@ def means_told(result: GateResult) -> str:
     return f"A value is the benchmark mean, unless its name says another: {Mean.BENCHMARK.words}."
 
 
-def _run_facts(verdict: RunVerdict) -> dict[str, Any]:
-    return {
-        "id": str(verdict.run.pk),
-        **attributes(verdict.run, "run_order", "label", "config"),
-        "outcome": _word(verdict.outcome),
-        "checks": [{**asdict(check), "outcome": _word(check.outcome)} for check in verdict.checks],
-    }
+def _run_report(verdict: RunVerdict) -> RunReport:
+    run = verdict.run
+    checks = [CheckReport(**asdict(check) | {"outcome": _word(check.outcome)}) for check in verdict.checks]
+    return RunReport(run.pk, run.run_order, run.label, run.config, _word(verdict.outcome), checks)
 
 
-def _word(outcome: Outcome) -> str:
+def _word(outcome: Outcome) -> Word:
     """Return `passed`, `failed` or `undecided`: programs compare a word, pages show a phrase."""
-    return outcome.name.lower()
+    return cast(Word, outcome.name.lower())
 
 
 def markdown_of(result: GateResult) -> str:

@@ -23,6 +23,7 @@ from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
 from apps.operations.sockets.snapshots import common_fields
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, Truths
 
@@ -38,7 +39,7 @@ class RescoringError(ConflictError):
 def locked_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = ConflictError) -> Benchmark:
     """Return a benchmark to be measured again, locked. Raises `refusal` while it runs, OperationActiveError."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
-    locked = rows.get(pk=benchmark.pk)
+    locked = read_again(rows, benchmark.pk)
     if locked.status == Status.RUNNING:
         raise refusal(f"The benchmark {locked.name!r} is running: wait for it, or cancel it first.")
     require_unmeasured(locked)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from django.db.models import Q
 from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.final_list import FinalList
@@ -27,7 +26,7 @@ COLUMNS = (
     "failed_query_ids",
     "values",
     "truth_hash",
-    "digests",
+    "was_searched",
 )
 
 
@@ -112,8 +111,8 @@ class Measuring:
         (`FirstRelevant`)."""
         return {str(run_id): _sums(part) for run_id, part in self._parts.items()}
 
-    def rows(self, batch: Batch, digests: Mapping[UUID, bytes]) -> Iterator[tuple[bytes, ...]]:
-        """Yield the rows that keep the values, and the digests of each run's rankings, as `COLUMNS` has them."""
+    def rows(self, batch: Batch) -> Iterator[tuple[bytes, ...]]:
+        """Yield the rows that store the values, as `COLUMNS` has them."""
         ids: list[list[int]] = []
         for part in self._parts.values():
             ids += [list(part.answered), list(part.failed)]
@@ -121,7 +120,7 @@ class Measuring:
         for run_id, part in self._parts.items():
             ids_of_run = (next(arrays), next(arrays))
             values = np.hstack(part.values)
-            yield _row(run_id, batch, self.measures, ids_of_run, values, self.truth_hash, binary.field(digests[run_id]))
+            yield _row(run_id, batch, self.measures, ids_of_run, values, self.truth_hash, was_searched=True)
 
 
 def _row(
@@ -131,13 +130,14 @@ def _row(
     ids: tuple[bytes, bytes],
     values: Values,
     truth_hash: str,
-    digests: bytes,
+    *,
+    was_searched: bool,
 ) -> tuple[bytes, ...]:
     """Return a row as `COLUMNS` has it; `ids` of queries are those that have values, and those that failed."""
     return (
         *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
         *ids,
-        *(binary.field(values.astype("<f8").tobytes()), binary.text(truth_hash), digests),
+        *(binary.field(values.astype("<f8").tobytes()), binary.text(truth_hash), binary.boolean(was_searched)),
     )
 
 
@@ -154,9 +154,9 @@ def _sums(part: _Part) -> dict[str, Any]:
     }
 
 
-def keep_values(batch: Batch, measuring: Measuring, digests: Mapping[UUID, bytes]) -> None:
-    """Store the values of a batch, with its lists, and the digests of its rankings by run."""
-    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, measuring.rows(batch, digests))
+def keep_values(batch: Batch, measuring: Measuring) -> None:
+    """Store the values of a batch."""
+    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, measuring.rows(batch))
 
 
 def keep_measured(
@@ -167,8 +167,8 @@ def keep_measured(
     rows = []
     for run_id, (values, missing) in valued.items():
         answered, failed = binary.int8_arrays([whole[~missing], whole[missing]])
-        # Without digests: the rankings have their hashes.
-        rows.append(_row(run_id, batch, measures, (answered, failed), values[:, ~missing], truth_hash, binary.NULL))
+        ids, measured = (answered, failed), values[:, ~missing]
+        rows.append(_row(run_id, batch, measures, ids, measured, truth_hash, was_searched=False))
     binary.copy_rows(BatchValues._meta.db_table, COLUMNS, rows)
 
 
@@ -189,7 +189,6 @@ def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
     rows = (
         BatchValues.objects.filter(run__in=run_ids)
         .order_by("pk")
-        .annotate(was_searched=Q(digests__isnull=False))
         .values_list("run_id", "measures", "query_ids", "failed_query_ids", "truth_hash", "values", "was_searched")
     )
     for run_id, names, answered, failed, hashed, values, was_searched in rows_of(rows):

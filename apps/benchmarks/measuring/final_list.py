@@ -39,8 +39,3 @@ class FinalList:
     timings: Mapping[str, float] | None = None
     calls: Calls | None = None
     error: str = ""
-
-    @property
-    def document_scores(self) -> NDArray[np.float64]:
-        """The score that brought each document, (d,)."""
-        return self.scores if self.chunk_ranks is None else self.scores[self.chunk_ranks - 1]

@@ -1,7 +1,7 @@
 """Stored rankings, read in bulk."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
@@ -11,34 +11,10 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run, StageList
 from benchbench.database.binary import binary_cursor
-from benchbench.ir.records import Scores
 
 ARRAY_HEAD = 20  # bytes: dimensions, null flag, type, length, lower bound
 NOTHING = np.empty(0)
 Rankings = dict[int, list[int]]  # document ids, best first, by query
-
-
-class StoredList(NamedTuple):
-    """A final list as it is stored: its documents, and how many each run returns by its place; none of an `error`."""
-
-    key: str
-    query_id: int
-    repetition: int
-    error: str
-    lengths: list[int]
-    chunk_ranks: list[int] | None
-    sent_document_ids: bytes
-    sent_scores: bytes
-
-    @property
-    def document_ids(self) -> NDArray[np.int64]:
-        return _array(self.sent_document_ids, ">i8").astype(np.int64)
-
-    @property
-    def document_scores(self) -> Scores:
-        """The score that brought each document."""
-        scores = _array(self.sent_scores, ">f8").astype(np.float64)
-        return scores if self.chunk_ranks is None else scores[np.array(self.chunk_ranks, np.intp) - 1]
 
 
 def rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
@@ -75,23 +51,6 @@ def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
     for run in runs:
         sources.setdefault(run.source_id, []).append(run)
     return sources
-
-
-def stored_lists(source_id: int | None) -> Iterator[StoredList]:
-    """Yield the final lists of a source, failures too, by query key, then repetition."""
-    lists = StageList.objects.filter(source=source_id, lengths__isnull=False)
-    ordered = lists.order_by("query__key", "query_id", "repetition")
-    columns = ("repetition", "error", "lengths", "chunk_ranks", _sent("document_ids"), _sent("scores"))
-    return (StoredList(*row) for row in rows_of(ordered.values_list("query__key", "query_id", *columns)))
-
-
-def asked_of(source_ids: Iterable[int | None]) -> dict[int | None, list[tuple[str, int, int]]]:
-    """Return by source (query key, query id, repetition) of each final list, failures too, in that order."""
-    lists = StageList.objects.filter(source__in=source_ids, lengths__isnull=False).order_by()
-    asked: dict[int | None, list[tuple[str, int, int]]] = {}
-    for source_id, *row in rows_of(lists.values_list("source_id", "query__key", "query_id", "repetition")):
-        asked.setdefault(source_id, []).append(tuple(row))
-    return {source_id: sorted(some) for source_id, some in asked.items()}
 
 
 def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:

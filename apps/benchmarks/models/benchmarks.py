@@ -112,6 +112,13 @@ class Run(PublicModel):
     )
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     error_message = models.TextField(blank=True)
+    traceback = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of a run that was refused when the benchmark was made.",
+    )
     warnings = models.JSONField(default=list, blank=True)
     timing = models.JSONField(default=dict, blank=True)
     embed_calls = models.PositiveIntegerField(default=0)

@@ -32,7 +32,7 @@ class BatchValues(models.Model):
     failed_query_ids = ArrayField(models.BigIntegerField())
     values = models.BinaryField(help_text="Per measure, per query: float64, the lowest byte first; NaN: no value.")
     truth_hash = models.CharField(max_length=64, help_text="Of the grades of these queries that they rest on.")
-    digests = models.BinaryField(null=True, help_text="Of the run's rankings: `apps.benchmarks.measuring.hashes`.")
+    was_searched = models.BooleanField(help_text="False: stored rankings were measured again.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "batch"], name="batch_values_once")]

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ def prepare_experiment(
 
     What is here already is taken as it is: the owner's collection and dataset of equal content, indexes made of the
     same. Indexes are built one after the other, in this process where no worker serves the queue; `on_progress` gets
-    the events of that. A combination whose strategy, backend or provider is not known here, or whose index cannot be
-    built, is a run that failed, with the reason.
+    the events of that, whose documents are counted over all indexes that are built. A combination whose strategy,
+    backend or provider is not known here, or whose index cannot be built, is a run that failed, with the reason.
 
     Raises ExperimentError where no combination is left to run, before anything is imported if that is known by then,
     and what the readers, importers and `create_benchmark` raise.
@@ -62,8 +63,7 @@ def prepare_experiment(
     mapping, imported = _import(planned, owner)
     declared = declare_indexes(mapping.collection, planned.ingredients, owner=owner)
     indexes: dict[str | None, Index] = dict(declared.items())
-    for index in indexes.values():
-        _build(index, owner, on_progress)
+    _build_all(list(indexes.values()), mapping.collection.document_count, owner, on_progress)
     if not any(index.status == Index.Status.READY for index in indexes.values()):
         reasons = " ".join(dict.fromkeys(f"{key}: {index.error}" for key, index in indexes.items()))
         raise ExperimentError(f"No index of {planned.path.name} could be built. {reasons}")
@@ -105,11 +105,26 @@ def _expected(record: DatasetRecord) -> set[str]:
     return {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
 
 
-def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> None:
-    """Build an index unless it is ready or lacks a part; wait where it is being built. One that fails says why."""
+def _build_all(indexes: list[Index], documents: int, owner: User | None, on_progress: OnProgress | None) -> None:
+    """Build the indexes that are not ready and lack no part, one after the other."""
+    wanted = [index for index in indexes if _is_buildable(index)]
+
+    def report(built: int, event: dict[str, Any]) -> None:
+        done = built * documents + event["processed_documents"]
+        if on_progress:
+            on_progress({**event, "processed_documents": done, "total_documents": len(wanted) * documents})
+
+    for built, index in enumerate(wanted):
+        _build(index, owner, partial(report, built))
+
+
+def _is_buildable(index: Index) -> bool:
     index.refresh_from_db()
-    if index.status == Index.Status.READY or lack(parts_of(index, to_build=True)):
-        return
+    return index.status != Index.Status.READY and not lack(parts_of(index, to_build=True))
+
+
+def _build(index: Index, owner: User | None, on_progress: OnProgress) -> None:
+    """Build an index; wait where it is being built. One that fails says why."""
     with contextlib.suppress(OperationFailedError):  # told by the runs that need it
         wait(building_of(index, by=owner), on_progress=on_progress)
     index.refresh_from_db()

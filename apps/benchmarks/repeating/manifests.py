@@ -1,65 +1,142 @@
-"""A benchmark as one JSON object, from which it can be run again on any site that holds the same data."""
+"""A benchmark as an experiment file (experiment.yaml), which runs it again on any site that holds the same data."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from apps.benchmarks.measuring.evaluating import policies_of
-from apps.benchmarks.measuring.hashes import keys_of, values_hash
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.retrieval.describing import identity_of
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.matrix import KEYS
 from benchbench.timestamps import timestamp
 
-SCHEMA = "benchbench-manifest"
-DEFINED = "1.0"  # the version of what a benchmark is run with, which is also that of a configuration
-SCHEMA_VERSION = "1.1"  # that of a manifest; in 1.0 all hashes of rankings are of version 1
-READ_VERSIONS = (DEFINED, SCHEMA_VERSION)
+SCHEMA = "benchbench-experiment"
+SCHEMA_VERSION = "1.0"
 OPTIONS = ("execution", "runs_per_query", "seed", "unresolved", "empty_queries")
 
 
 class ManifestError(BenchbenchError):
-    """A manifest that cannot be written, read, or run here; the sentence names what is missing or differs."""
+    """An experiment file that cannot be written, read, or run here; the sentence names what is missing or differs."""
 
     code = "manifest"
 
 
+class Part(BaseModel):
+    """A part of an experiment file. Keys that only people read, such as counts, may appear in it too."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class BenchmarkPart(Part):
+    name: str
+    description: str = ""
+
+
+class DatasetPart(Part):
+    name: str
+    content_hash: str
+
+
+class CollectionPart(Part):
+    name: str
+    fingerprint: str
+
+
+class MappingPart(Part):
+    name: str = ""
+    truth_hash: str = ""
+
+
+class IndexPart(Part):
+    """An index; `named` is its name in the matrix, null for the newest."""
+
+    named: str | None
+    name: str
+    content: str
+
+
+class ResultPart(Part):
+    """The figures of a run."""
+
+    means: dict[str, float | None]
+    queries: int
+    failed_queries: int
+
+
+class MadeByPart(Part):
+    """A worker that took part."""
+
+    libraries: dict[str, Any] = {}
+    rerankers: dict[str, Any] = {}
+    llms: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+
+
+class RunPart(Part):
+    """A run; its result is null where it did not complete."""
+
+    label: str
+    config_hash: str
+    result: ResultPart | None
+    made_by: list[MadeByPart] = []
+
+
+class ExperimentFile(Part):
+    """An experiment file (docs/reproducing.md). Without `runs` it has no figures to compare with."""
+
+    schema_version: Literal["1.0"]
+    benchmark: BenchmarkPart
+    dataset: DatasetPart
+    collection: CollectionPart
+    mapping: MappingPart
+    indexes: list[IndexPart]
+    matrix: dict[str, Any]
+    runs: list[RunPart] = []
+    measures: list[str]
+    execution: str
+    runs_per_query: int
+    seed: int
+    unresolved: str
+    empty_queries: str
+
+
 class ManifestStateError(ManifestError):
-    """The benchmark has no manifest to tell: it has not ended, holds external runs, or was not run from one."""
+    """The benchmark has no experiment file: it has not ended, holds external runs, or did not run from one."""
 
     status = 409
 
 
 def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
-    """Return what `benchmark` was run on and with, and what came of it, as plain JSON (docs/reproducing.md).
+    """Return what `benchmark` was run on and with, and its figures, as plain JSON (docs/reproducing.md).
 
     Names and ids are for people; what identifies is hashes. Raises ManifestStateError before the benchmark has ended,
     and for one of external runs.
     """
     if benchmark.is_external:
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} holds external runs, which nothing here can run again: it has no "
-            "manifest. Keep the files of its runs, whose SHA-256 their pages show."
+            f"The benchmark {benchmark.name!r} holds external runs, which nothing here can run again, so it has "
+            "no experiment file. Keep the files of its runs, whose SHA-256 their pages show."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: it has an experiment file once it has completed."
         )
     evaluations = own_evaluations(benchmark)
-    keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
     definition = definition_of(benchmark, evaluations)
     definition["benchmark"] |= {
         "id": str(benchmark.pk),
         "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
     }
-    definition["schema_version"] = SCHEMA_VERSION
-    return definition | {"runs": [_run(run, evaluations.get(run.pk), keys) for run in _searched_runs(benchmark)]}
+    return definition | {"runs": [_run(run, evaluations.get(run.pk)) for run in _searched_runs(benchmark)]}
 
 
 def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
-    """Return what `benchmark` was run on and with, and nothing of what came of it: a manifest without its runs.
+    """Return what `benchmark` was run on and with, without its figures: an experiment file without `runs`.
 
     `evaluations` are those of `own_evaluations`. What could not be searched is not in it: an index that was not built.
     """
@@ -67,7 +144,7 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
     truth_hash = next((evaluation.truth_hash for evaluation in evaluations.values()), "")
     return {
         "schema": SCHEMA,
-        "schema_version": DEFINED,
+        "schema_version": SCHEMA_VERSION,
         "benchmark": {"name": benchmark.name, "description": benchmark.description},
         "dataset": _dataset(benchmark.dataset_version),
         "collection": _collection(benchmark, runs),
@@ -94,11 +171,9 @@ def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
     }
 
 
-def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str], measures: Collection[str]) -> dict[str, Any]:
-    """Return what a run found and was worth by `measures`: what a second run must repeat to the last bit."""
+def result_of(evaluation: Evaluation, measures: Collection[str]) -> dict[str, Any]:
+    """Return the figures of a run by `measures`, which a second run is compared with."""
     return {
-        "rankings": run.provenance.get("rankings", ""),
-        "values": values_hash(evaluation, keys=keys, measures=measures),
         "means": {name: mean for name, mean in evaluation.means.items() if name in measures},
         "queries": evaluation.query_count,
         "failed_queries": evaluation.failed_queries,
@@ -116,7 +191,7 @@ def _dataset(version: DatasetVersion) -> dict[str, Any]:
     }
 
 
-def _run(run: Run, evaluation: Evaluation | None, keys: dict[int, str]) -> dict[str, Any]:
+def _run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     completed = evaluation is not None and run.status == Run.Status.COMPLETED
     return {
         "order": run.run_order,
@@ -124,7 +199,7 @@ def _run(run: Run, evaluation: Evaluation | None, keys: dict[int, str]) -> dict[
         "config": run.config,
         "config_hash": run.config_hash,
         "status": run.status,
-        "result": result_of(run, evaluation, keys, evaluation.measures) if completed and evaluation else None,
+        "result": result_of(evaluation, evaluation.measures) if completed and evaluation else None,
         "error": run.error_message,
         "made_by": run.provenance.get("made_by", []),
     }
@@ -151,7 +226,8 @@ def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     built = _searched(runs)
     lost = {run.config.get("index") for run in runs if run.index} - built.keys()
     names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
-    return {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
+    matrix = {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
+    return {key: matrix[key] for key in KEYS if key in matrix}  # PostgreSQL does not keep the order
 
 
 def _searched(runs: list[Run]) -> dict[str | None, Index]:

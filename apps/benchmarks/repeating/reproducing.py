@@ -1,4 +1,4 @@
-"""Reproducing a manifest: find the same data here, and make the benchmark that it describes."""
+"""Running an experiment file again: find the same data here, and create the benchmark that it describes."""
 
 import time
 from collections.abc import Iterable
@@ -12,8 +12,7 @@ from apps.benchmarks.defining.choosing import is_current, ready_indexes
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.manifest_parts import Manifest
-from apps.benchmarks.repeating.manifests import READ_VERSIONS, SCHEMA, ManifestError
+from apps.benchmarks.repeating.manifests import SCHEMA, ExperimentFile, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
@@ -34,28 +33,23 @@ SAME_OF_AN_INDEX = (
 )
 
 
-def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
-    """Create the pending benchmark that `manifest` describes, on the same data as it is here, and keep it with that.
+def benchmark_from(experiment: Any, *, owner: User | None = None, name: str = "") -> Benchmark:
+    """Create the pending benchmark that an experiment file describes, on the same data, and store the file with it.
 
-    Dataset version, collection, mapping and indexes are found by what they contain, so that their ids and names do not
-    matter, among those that `owner` may see. Raises ManifestError, which names what is missing or differs, and what
-    `create_benchmark` raises.
+    Dataset version, collection, mapping and indexes are found by the hashes of their content, among those that `owner`
+    may see, under any id and name. Raises ManifestError, which names what is missing or differs, and the errors of
+    `create_benchmark`.
     """
-    _require_readable(manifest)
-    return _create(manifest, owner, name or f"{manifest['benchmark']['name']}, again"[:200], manifest=manifest)
-
-
-def benchmark_of_definition(definition: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
-    """Create the pending benchmark of a config.yaml that states one (`read_definition`), and keep its id with it.
-
-    All else is as in `benchmark_from`; there are no results to hold it against.
-    """
-    _require_readable(definition | {"runs": []})
-    id = definition.get("id")
-    if not NAME.holds(id):
+    _require_readable(experiment)
+    id = experiment.get("id")
+    if id is not None and not NAME.holds(id):
         raise ManifestError(f"id must be {NAME.words}.", field="id")
-    called = name or f"{id} {time.strftime('%Y-%m-%d %H:%M:%S')}"
-    return _create(definition, owner, called, experiment={"id": id})
+    if experiment.get("runs"):
+        return _create(
+            experiment, owner, name or f"{experiment['benchmark']['name']}, again"[:200], manifest=experiment
+        )
+    called = name or f"{id or experiment['benchmark']['name']} {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    return _create(experiment, owner, called, experiment={"id": id} if id else None)
 
 
 def _create(definition: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
@@ -74,7 +68,7 @@ def _create(definition: dict[str, Any], owner: User | None, name: str, **kept: A
 
 
 def read_definition(path: Path) -> dict[str, Any] | None:
-    """Return the benchmark that a YAML file states as a manifest does, less its runs; None where it states none.
+    """Return the benchmark of an experiment file; None where it is a file of the strategy benchmark instead.
 
     Raises MalformedFileError for a file that cannot be read.
     """
@@ -82,16 +76,15 @@ def read_definition(path: Path) -> dict[str, Any] | None:
     return definition if isinstance(definition, dict) and "schema" in definition else None
 
 
-def _require_readable(manifest: Any) -> None:
-    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise ManifestError(f'This is not a manifest: it has no "schema": "{SCHEMA}". Download one from a benchmark.')
-    if manifest.get("schema_version") not in READ_VERSIONS:
-        version, known = repr(manifest.get("schema_version")), '" and "'.join(READ_VERSIONS)
-        raise ManifestError(f'The manifest has schema_version {version}; this site reads "{known}".')
+def _require_readable(experiment: Any) -> None:
+    if not isinstance(experiment, dict) or experiment.get("schema") != SCHEMA:
+        raise ManifestError(
+            f'This is not an experiment file: it has no "schema: {SCHEMA}". Download one from the page of a benchmark.'
+        )
     try:
-        read_as(Manifest, manifest)
+        read_as(ExperimentFile, experiment)
     except InvalidKeyError as error:
-        raise ManifestError(f"The manifest is damaged: {error.message}", field=error.field) from None
+        raise ManifestError(f"The experiment file is damaged: {error.message}", field=error.field) from None
 
 
 def _seen(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
@@ -115,7 +108,7 @@ def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping
     if not mappings:
         raise ManifestError(
             f'The dataset "{versions[0].dataset}" is not mapped to the collection "{collections[0]}": map it, resolve '
-            "the mapping, and run the manifest again."
+            "the mapping, and run the experiment again."
         )
     laid_for = {version.dataset_id: version for version in versions}
     faults = {mapping: _fault_of_truth(manifest, mapping, laid_for[mapping.dataset_id]) for mapping in mappings}
@@ -133,7 +126,7 @@ def _by_name(rows: Iterable[Any], name: str) -> list[Any]:
 def _missing_dataset(wanted: dict[str, Any], owner: User | None) -> ManifestError:
     of_name = DatasetVersion.objects.filter(dataset__name=wanted["name"], frozen_at__isnull=False)
     there = _seen(of_name.select_related("dataset"), owner, through="dataset").first()
-    told = f'the manifest was run on "{wanted["name"]}" v{wanted.get("version")}, hash {wanted["content_hash"][:12]}'
+    told = f'the experiment was run on "{wanted["name"]}" v{wanted.get("version")}, hash {wanted["content_hash"][:12]}'
     if there is None:
         return ManifestError(f"No dataset here has its queries and judgments ({told}): import that dataset first.")
     return ManifestError(
@@ -144,7 +137,7 @@ def _missing_dataset(wanted: dict[str, Any], owner: User | None) -> ManifestErro
 
 def _missing_collection(wanted: dict[str, Any], owner: User | None) -> ManifestError:
     there = _seen(Collection.objects.filter(name=wanted["name"]), owner).first()
-    told = f'the manifest was run on "{wanted["name"]}", fingerprint {wanted["fingerprint"][:12]}'
+    told = f'the experiment was run on "{wanted["name"]}", fingerprint {wanted["fingerprint"][:12]}'
     if there is None:
         return ManifestError(f"No collection here has its documents ({told}): import that collection first.")
     return ManifestError(
@@ -154,7 +147,7 @@ def _missing_collection(wanted: dict[str, Any], owner: User | None) -> ManifestE
 
 
 def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> str:
-    """Return why a mapping is not what the manifest was measured by; nothing where it is."""
+    """Return why a mapping is not the one that the experiment was measured by; nothing where it is."""
     try:
         known = truth(mapping, version, unresolved=manifest["unresolved"])
     except TruthError as error:
@@ -163,8 +156,8 @@ def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: Dataset
     if not wanted or truth_hash(known) == wanted:
         return ""
     return (
-        f'The mapping "{mapping}" gives the judgments of {version} other documents than the manifest was measured '
-        "against: resolve it again, and run the manifest again."
+        f'The mapping "{mapping}" gives the judgments of {version} other documents than the experiment was measured '
+        "against: resolve it again, and run the experiment again."
     )
 
 
@@ -173,19 +166,19 @@ def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) ->
     collection = mapping.collection
     ready = list(ready_indexes(mapping, owner).select_related("lexical_index"))
     for index in _by_name(ready, wanted["name"]):
-        if is_current(index) and content_of(index, wanted) == wanted["content"]:
+        if is_current(index) and content_of(index) == wanted["content"]:
             return index
     near = next((index for index in ready if index.name == wanted["name"]), None)
     told = f'"{wanted["name"]}": {_describe(wanted)}'
     if near is None:
         raise ManifestError(
-            f'The collection "{collection}" has no index like {told}. Build one, and run the manifest again.'
+            f'The collection "{collection}" has no index like {told}. Build one, and run the experiment again.'
         )
     here = identity_of(near)
     differing = [key for key in SAME_OF_AN_INDEX if not same(here.get(key), wanted.get(key))]
     what = "; ".join(f"{key} is {_short(here.get(key))}, was {_short(wanted.get(key))}" for key in differing)
     raise ManifestError(
-        f'No index of the collection "{collection}" is the one that the manifest was run on. The one that is called '
+        f'No index of the collection "{collection}" is the one that the experiment was run on. The one that is called '
         f'"{near}" here differs: {what or "it was built before its documents changed"}. Build it as it was.'
     )
 

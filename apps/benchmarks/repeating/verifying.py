@@ -1,10 +1,9 @@
-"""Verifying a reproduced benchmark: its results compared with those in the manifest."""
+"""Comparing a benchmark that ran from an experiment file with the figures in that file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from apps.benchmarks.measuring.hashes import keys_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import differing_environments
 from apps.benchmarks.repeating.manifests import ManifestStateError, own_evaluations, result_of
@@ -16,19 +15,17 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a second run repeats of the first: `values` means and `rankings` of the `compared` of its `runs` runs.
+    """The comparison of a second run with the first: `values` means of `compared` runs, of the `runs` in the file.
 
     Runs that completed neither then nor now are not compared; where that is all of them nothing is reproduced.
-
-    `differences` has a sentence for whatever is not equal to the last bit; `environment` says what else was different,
-    which is where to look for a cause, and nothing where all is.
+    `differences` has a sentence for each run with a figure that is not equal; `environment` lists other differences,
+    where to look for a cause.
     """
 
     source: str
     runs: int
     compared: int
     values: int
-    rankings: int
     differences: tuple[str, ...]
     environment: tuple[str, ...]
 
@@ -45,8 +42,8 @@ class Verification:
         neither = self.runs - self.compared
         told = f"; {neither} completed neither then nor now" if neither else ""
         return (
-            f"Reproduces every value of “{self.source}”: {self.values:,} means and {self.rankings:,} rankings "
-            f"in {counted(self.compared, 'run')}, to the last bit{told}."
+            f"Reproduces every figure of “{self.source}”: {self.values:,} means in "
+            f"{counted(self.compared, 'run')}{told}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,15 +56,15 @@ class Verification:
 
 
 def verify(benchmark: Benchmark) -> Verification:
-    """Compare every run of `benchmark` with its manifest: rankings, means, the values of every query.
+    """Compare every run of `benchmark` with the experiment file that it ran from: means and numbers of queries.
 
-    By the measures that the manifest has: those that were added since have nothing to repeat. Hashes stand for rankings
-    and for values by query. Costs as many queries as there are kinds of rows, whatever the
-    number of runs. Raises ManifestStateError for one that was not run from a manifest, or has not ended.
+    Measures that were added since are not compared. The number of database queries does not depend on that of runs.
+    Raises ManifestStateError for a benchmark that did not run from a file with figures, or has not ended.
     """
     if not benchmark.manifest:
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} was not run from a manifest: nothing says what to expect."
+            f"The benchmark {benchmark.name!r} did not run from an experiment file with figures: there is nothing to "
+            "compare with."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
         raise ManifestStateError(
@@ -75,19 +72,18 @@ def verify(benchmark: Benchmark) -> Verification:
         )
     runs = {run.config_hash: run for run in benchmark.runs.all()}
     evaluations = own_evaluations(benchmark)
-    keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
     wanted = benchmark.manifest["runs"]
     measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in wanted}
     results = {
-        run.config_hash: result_of(
-            run, evaluations[run.pk], keys, measures.get(run.config_hash) or evaluations[run.pk].measures
-        )
+        run.config_hash: result_of(evaluations[run.pk], measures.get(run.config_hash) or evaluations[run.pk].measures)
         for run in runs.values()
         if run.status == Run.Status.COMPLETED and run.pk in evaluations
     }
     expected = {run["config_hash"] for run in wanted}
     differences = [text for run in wanted if (text := _difference(run, runs, results))]
-    differences += [f"{run.label}: the manifest has no such run." for key, run in runs.items() if key not in expected]
+    differences += [
+        f"{run.label}: the experiment file has no such run." for key, run in runs.items() if key not in expected
+    ]
     compared = [result for key, result in results.items() if key in expected]
     then = [machine for run in wanted for machine in run.get("made_by", ())]
     now = [machine for run in runs.values() for machine in run.provenance.get("made_by", ())]
@@ -96,7 +92,6 @@ def verify(benchmark: Benchmark) -> Verification:
         runs=len(wanted),
         compared=len(compared),
         values=sum(len(result["means"]) for result in compared),
-        rankings=sum(result["queries"] for result in compared),
         differences=tuple(differences),
         environment=tuple(differing_environments(then, now)),
     )
@@ -126,10 +121,6 @@ def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for name, said in (("queries", "queries in the means"), ("failed_queries", "failed queries")):
         if before[name] != after[name]:
             yield f"{said} were {before[name]}, are {after[name]}"
-    if not changed and before["values"] != after["values"]:
-        yield "the means are equal, the values of single queries are not"
-    if before["rankings"] != after["rankings"]:
-        yield "its rankings or scores are different"
 
 
 def _why(run: Run) -> str:

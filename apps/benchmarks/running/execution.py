@@ -10,7 +10,6 @@ from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.batch_values import Measuring, keep_values
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.final_list import FinalList
-from apps.benchmarks.measuring.hashes import digests_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.provenance import environment
@@ -51,10 +50,9 @@ def execute(batch: Batch, lease: Lease) -> None:
     lease.check()
     made_by = _made_by(work, outcomes)
     measuring.add(lists)
-    digests = digests_of(lists, {query.pk: query.key for query in work.queries})
     with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **work.faults.as_result()}):
         store_final_lists(lists)
-        keep_values(batch, measuring, digests)
+        keep_values(batch, measuring)
         store_stage_lists(work.plan, outcomes, query_ids, work.indexes, source_ids(benchmark), lists)
 
 

@@ -3,15 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.batch_values import forget_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.first_hashes import first_rankings_hashes
-from apps.benchmarks.measuring.hashes import VERSION, rankings_hashes
 from apps.benchmarks.measuring.losses import keep_losses
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -47,7 +44,6 @@ def finish(operation: Operation) -> None:
     short = short_queries(operation)
     # The others too: the mapping may have been resolved again since they completed, and one page holds them together.
     others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-    hashes = _hashes(benchmark, runs)
     made = {benchmark.dataset_version: evaluate_runs(benchmark, runs)}
     evaluations = {evaluation.run_id: evaluation for evaluation in made[benchmark.dataset_version]}
     if others:
@@ -65,7 +61,7 @@ def finish(operation: Operation) -> None:
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         approximation = approximations.get(run.pk)
-        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=hashes[run.pk])
+        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []))
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
@@ -91,15 +87,6 @@ def _why_failed(run: Run, evaluation: Evaluation, approximation: dict[str, Any] 
         first = run.query_results.exclude(error="").values_list("error", flat=True).first()
         return f"Every query failed; the first: {first}"
     return not_itself(approximation, len(evaluation.query_ids))
-
-
-def _hashes(benchmark: Benchmark, runs: list[Run]) -> dict[UUID, str]:
-    """Return the hashes of the runs' rankings, of the version that the manifest has which the benchmark repeats."""
-    told = {
-        run["config_hash"]: run["result"]["rankings"] for run in benchmark.manifest.get("runs", ()) if run["result"]
-    }
-    first = [run for run in runs if not told.get(run.config_hash, VERSION).startswith(VERSION)]
-    return first_rankings_hashes(first) | rankings_hashes(run for run in runs if run not in first)
 
 
 def stop(operation: Operation) -> None:

@@ -6,6 +6,7 @@ from django.utils import timezone
 from apps.datasets.content import stored_hash
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 
 
@@ -17,7 +18,7 @@ def draft_of(dataset: Dataset) -> DatasetVersion | None:
 @transaction.atomic
 def open_draft(dataset: Dataset) -> DatasetVersion:
     """Return the draft of a dataset; without one, a new one that holds what the newest version holds."""
-    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
+    locked = read_again(Dataset.objects.select_for_update(), dataset.pk)
     newest = locked.versions.order_by("-number").first()
     if newest and newest.frozen_at is None:
         return newest
@@ -46,7 +47,7 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "")
 
     `seen` is the digest of the difference that somebody looked at: a draft that was edited since is refused.
     """
-    Dataset.objects.select_for_update().get(pk=dataset.pk)
+    read_again(Dataset.objects.select_for_update(), dataset.pk)
     draft = dataset.versions.filter(frozen_at__isnull=True).first()
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
@@ -69,7 +70,7 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "")
 @transaction.atomic
 def discard_draft(dataset: Dataset) -> None:
     """Undo every edit since the newest frozen version, which is the newest again. There is no way back."""
-    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
+    locked = read_again(Dataset.objects.select_for_update(), dataset.pk)
     draft = locked.versions.filter(frozen_at__isnull=True).first()
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to discard: nothing was edited since.')

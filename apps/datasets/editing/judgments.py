@@ -12,6 +12,7 @@ from apps.datasets.editing.versions import BATCH, judgment_row
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, doc_ref_fault
+from benchbench.database.rereading import read_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def edit_judgments(
     A DatasetError names the edit at fault by its place in the list that users know as `listed`; blank, there is none.
     Where nothing changes no draft is opened.
     """
-    Dataset.objects.select_for_update().get(pk=dataset.pk)
+    read_again(Dataset.objects.select_for_update(), dataset.pk)
     version = find_version(dataset, edited=True)
     queries = {query.key: query for query in version.queries.filter(key__in={edit.query_key for edit in edits})}
     before = _current(version, queries, edits, listed)

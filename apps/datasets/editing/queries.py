@@ -9,6 +9,7 @@ from apps.datasets.editing.drafts import open_draft
 from apps.datasets.editing.versions import end_queries, judgment_row, query_row
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, doc_ref_fault
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 
 
@@ -103,7 +104,7 @@ def require_current(row: Query | Judgment) -> None:
 
 def _locked(query: Query) -> Query:
     """Return the row as it is once no one else edits the dataset."""
-    Dataset.objects.select_for_update().get(pk=query.dataset_id)
-    current = Query.objects.select_related("dataset").get(pk=query.pk)
+    read_again(Dataset.objects.select_for_update(), query.dataset_id)
+    current = read_again(Query.objects.select_related("dataset"), query.pk)
     require_current(current)
     return current

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,14 +127,18 @@ def configured_limits() -> Limits:
 
 
 def read_schema1(path: Path) -> DatasetRecord:
-    """Return the dataset that a JSON file states, within the configured limits, `.gz` unpacked; see `parse_schema1`."""
+    """Return the dataset that a JSON file states, within the configured limits, `.gz` unpacked; see `parse_schema1`.
+
+    One that states no name has that of the file.
+    """
     limits = configured_limits()
     content = bytearray()
     for chunk in raw_chunks(path):
         content += chunk
         if len(content) > limits.upload_bytes:
             break
-    return parse_schema1(bytes(content), limits=limits, where=path.name)
+    record = parse_schema1(bytes(content), limits=limits, where=path.name)
+    return replace(record, name=record.name or path.name.removesuffix(".gz").removesuffix(".json"))
 
 
 def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") -> DatasetRecord:
@@ -154,6 +158,8 @@ def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") ->
     if len(content) > limits.upload_bytes:
         raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is allowed.")
     value = parse(decode(content, where=where), where=where)
+    if isinstance(value, list):
+        refuse("", 'is a list: put it into an object, {"queries": […]}')
     file = read_as(_File, value)
     if not file.queries:
         refuse("queries", "is empty: a dataset needs at least one query")

@@ -1,4 +1,4 @@
-"""Correction of a model's grades by people's: by whole queries where people judged a sample of these, else by pairs."""
+"""Correction of a model's grades by people's, on a random sample of whole queries."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +11,6 @@ from apps.judging.llm.sampling import Sample
 from apps.judging.models import Round
 from benchbench.decimals import counted
 from benchbench.ir.judging.corrected import FEWEST_QUERIES, Corrected, corrected_by_queries
-from benchbench.ir.judging.corrected_pairs import corrected_by_pairs
-from benchbench.ir.judging.fillings import PLACED
 from benchbench.ir.judging.orders import query_order, whole_queries
 from benchbench.ir.judging.pool import Item, JudgingError
 
@@ -25,9 +23,8 @@ def holes_of(board: Board) -> list[Item]:
 def corrected(board: Board, calibrated: Calibrated, holes: Sequence[Item]) -> tuple[Corrected, int]:
     """Return the corrected comparison of a round's runs, and how many of `holes` are in people's sample.
 
-    In the order `queries` the sample is its first queries that people are done with, from FEWEST_QUERIES on, and the
-    measure any. Otherwise it is the calibration sample, and the measure a sum of grades. Raises JudgingError for what
-    cannot be corrected.
+    The sample is the first queries of the round's random order that people have judged whole. Raises JudgingError for
+    a round in another order, fewer than FEWEST_QUERIES such queries, or grades of the model that do not cover the pool.
     """
     _require_sampled_pool(board, calibrated.sample, holes)
     # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
@@ -43,17 +40,17 @@ def corrected(board: Board, calibrated: Calibrated, holes: Sequence[Item]) -> tu
             f"{board.measure} looks deeper than the pool of the round, {board.round.depth:,} documents: a correction "
             "needs a measure with a cutoff within it."
         )
-    if board.round.order == Round.Order.QUERIES:
-        sampled = _sampled_queries(board, holes)
-        if len(sampled) >= FEWEST_QUERIES:
-            return _by_queries(board, predicted, sampled), sum(item.query in sampled for item in holes)
-        if board.measure.name in PLACED:
-            raise JudgingError(
-                f"{board.measure} is no sum of grades, so that it is corrected by whole queries: people are done with "
-                f"the first {len(sampled)} of the round's random order, and {FEWEST_QUERIES} are the least. A query "
-                "of which a pair waits ends them."
-            )
-    return _by_pairs(board, predicted, calibrated.sample, len(holes)), len(calibrated.sample.done)
+    if board.round.order != Round.Order.QUERIES:
+        raise JudgingError(
+            "A correction needs a random sample of whole queries. Open a round whose order is by queries to get one."
+        )
+    sampled = _sampled_queries(board, holes)
+    if len(sampled) < FEWEST_QUERIES:
+        raise JudgingError(
+            f"People have judged the first {counted(len(sampled), 'query')} of the round's random order whole, and a "
+            f"correction needs {FEWEST_QUERIES}. Finish the next queries in that order."
+        )
+    return _by_queries(board, predicted, sampled), sum(item.query in sampled for item in holes)
 
 
 def _require_sampled_pool(board: Board, sample: Sample, holes: Sequence[Item]) -> None:
@@ -86,18 +83,6 @@ def _by_queries(board: Board, predicted: Sequence[dict[int, int]], sampled: set[
     told = corrected_by_queries(board.values(predicted), by_people, seed=board.draw)
     over = "over the queries that those of the sample are drawn from"
     return replace(told, estimand=f"mean difference in {board.measure} by the person's grades, {over}")
-
-
-def _by_pairs(board: Board, predicted: Sequence[dict[int, int]], sample: Sample, holes: int) -> Corrected:
-    return corrected_by_pairs(
-        board.pool,
-        board.measure,
-        predicted,
-        _corrections(board, sample),
-        len(sample.done) / holes,
-        seed=board.draw,
-        known=board.truths(board.known),
-    )
 
 
 def _is_known(board: Board, item: Item) -> bool:

@@ -63,6 +63,11 @@ def read_answer(answer: str, scale: Sequence[Mapping[str, Any]]) -> int | None:
     return {str(grade): grade for grade in grades_of(scale)}.get(answer.strip())
 
 
+def is_answer(answer: str, scale: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether an answer is one that the prompt asks for: a grade of the scale, or that it cannot be told."""
+    return answer.strip() == UNSURE or read_answer(answer, scale) is not None
+
+
 def prompt_hash(round: Round) -> str:
     """Return what tells a round's prompt from others: the words above, its scale and its guidelines."""
     limits = [LONGEST_QUERY, LONGEST_PASSAGE, LONGEST_TEXT, MAX_TOKENS]

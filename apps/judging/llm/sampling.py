@@ -11,6 +11,7 @@ from apps.judging.judges import require_lead, require_open
 from apps.judging.models import CalibrationItem, Grade, Round, RoundItem
 from apps.judging.settling.consensus import agreed_of
 from apps.judging.settling.deciding import question_of
+from benchbench.database.rereading import read_again
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import LEAST, MOST
 
@@ -51,7 +52,9 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
     """
     if by is not None:
         require_lead(round, by)
-    round = Round.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version").get(pk=round.pk)
+    round = read_again(
+        Round.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version"), round.pk
+    )
     require_open(round)
     if drawn := round.calibration_items.count():
         raise RoundStateError(f'The calibration sample of "{round}" is drawn, {counted(drawn, "pair")}: it is frozen.')

@@ -5,7 +5,7 @@ Nothing of it is stored: the values of evaluations are people's.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 
-HUMAN, FILLED, CORRECTED = "human", "human + llm", "corrected"
-POLICIES = (HUMAN, FILLED, CORRECTED)
+Policy = Literal["human", "human + llm", "corrected"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+HUMAN, FILLED, CORRECTED = POLICIES
 MEANS = {
     HUMAN: "Judgments and grades of people alone. What nobody judged counts as not relevant, as in every stored value.",
     FILLED: (
@@ -29,12 +30,11 @@ MEANS = {
         "intervals do not hold them."
     ),
     CORRECTED: (
-        "The model's grades wherever nobody had judged before the round, and people's grades of {} to take its bias "
-        "out (PPI++). The intervals hold the truth whatever the model's errors. Other grades of the round stay out: "
-        "they are no part of that random sample."
+        "The model's grades wherever nobody had judged before the round, and people's grades of the first queries of "
+        "a random order to remove its bias (PPI++). The intervals hold the truth whatever the model's errors. Other "
+        "grades of the round stay out: they are no part of that random sample."
     ),
 }
-SAMPLES = {"": "a random sample", "pair": "the calibration sample", "query": "the first queries of a random order"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class PolicyVerdict:
     """The verdict under one policy, or in `why_not` why there is none.
 
     `group` are the places of the best run and of what cannot be told from it. `judged` pairs have a person's grade,
-    `by_model` the model's, `holes` none. A correction has a sample of people's grades: `sampled` of `unit`, queries or
-    pairs, and `gain` is by how many of these the model enlarges it.
+    `by_model` the model's, `holes` none. A correction has `sampled` queries that people judged whole, and `gain` is the
+    number of queries by which the model enlarges that sample.
     """
 
-    policy: str
+    policy: Policy
     why_not: str = ""
     pairs: Sequence[PairVerdict] = ()
     group: tuple[int, ...] = ()
@@ -67,14 +67,13 @@ class PolicyVerdict:
     judged: int = 0
     by_model: int = 0
     holes: int = 0
-    unit: str = ""
     sampled: int = 0
     gain: float | None = None
     estimand: str = ""
 
     @property
     def meaning(self) -> str:
-        return MEANS[self.policy].format(SAMPLES[self.unit])
+        return MEANS[self.policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,7 @@ class Verdicts:
         best = f"Best is {names}" if len(told.group) == 1 else f"The best cannot be told apart: {names}"
         if told.gain is None:
             return f"{best}."
-        worth = {"pair": "graded pairs", "query": "judged queries"}[told.unit]
-        return f"{best}. The model's grades are worth about {told.gain:+,.0f} {worth}."
+        return f"{best}. The model's grades are worth about {told.gain:+,.0f} judged queries."
 
 
 def verdicts_of(round: Round, judge: LLMJudge | None) -> Verdicts:
@@ -115,7 +113,7 @@ def verdicts_of(round: Round, judge: LLMJudge | None) -> Verdicts:
     return told
 
 
-def _verdict(policy: str, board: Board, calibrated: Calibrated | None) -> PolicyVerdict:
+def _verdict(policy: Policy, board: Board, calibrated: Calibrated | None) -> PolicyVerdict:
     if policy == HUMAN:
         return _compared(board, HUMAN, board.truths(board.people, board.known))
     if calibrated is None:
@@ -126,7 +124,7 @@ def _verdict(policy: str, board: Board, calibrated: Calibrated | None) -> Policy
     return _corrected(board, calibrated)
 
 
-def _compared(board: Board, policy: str, truths: Sequence[Mapping[int, int]]) -> PolicyVerdict:
+def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyVerdict:
     comparison = compare(board.values(truths), seed=board.draw)
     by_people = board.truths(board.people, board.known)
     cells = board.pool.there
@@ -155,7 +153,6 @@ def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
         judged=judged,
         by_model=len(holes),
         holes=0,
-        unit=told.unit,
         sampled=told.judged,
         gain=told.gain,
         estimand=told.estimand,

@@ -144,13 +144,6 @@ def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
     return desk
 
 
-def desk_of(round: Round) -> Desk:
-    """Return the desk of a round as it began, without a grade."""
-    row = RoundState.objects.filter(pk=round.pk).first() or RoundState(round=round)
-    runs = runs_of(round)
-    return _made(round, row, basis_of(round, runs), runs)
-
-
 def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
     question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round, runs)
     judging = None

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from apps.judging.judges import may_lead
-from apps.judging.llm.describing import find_llm_judge, judge_facts, judges_of
+from apps.judging.llm.describing import LLMJudgeReport, find_llm_judge, judge_report, judges_of
 from apps.judging.llm.launching import LONGEST_NAME, preview, start_judging
 from apps.judging.llm.sampling import draw_sample
 from apps.judging.llm.verdicts import PairVerdict, PolicyVerdict, Verdicts, verdicts_of
@@ -145,7 +145,7 @@ def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
     last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=round.pk).order_by("created_at").last()
     context = {
         "round": round,
-        "judges": [_with_rows(judge_facts(judge)) for judge in judges[:SHOWN_JUDGES]],
+        "judges": [_with_rows(judge_report(judge)) for judge in judges[:SHOWN_JUDGES]],
         "left_out": len(judges) - SHOWN_JUDGES,
         "sample": round.calibration_items.count(),
         "error": last.error if last and last.status == Status.FAILED else "",
@@ -153,10 +153,10 @@ def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
     return render(request, "judging/llm_judges.html", context)
 
 
-def _with_rows(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return a judge's facts with the rows of a table: of each grade of people the bias, and the model's grades."""
-    figures = facts["calibration"]["figures"]
-    return facts | {"rows": list(zip(figures["bias"], figures["counts"], strict=True)) if figures else []}
+def _with_rows(report: LLMJudgeReport) -> dict[str, Any]:
+    """Return a judge's report with the rows of a table: of each grade of people the bias, and the model's grades."""
+    figures = report.calibration.figures
+    return vars(report) | {"rows": list(zip(figures.bias, figures.counts, strict=True)) if figures else []}
 
 
 def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:

@@ -13,6 +13,7 @@ from apps.datasets.records import JudgmentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.references.rules import resolve_reference
 from apps.mappings.resolving import load_catalogue
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 
 
@@ -77,7 +78,7 @@ def documents_meant(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Map
     for mapping in _mappings_to_documents(dataset):
         document_id = resolve_reference(doc_ref, load_catalogue(mapping.collection, [doc_ref])).document_id
         if document_id is not None:
-            meant.append((mapping, Document.objects.get(pk=document_id)))
+            meant.append((mapping, read_again(Document.objects.all(), document_id)))
     return meant
 
 
@@ -110,7 +111,7 @@ def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
 
 def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment]:
     """Return the judgments of `document` as the dataset has them now; raise for what nobody can judge."""
-    Dataset.objects.select_for_update().get(pk=mapping.dataset_id)
+    read_again(Dataset.objects.select_for_update(), mapping.dataset_id)
     version = find_version(mapping.dataset, edited=True)
     if not version.queries.filter(pk=query.pk).exists():
         raise JudgingError(

@@ -14,6 +14,7 @@ from apps.datasets.records import JudgmentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.repairing.judging import stated_for
 from apps.mappings.repairing.unresolved import MOST_CANDIDATES
+from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 
 
@@ -77,7 +78,7 @@ def drop(mapping: Mapping, judgment: Judgment) -> None:
 
 def _require_current(mapping: Mapping, judgment: Judgment) -> None:
     """Lock the dataset, and raise RepairError where the judgment was edited since the mapping was resolved."""
-    Dataset.objects.select_for_update().get(pk=mapping.dataset_id)
+    read_again(Dataset.objects.select_for_update(), mapping.dataset_id)
     if not Judgment.objects.filter(pk=judgment.pk, until=None, query__until=None).exists():
         raise RepairError(
             "This judgment was changed or removed since: freeze the draft, and resolve the mapping again."

@@ -15,7 +15,6 @@ from django.conf import settings
 from django.db import (
     DEFAULT_DB_ALIAS,
     Error,
-    InterfaceError,
     OperationalError,
     connection,
     connections,
@@ -26,7 +25,6 @@ log = logging.getLogger(__name__)
 PRESSING_SECONDS = 2.0  # for so long a cancel lets others end by themselves what holds it up
 WORKER = "benchbench worker"  # how a worker's session is called in PostgreSQL
 AT_WORK = f"{WORKER} "  # and the batch's key, a dot, the attempt
-ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connection is gone, or was ended
 SET_LIMITS = """
     SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
            set_config('statement_timeout', %s, true)
@@ -84,18 +82,6 @@ def telling_held() -> Iterator[None]:
         if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
             raise HeldError(str(error)) from error
         raise
-
-
-def was_ended(error: Exception) -> bool:
-    """Tell whether an error, of Django's or the driver's own, says that the connection to PostgreSQL is gone: it
-    stopped, or somebody broke it off.
-    """
-    if isinstance(error, InterfaceError | psycopg.InterfaceError):
-        return True
-    cause = error.__cause__ if isinstance(error, OperationalError) else error
-    if not isinstance(cause, psycopg.OperationalError):
-        return False
-    return cause.sqlstate is None or cause.sqlstate.startswith(ENDED)
 
 
 def call_sessions(name: str) -> None:

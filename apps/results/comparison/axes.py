@@ -7,7 +7,8 @@ from typing import Any
 
 from apps.results.comparison.comparing import RunComparison
 from apps.results.configurations import Config, applying, phrase, varying
-from benchbench.ir.planning.configuration import AXES, DEFAULTS, LATE_INTERACTION
+from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
+from benchbench.ir.planning.labels import axis_name
 from benchbench.ir.statistics.effects import AxisEffect, Contrast, axis_effects, contrasts
 from benchbench.ir.statistics.resampling import Interval, common_queries
 
@@ -85,7 +86,7 @@ def _told(effect: AxisEffect, pairs: int) -> Effect:
     assert effect.difference is not None
     assert effect.interval is not None
     value, reference = (phrase(effect.axis, json.loads(str(text))) for text in (effect.value, effect.reference))
-    name = AXES[effect.axis].name if effect.axis in AXES else effect.axis.replace("_", " ")
+    name = axis_name(effect.axis)
     return Effect(name, value, reference, pairs, effect.contexts, effect.difference, effect.interval)
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 from django.core.cache import cache
@@ -27,7 +27,7 @@ from benchbench.ir.statistics.verdict import Verdict, verdict
 
 MOST_RUNS = 64
 CACHED_SECONDS = 3600
-STANDINGS = ("baseline", "best", "better", "worse", "not distinguishable")
+Standing = Literal["baseline", "best", "better", "worse", "not distinguishable"]
 
 
 class ComparingError(BenchbenchError):
@@ -90,8 +90,8 @@ class RunComparison:
         means = self.comparison.means
         return sorted(range(len(means)), key=lambda run: (-means[run], run))
 
-    def standing(self, run: int) -> str:
-        """Return how a run stands to the reference, as one of STANDINGS; it is said of a tested comparison only."""
+    def standing(self, run: int) -> Standing:
+        """Return how a run stands to the reference, as a Standing; it is said of a tested comparison only."""
         if run == self.reference:
             return "baseline" if self.verdict.against_baseline else "best"
         if run in self.verdict.better:

@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Points oldest first, and the values of the current baselines. `measures` are those that may be shown."""
+    """Points oldest first, and the ranked values of the current baselines. `measures` are those that may be shown."""
 
     measure: str
     measures: list[str]
@@ -77,7 +77,8 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
         best.distinct("run__benchmark_id"),
         key=lambda evaluation: (evaluation.run.benchmark.completed_at, evaluation.pk),
     )
-    theirs = list(_valued(measure, run__in=[baseline.run_id for baseline in baselines]).order_by("dataset_version"))
+    of_baselines = _valued(measure, run__in=[baseline.run_id for baseline in baselines]).filter(Evaluation.ranked())
+    theirs = list(of_baselines.order_by("dataset_version"))
     names = _truth_names([*evaluations, *theirs])
     points = [
         Point(

@@ -5,17 +5,9 @@ from collections.abc import Iterable
 from apps.results.comparison.choosing import Costs
 from apps.results.comparison.comparing import RunComparison
 from benchbench.decimals import counted, figure
-from benchbench.ir.judging.stress import IF_HOLES, Filling, Stress, Trial
 from benchbench.ir.slices import Reversal
 
 MOST_NAMED = 3
-FILLINGS: dict[Filling, str] = {
-    "not relevant": "Not relevant, as in every figure here",
-    "left out": "Left out of the rankings (condensed lists)",
-    "nearest judged": "As relevant as the nearest judged documents of the query",
-    "model": "As a language model grades them",
-    "worst case": "As bad as they can be for each claim",
-}
 
 
 def verdict_sentence(comparison: RunComparison) -> str:
@@ -152,36 +144,3 @@ def _named(labels: Iterable[str]) -> str:
 
 def listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def trials_told(comparison: RunComparison, stress: Stress) -> list[tuple[str, str, bool | None]]:
-    """Return for each filling of the holes how the holes are filled, the verdict under it or why there is none, and
-    whether that is the verdict as it stands."""
-    return [(FILLINGS[trial.filling], _trial(comparison, trial), _same(trial)) for trial in stress.trials]
-
-
-def holes_sentence(comparison: RunComparison, stress: Stress) -> str:
-    """Return what filling the holes does to the verdict; where that tells no runs apart, what it becomes."""
-    others = [trial for trial in stress.trials if _same(trial) is False]
-    if not stress.claims_nothing or not others:
-        return stress.line
-    told = [f"{IF_HOLES[trial.filling]} ({_trial(comparison, trial)})" for trial in others]
-    return f"The verdict becomes another if unjudged documents {', or '.join(told)}."
-
-
-def _same(trial: Trial) -> bool | None:
-    return None if trial.skipped else trial.same
-
-
-def _trial(comparison: RunComparison, trial: Trial) -> str:
-    labels = comparison.labels
-    if trial.skipped:
-        return trial.skipped
-    if not comparison.verdict.against_baseline:
-        alone = len(trial.group) == 1
-        led = [labels[run] for run in trial.group]
-        return f"{led[0]} is best" if alone else f"{_named(led)} cannot be told apart"
-    others = [label for run, label in enumerate(labels) if run != comparison.comparison.baseline]
-    said = {1: "better", -1: "worse"}
-    told = [f"{label} is {said[sign]}" for label, sign in zip(others, trial.group, strict=True) if sign]
-    return "; ".join(told) or "none can be told from the baseline"

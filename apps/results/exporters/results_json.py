@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 from apps.benchmarks.describing import flat
 from apps.benchmarks.models import Benchmark, Run
@@ -14,14 +16,97 @@ from apps.results.exporters.outcomes import Outcome, outcomes_at
 from apps.results.leaderboard.runs import Row, leaderboard
 from apps.results.triage.queries import evaluation_of
 
+FLAT = 'By name, as in {"precision@10": 0.4}.'
 NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
-OF_A_RUN = (
-    *("id", "run_order", "config_hash", "config", "status", "error_message", "metrics", "metrics_flat", "timing"),
-    *("label", "failed_queries", "unranked", "warnings"),
-)
+Values = dict[str, float | None]
 
 
-def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Timing:
+    """What a run costs by itself, in milliseconds; runs are at work together, so the wall clock is the benchmark's."""
+
+    indexing_ms: Annotated[int | None, "Building its index."]
+    evaluation_ms: Annotated[int | None, "Its stages, summed over all its queries."]
+    total_ms: int | None
+    per_query: Annotated[
+        dict[str, Any], "Milliseconds per query by stage, how many were timed, and `execution`: shared or isolated."
+    ]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run with its means."""
+
+    id: UUID
+    run_order: int
+    config_hash: str
+    config: dict[str, Any]
+    status: Run.Status
+    error_message: str | None
+    metrics: dict[str, Any]
+    metrics_flat: Annotated[Values, FLAT]
+    timing: Timing
+    label: str
+    failed_queries: Annotated[int, "Left out of the means."]
+    unranked: Annotated[str | None, "Why it has no rank: it lost too many queries."]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The results of all runs together."""
+
+    total_runs: int
+    completed_runs: int
+    failed_runs: int
+    best_run: Annotated[UUID | None, "By nDCG at the primary k, of the runs that completed."]
+    best_primary_metric: float | None
+
+
+@dataclass(frozen=True)
+class Results:
+    """The outcome of a benchmark: its runs in their order, and a summary."""
+
+    benchmark_id: UUID
+    dataset_version: int
+    duration_ms: Annotated[int | None, "From start to end, of all runs together."]
+    primary_k: int
+    k_values_for_metrics: list[int]
+    runs: list[RunResult]
+    summary: Summary
+    total_runs: int
+
+
+@dataclass(frozen=True)
+class QueryOutcome:
+    """What a run answered to one query. Values are at the benchmark's primary k; null where the query has none."""
+
+    query_id: int
+    query_key: str
+    query_text: str
+    retrieved_doc_ids: Annotated[list[str], "External ids, best first."]
+    precision_at_k: float | None
+    recall_at_k: float | None
+    reciprocal_rank: float | None
+    ndcg_at_k: float | None
+    rewrite_time_ms: Annotated[
+        float | None, "What a language model took for the text that was searched for; null: as asked."
+    ]
+    search_time_ms: float | None
+    rerank_time_ms: float | None
+    total_time_ms: Annotated[float | None, "Of all stages, encoding and fusing too."]
+    execution: Annotated[str | None, "How that was timed: shared, or isolated."]
+    embed_calls: Annotated[int | None, "Encodings that the run needs for it alone; null of an external run."]
+    llm_calls: Annotated[int | None, "The same of a language model's answers."]
+    llm_cached: Annotated[int | None, "How many of these were cached."]
+    fallback_used: Annotated[
+        bool | None, "Whether a language model named nothing that it was offered, so the nearest were used instead."
+    ]
+    error: Annotated[str | None, "Why there is no ranking, where the query failed."]
+    metrics_flat: Annotated[Values, FLAT]
+
+
+def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Results:
     """Return the runs of `benchmark` in run order with their means, and a summary; at any status.
 
     Only final means are in it. `timing` holds a run's own costs: building its index, its stages for all queries, and
@@ -35,30 +120,30 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> d
     ranked = [row for row in final if row.rank]
     runs = sorted(board.rows, key=lambda row: row.run.run_order)
     counts = {status: sum(row.run.status == status for row in runs) for status in Run.Status.values}
-    return {
-        "benchmark_id": str(benchmark.pk),
-        "dataset_version": board.version.number,
-        "duration_ms": milliseconds_between(benchmark.started_at, benchmark.completed_at),
-        "primary_k": benchmark.primary_k,
-        "k_values_for_metrics": benchmark.k_values,
-        "runs": [_run(row) for row in runs],
-        "summary": {
-            "total_runs": len(runs),
-            "completed_runs": counts[Run.Status.COMPLETED],
-            "failed_runs": counts[Run.Status.FAILED],
-            "best_run": str(ranked[0].run.pk) if ranked else None,
-            "best_primary_metric": ranked[0].values[board.primary] if ranked else None,
-        },
-        "total_runs": len(runs),
-    }
+    return Results(
+        benchmark_id=benchmark.pk,
+        dataset_version=board.version.number,
+        duration_ms=milliseconds_between(benchmark.started_at, benchmark.completed_at),
+        primary_k=benchmark.primary_k,
+        k_values_for_metrics=benchmark.k_values,
+        runs=[_run(row) for row in runs],
+        summary=Summary(
+            total_runs=len(runs),
+            completed_runs=counts[Run.Status.COMPLETED],
+            failed_runs=counts[Run.Status.FAILED],
+            best_run=ranked[0].run.pk if ranked else None,
+            best_primary_metric=ranked[0].values[board.primary] if ranked else None,
+        ),
+        total_runs=len(runs),
+    )
 
 
-def run_results(run: Run, *, version: DatasetVersion | None = None) -> dict[str, Any]:
+def run_results(run: Run, *, version: DatasetVersion | None = None) -> RunResult:
     """Return one run as `results` tells it."""
     return next(_run(row) for row in leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk)
 
 
-def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None) -> list[dict[str, Any]]:
+def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None) -> list[QueryOutcome]:
     """Return what a run answered to some of its queries, with the values on `version` (its own by default).
 
     The single values are those at the primary k of the benchmark, `metrics_flat` has every measure; both have none
@@ -70,48 +155,44 @@ def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    yield json.dumps(results(benchmark, version=version), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    told = asdict(results(benchmark, version=version))
+    yield json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
-def _run(row: Row) -> dict[str, Any]:
+def _run(row: Row) -> RunResult:
     facts = row.facts
-    told = {**facts, "metrics": NO_METRICS | facts["metrics"], "timing": _timing(row.run)}
-    return {name: told[name] for name in OF_A_RUN}
+    told = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _timing(row.run)}
+    return RunResult(**{field.name: told[field.name] for field in fields(RunResult)})
 
 
-def _timing(run: Run) -> dict[str, Any]:
+def _timing(run: Run) -> Timing:
     built = run.index.stats.get("duration_sec") if run.index else None
     indexing = None if built is None else round(1000 * built)
     evaluation = cost_ms(run)
     known = [ms for ms in (indexing, evaluation) if ms is not None]
-    return {
-        "indexing_ms": indexing,
-        "evaluation_ms": evaluation,
-        "total_ms": sum(known) if known else None,
-        "per_query": run.timing,
-    }
+    return Timing(indexing, evaluation, sum(known) if known else None, run.timing)
 
 
-def _answer(outcome: Outcome, benchmark: Benchmark) -> dict[str, Any]:
+def _answer(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
     values, result, k = outcome.values, outcome.result, benchmark.primary_k
-    return {
-        "query_id": outcome.query.pk,
-        "query_key": outcome.query.key,
-        "query_text": outcome.query.text,
-        "retrieved_doc_ids": outcome.documents,
-        "precision_at_k": values.get(f"P@{k}"),
-        "recall_at_k": values.get(f"R@{k}"),
-        "reciprocal_rank": values.get("RR"),
-        "ndcg_at_k": values.get(f"nDCG@{k}"),
-        "rewrite_time_ms": result.rewrite_ms if result else None,
-        "search_time_ms": result.search_ms if result else None,
-        "rerank_time_ms": result.rerank_ms if result else None,
-        "total_time_ms": result.total_ms if result else None,
-        "execution": execution_of(benchmark, result.total_ms) if result else None,
+    return QueryOutcome(
+        query_id=outcome.query.pk,
+        query_key=outcome.query.key,
+        query_text=outcome.query.text,
+        retrieved_doc_ids=outcome.documents,
+        precision_at_k=values.get(f"P@{k}"),
+        recall_at_k=values.get(f"R@{k}"),
+        reciprocal_rank=values.get("RR"),
+        ndcg_at_k=values.get(f"nDCG@{k}"),
+        rewrite_time_ms=result.rewrite_ms if result else None,
+        search_time_ms=result.search_ms if result else None,
+        rerank_time_ms=result.rerank_ms if result else None,
+        total_time_ms=result.total_ms if result else None,
+        execution=execution_of(benchmark, result.total_ms) if result else None,
         **{name: getattr(result, name, None) for name in CALLS},
-        "error": outcome.error or None,
-        "metrics_flat": flat(values),
-    }
+        error=outcome.error or None,
+        metrics_flat=flat(values),
+    )
 
 
 def milliseconds_between(started: datetime | None, ended: datetime | None) -> int | None:

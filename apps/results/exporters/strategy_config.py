@@ -8,7 +8,6 @@ from apps.datasets.models import DatasetVersion
 from apps.results.exporters.base import slug_of
 from apps.retrieval.models import Index
 from benchbench.files.experiment import experiment_of
-from benchbench.ir.planning.matrix import KEYS
 from benchbench.reading import strict_yaml
 
 AGAIN = (
@@ -20,7 +19,7 @@ MAX_ID = 100
 
 
 def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]) -> str:
-    """Return the experiment that was run, with every key; of another benchmark its manifest without results.
+    """Return the experiment that was run, with every key; of another benchmark its experiment file without figures.
 
     What that cannot state, or the other files beside it are not of, is said above it. The experiment is read anew,
     since PostgreSQL keeps an object but not the order of its keys.
@@ -28,7 +27,6 @@ def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]
     if config := benchmark.experiment.get("config"):
         return experiment_of(config, where="config").as_yaml()
     definition = definition_of(benchmark, own_evaluations(benchmark))
-    definition["matrix"] = {key: definition["matrix"][key] for key in KEYS if key in definition["matrix"]}
     told = [EXTERNAL] if benchmark.is_external else [*AGAIN, *_left_out(benchmark, version, runs)]
     comments = "".join(f"# {' '.join(sentence.split())}\n" for sentence in told)
     id = benchmark.experiment.get("id") or slug_of(benchmark)[:MAX_ID]

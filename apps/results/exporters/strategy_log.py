@@ -23,6 +23,8 @@ def log_of(
     started says so.
     """
     tracebacks = tracebacks_of([benchmark.pk, *(run.index_id for run in runs if run.index_id)])
+    refused = {run.error_message: run.traceback for run in runs if run.traceback}
+    tracebacks |= {error: told for error, told in refused.items() if not any(known in error for known in tracebacks)}
     yield _entry(benchmark.started_at or benchmark.created_at, "INFO", f"{benchmark.name}: {len(runs)} configurations")
     for run in runs:
         yield from _of_run(run, " / ".join(filter(None, astuple(named[run.pk]))), tracebacks)

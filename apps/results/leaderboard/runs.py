@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from django.db.models import F
 
 from apps.benchmarks.describing import run_facts
@@ -13,7 +14,8 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.leaderboard.slicing import means_in, slicing_or_why
+from apps.results.leaderboard.slicing import means_in, slicing_or_why, values_in
+from benchbench.ir.losses import too_many_lost, why_unranked
 from benchbench.ir.measures import Measure
 from benchbench.ir.slices import Slice
 
@@ -87,7 +89,7 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
     rows = []
     for run in benchmark.runs.select_related("index").order_by("run_order"):
         values, queries = _values(run, evaluations, so_far)
-        unranked = evaluations[run.pk].unranked if run.pk in evaluations else ""
+        unranked = _unranked(evaluations[run.pk], primary, chosen) if run.pk in evaluations else ""
         truth = evaluations[run.pk].truth_hash if run.pk in evaluations and not chosen else ""
         rows.append(Row(run, values, so_far=queries, unranked=unranked, truth=truth))
     return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
@@ -126,6 +128,19 @@ def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str)
             return None
         evaluation.means = means_in(evaluation, slicing, chosen, evaluation.measures)
     return chosen
+
+
+def _unranked(evaluation: Evaluation, primary: str, within: Slice | None) -> str:
+    """Return why a run is not ranked: it lost too many of all queries, or of those of a slice; "" where it is."""
+    if evaluation.unranked or within is None:
+        return evaluation.unranked
+    lost = within.members & np.isnan(values_in(evaluation, primary))
+    n, counted = int(lost.sum()), int((within.members & ~lost).sum())
+    if not too_many_lost(counted=counted, lost=n):
+        return ""
+    lost_ids = np.array(evaluation.query_ids)[lost].tolist()
+    failed = evaluation.run.query_results.filter(query__in=lost_ids).values("query").distinct().count()
+    return f"In this slice: {why_unranked(counted=counted, failed=failed, unsearched=n - failed)}"
 
 
 def primary_measure(benchmark: Benchmark) -> str:

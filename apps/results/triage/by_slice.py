@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 import numpy as np
 
@@ -73,33 +74,66 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
     ]
 
 
-def slice_facts(run: Run, *, version: int | None = None) -> dict[str, Any]:
-    """Return a run by slice as plain facts, measures by the names of the wire, on `version` or its benchmark's own.
+@dataclass(frozen=True)
+class WeakMeans:
+    """Why a slice is an area to improve: it is significantly below all other queries."""
+
+    mean: float
+    others: Annotated[float, "The mean over all other queries."]
+    p: Annotated[float, "Adjusted for the number of slices."]
+
+
+@dataclass(frozen=True)
+class SliceMeans:
+    """The means of a run over one kind of queries."""
+
+    name: Annotated[str, "The value for the parameter `slice`."]
+    partition: str
+    label: str
+    queries: Annotated[int, "Those that are in the mean of the primary measure."]
+    is_small: Annotated[bool, "Too few queries to conclude anything from."]
+    metrics_flat: dict[str, float | None]
+    weak: WeakMeans | None
+
+
+@dataclass(frozen=True)
+class RunSlices:
+    """A run by the slices of the dataset's queries."""
+
+    run_id: UUID
+    dataset_version: int
+    primary: Annotated[str, "The measure by which slices are weak."]
+    metrics_flat: Annotated[dict[str, float | None], "Over all queries."]
+    slices: list[SliceMeans]
+
+
+def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
+    """Return the means of a run by slice, measures by the names of the wire, on `version` or its benchmark's own.
 
     Raises NoValuesError and UnmeasuredError where it has no values there, SlicingError as `slicing_of` does.
     """
     evaluation = values_on(run, version)
     slicing, primary = slicing_of(run.benchmark, evaluation), primary_measure(run.benchmark)
     names = [primary, *(name for name in evaluation.measures if name != primary)]
-    rows = [row for group in slice_groups(evaluation, slicing, names) for row in group.rows]
-    return {
-        "run_id": run.pk,
-        "dataset_version": evaluation.dataset_version.number,
-        "primary": Measure.parse(primary).wire,
-        "metrics_flat": flat(evaluation.means),
-        "slices": [
-            {
-                "name": row.slice.name,
-                "partition": row.slice.partition,
-                "label": row.slice.label,
-                "queries": row.slice.n,
-                "is_small": row.slice.is_small,
-                "metrics_flat": flat(dict(zip(names, row.values, strict=True))),
-                "weak": row.weak,
-            }
-            for row in rows
+    return RunSlices(
+        run_id=run.pk,
+        dataset_version=evaluation.dataset_version.number,
+        primary=Measure.parse(primary).wire,
+        metrics_flat=flat(evaluation.means),
+        slices=[
+            SliceMeans(
+                name=row.slice.name,
+                partition=row.slice.partition,
+                label=row.slice.label,
+                queries=row.slice.n,
+                is_small=row.slice.is_small,
+                metrics_flat=flat(dict(zip(names, row.values, strict=True))),
+                weak=WeakMeans(row.weak.mean, row.weak.others, row.weak.p) if row.weak else None,
+            )
+            for group in slice_groups(evaluation, slicing, names)
+            for row in group.rows
         ],
-    }
+    )
 
 
 def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from django.core.cache import cache
 
@@ -17,7 +17,7 @@ from apps.retrieval.models import Chunk
 from benchbench.errors import ConflictError
 from benchbench.ir.content import answer_token_overlap, evidence_recall, rouge_l
 
-NAMES = {
+NAMES: dict[Literal["evidence_recall", "answer_token_overlap", "rouge_l"], str] = {
     "evidence_recall": "Evidence recall",
     "answer_token_overlap": "Answer token overlap",
     "rouge_l": "ROUGE-L",

@@ -17,7 +17,7 @@ ANY = "any"
 class CauseRow:
     """One way in which a run lost documents: "demoted by the reranker: 31 documents in 28 queries"."""
 
-    value: str
+    cause: Loss
     name: str
     remedy: str
     documents: int
@@ -27,7 +27,7 @@ class CauseRow:
 def cause_rows(losses: RunLosses) -> list[CauseRow]:
     """Return the ways in which a run lost documents, in the order of the stages."""
     return [
-        CauseRow(loss.value, CAUSES[loss].name, CAUSES[loss].remedy, counted.documents, counted.queries)
+        CauseRow(loss, CAUSES[loss].name, CAUSES[loss].remedy, counted.documents, counted.queries)
         for loss, counted in losses.tally.items()
     ]
 

@@ -14,20 +14,15 @@ from apps.operations.models import Status
 from apps.results.comparison.choosing import Bounds
 from apps.results.comparison.comparing import (
     MOST_RUNS,
-    ComparingError,
     IncomparableError,
     RunComparison,
     compare_runs,
     strongest,
 )
-from apps.results.comparison.holes import MOST_RUNS as MOST_TESTED
-from apps.results.comparison.holes import holes_of
 from apps.results.comparison.page import choices, comparison_context, other_pairs
 from apps.results.comparison.sentences import (
     disorder_sentence,
     family_sentence,
-    holes_sentence,
-    trials_told,
     verdict_sentence,
 )
 from apps.results.configurations import shared
@@ -70,7 +65,6 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             return render(request, "results/comparison/pairs.html", pairs)
         context |= comparison_context(comparison, _bounds(request)) | {
             "choices": choices(comparison),
-            "tests_holes": comparison.tested and len(every) <= MOST_TESTED,
             "shared": shared([run.config for run in comparison.runs]),
             "asked": {name: asked.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
             "kept": {name: asked.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
@@ -91,24 +85,6 @@ def _compared(
         seed=_whole(asked.get("seed", "")),
         version=version,
     )
-
-
-def holes_fragment(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """What unjudged documents could make of the verdict on runs, which the query string names as for their page."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    runs = _asked(request, model_admin)
-    baseline, version = _baseline(request.GET.get("baseline", ""), runs), _version(request.GET.get("version", ""), runs)
-    try:
-        if len(runs) > MOST_TESTED:
-            raise ComparingError(f"What unjudged documents could change is looked at for at most {MOST_TESTED} runs.")
-        comparison = _compared(request, runs, baseline, version)
-        context: dict[str, Any] = {"comparison": comparison, "holes": holes_of(comparison, request.user)}
-        stress = context["holes"].stress
-        context |= {"line": holes_sentence(comparison, stress), "trials": trials_told(comparison, stress)}
-    except BenchbenchError as error:
-        context = {"error": error.message}
-    return render(request, "results/holes.html", context)
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -136,7 +112,6 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
             "family": family_sentence(comparison),
             "disorder": disorder_sentence(comparison),
             "standings": _standings(comparison) if comparison.tested else [],
-            "tests_holes": comparison.tested and len(runs) <= MOST_TESTED,
         }
     return render(request, "results/verdict.html", context)
 

@@ -77,7 +77,7 @@ def links_of(benchmark: Benchmark) -> list[Button]:
                 needs="benchmarks.add_benchmark",
             )
         ]
-    return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
+    return [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:

@@ -13,6 +13,7 @@ from apps.retrieval.grids.planning import Cell, Grid, plan_cell, plan_grid
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
+from benchbench.database.rereading import read_again
 from benchbench.names import free_name
 
 
@@ -32,7 +33,7 @@ def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, 
     They belong to `owner`, and count against the quota of `by`. Raises UnavailableError for all that is not to be had
     here, QuotaError, and as `plan_grid` and `create_index` do.
     """
-    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # who makes the same waits
+    locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)  # who makes the same waits
     cells = plan_grid(locked, grid, owner=owner)
     lacking = dict.fromkeys(cell.lacking for cell in cells if cell.lacking)
     if lacking:
@@ -49,7 +50,7 @@ def declare_indexes(
 
     Raises as `plan_cell` and `create_index` do.
     """
-    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # who makes the same waits
+    locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)  # who makes the same waits
     declared: dict[str, Index] = {}
     for made_of in several:
         cell = plan_cell(locked, made_of, owner=owner, taken=list(declared))

@@ -8,7 +8,7 @@ from apps.retrieval.reusing import Ingredients
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.ir.chunking import ChunkingError
-from benchbench.ir.planning.axes import short_model
+from benchbench.ir.planning.labels import short_model
 
 SIZES = ("size", "overlap")
 BY_WORDS = "BM25"

@@ -1,8 +1,8 @@
 """Answers of language models, kept: asking the same again is free, and gives the same.
 
 An answer is known by server and model, the model's revision where its server tells one, prompt, and what the server is
-told (temperature, tokens, seed). The first that was given stays. The longest unused go when they take more than
-BENCHBENCH_LLM_CACHE_BYTES.
+told (temperature, tokens, seed). The first that its asker accepted stays. The longest unused go when they take more
+than BENCHBENCH_LLM_CACHE_BYTES.
 """
 
 from collections.abc import Iterator

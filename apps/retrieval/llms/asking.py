@@ -1,63 +1,43 @@
-"""Asking a language model: answers kept, errors that may pass tried again, a server that is down left alone."""
+"""Asking a language model: usable answers are stored, passing errors retried, a server that is down left alone."""
 
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from apps.operations.workers.watchdog import GRACE_SECONDS, calling
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_kept, are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
+from apps.retrieval.llms.breaker import Breaker
 from apps.retrieval.llms.looking import require_model
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
 
 ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; twice as long before each further one
-BREAK_AFTER = 5  # failures of a server in a row, after which it is not asked
-BREAK_SECONDS = 30
 UNKNOWN = "unknown"
 REVISION_SECONDS = 60  # for which a server is believed that a model is the one it was
 
 Parameters = dict[str, Any]
 Result = TypeVar("Result")
+Accepts = Callable[[str], bool]  # whether the asker can use an answer
 
-
-@dataclass(slots=True)
-class _Breaker:
-    """How often a server has failed in a row, and until when it is not asked, by the monotonic clock."""
-
-    failures: int = 0
-    until: float = 0.0
-
-    def check(self, server: str) -> None:
-        if time.monotonic() < self.until:
-            raise LLMError(
-                f"The language model server {server} has failed {self.failures} times in a row and is not asked for "
-                f"{BREAK_SECONDS} seconds: look at it, then try again."
-            )
-
-    def fail(self) -> None:
-        self.failures += 1
-        if self.failures >= BREAK_AFTER:
-            self.until = time.monotonic() + BREAK_SECONDS
-
-
-breakers: defaultdict[str, _Breaker] = defaultdict(_Breaker)  # by the name of a server
+breakers: defaultdict[str, Breaker] = defaultdict(Breaker)  # by the name of a server
 revisions: dict[tuple[str, str], tuple[str, float]] = {}  # by server and model, and until when they are believed
 
 
-def ask(index: Index, prompt: str) -> Reply:
+def ask(index: Index, prompt: str, accepts: Accepts) -> Reply:
     """Return what the language model of an index answers, as `ask_llm` does."""
-    return ask_llm(index.llm, checked_llm(index.llm_parameters), prompt)
+    return ask_llm(index.llm, checked_llm(index.llm_parameters), prompt, accepts)
 
 
-def ask_llm(model: str, parameters: Parameters, prompt: str) -> Reply:
-    """Return what a model answers, by complete `parameters` (`checked_llm`): a kept answer where there is one.
+def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -> Reply:
+    """Return what a model answers, by complete `parameters` (`checked_llm`): a stored answer where there is one.
 
-    Its own `cache`, or `passing_by_answers` around the call, bypass what is kept. Raises LLMError.
+    `accepts` says whether the caller can use a text. Only such an answer is stored; any other is returned too, for the
+    caller to refuse, and the model is asked again the next time. Its own `cache`, or `passing_by_answers` around the
+    call, bypass what is stored. Raises LLMError.
     """
     started = time.perf_counter()
     server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
@@ -68,11 +48,13 @@ def ask_llm(model: str, parameters: Parameters, prompt: str) -> Reply:
     known = _known(model, parameters, _revision(llm, server), prompt)
     key = fingerprint(**known)
     kept = find_answer(key)
-    if kept is not None:
+    if kept is not None and accepts(kept.text):
         return Reply(kept.text, kept.ms, _since(started), True)
     text, ms = _generate(llm, server, prompt, told)
-    if not are_kept():
+    if not are_kept() or not accepts(text):
         return Reply(text, ms, _since(started), False)
+    if kept is not None:  # an answer that another way of reading it accepted
+        kept.delete()
     kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, **known))
     return Reply(kept.text, kept.ms, _since(started), False)
 
@@ -127,26 +109,34 @@ def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str
         text = llm.generate(prompt, **told)
         return text.replace("\0", ""), _since(started)
 
-    return _asked(server, generate)
+    answer = _asked(server, generate)
+    breakers[server].record_success()
+    return answer
 
 
 def _asked(server: str, call: Callable[[], Result]) -> Result:
     """What a call of a server returns, in one of ATTEMPTS. Raises LLMError."""
-    breaker, seconds = breakers[server], servers()[server].timeout
+    breaker, started = breakers[server], time.monotonic()
+    breaker.check(server, started)
+    try:
+        return _attempted(server, call)
+    except PassingLLMError:
+        now = time.monotonic()
+        breaker.record_failure(now - started, now)
+        raise
+
+
+def _attempted(server: str, call: Callable[[], Result]) -> Result:
+    seconds = servers()[server].timeout
     for attempt in range(1, ATTEMPTS + 1):
-        breaker.check(server)
         try:
             # Its own limit is of the wait for each byte: a server that drips would be heard for ever.
             with calling(f"The language model server {server}", within=2 * seconds + GRACE_SECONDS):
-                result = call()
+                return call()
         except PassingLLMError:
-            breaker.fail()
             if attempt == ATTEMPTS:
                 raise
             time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
-        else:
-            breaker.failures = 0
-            return result
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -47,6 +47,11 @@ class LLM(Protocol):
         LLMError, PassingLLMError."""
 
 
+def has_text(answer: str) -> bool:
+    """Return whether an answer is more than blanks, for askers that can use any text."""
+    return bool(answer.strip())
+
+
 def status_error(server: str, model: str, status: int, message: str) -> LLMError:
     """Return the error for an HTTP status other than 200. What the server says of addresses and keys is left out."""
     if status in REFUSED:

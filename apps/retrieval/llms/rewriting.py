@@ -15,16 +15,16 @@ def rewritten(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Re
     """
     how = QueryText.parse(method)
     model, parameters = _asked(how, llm)
-    reply = ask_llm(model, parameters, how.prompt(question))
+    reply = ask_llm(model, parameters, how.prompt(question), how.accepts)
     return how.texts(reply.text), reply
 
 
 def kept_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
-    """Return the texts that a revision of `llm` made of a question; none where its answer is not kept any more."""
+    """Return the texts that a revision of `llm` made of a question; none where no such answer is stored."""
     how = QueryText.parse(method)
     model, parameters = _asked(how, llm)
     answer = kept_text(model, parameters, revision, how.prompt(question))
-    return () if answer is None else how.texts(answer)
+    return how.texts(answer) if answer is not None and how.accepts(answer) else ()
 
 
 def _asked(how: QueryText, llm: str) -> tuple[str, dict[str, Any]]:

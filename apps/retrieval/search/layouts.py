@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,6 +128,6 @@ class IndexView:
         known = {position: Described(document, section or "", text) for position, document, section, text in told}
         return [known[position] for position in positions.tolist()]
 
-    def ask(self, prompt: str) -> Reply:
-        """What the language model of the index answers. Raises LLMError."""
-        return ask(self._index.index, prompt)
+    def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
+        """What the language model of the index answers; only an answer that `accepts` is stored. Raises LLMError."""
+        return ask(self._index.index, prompt, accepts)

@@ -97,8 +97,8 @@ class View(Protocol):
     def described(self, positions: Positions) -> list[Described]:
         """What there is to be read at `positions`, in their order."""
 
-    def ask(self, prompt: str) -> Reply:
-        """What the language model of the index answers. Raises LLMError."""
+    def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
+        """What the language model of the index answers; only an answer that `accepts` is stored. Raises LLMError."""
 
 
 class RetrievalStrategy(ABC):

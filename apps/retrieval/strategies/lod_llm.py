@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from apps.retrieval.llms.base import has_text
 from apps.retrieval.strategies.base import Answer, Asked, Mask, Parameters, Reply, View
 from apps.retrieval.strategies.lod_embed import DOCUMENTS, LODEmbedStrategy, on_level
 from benchbench.ir.records import Calls, Positions
@@ -68,7 +69,7 @@ def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
     told = view.described(offered)
     names = labels([(piece.document, piece.section) for piece in told], with_sections=what == "sections")
     lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, told, strict=True))
-    reply = view.ask(PROMPT.format(what=what, most=most, question=query.text, offered=lines))
+    reply = view.ask(PROMPT.format(what=what, most=most, question=query.text, offered=lines), has_text)
     named = picked(reply.text, names)[:most]
     chosen = offered[named] if named else near.ids[:most]
     return _Pick(chosen, reply, not named)

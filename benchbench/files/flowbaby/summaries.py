@@ -10,6 +10,7 @@ from typing import Any
 
 from benchbench.errors import BenchbenchError
 from benchbench.files.errors import FileFormatError
+from benchbench.ir.losses import why_unranked
 from benchbench.reading.strict_json import read_value
 
 TEXTS = ("run_id", "dataset_id", "dataset_version", "canonicalization_version")
@@ -104,6 +105,11 @@ def _warnings(before: Mapping[str, Any], after: Mapping[str, Any], changes: list
     if before.get("query_count") != after.get("query_count"):
         counts = f"{before.get('query_count')} and {after.get('query_count')}"
         warnings.append(f"They count {counts} queries, so a query that one of them lacks may make the difference.")
+    for content in (before, after):  # `failed_queries` is a key that our own files have
+        counted, failed = content.get("query_count"), content.get("failed_queries")
+        if isinstance(counted, int) and isinstance(failed, int):
+            why = why_unranked(counted=counted, failed=failed, unsearched=0)
+            warnings += [f"{content['run_id']}: {why}"] if why else []
     lonely = [change.name for change in changes if change.difference is None]
     if lonely:
         warnings.append(f"Only one of them has {', '.join(lonely)}.")

@@ -1,18 +1,10 @@
-"""Corrected verdicts: a model's grades everywhere, and a person's on a uniform sample as the correction.
+"""Corrected verdicts: a model's grades everywhere, and a person's on a uniform sample of the queries as the correction.
 
 Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Science 2023), tuned as PPI++
-(Angelopoulos, Duchi and Zrnic 2023): the model's figure stands in for the person's with a factor λ, which the sample
-chooses so that the variance is least. A useless model gets λ near 0 and costs nothing; its bias is taken out whatever λ
-is. What is sampled decides what is corrected:
-
-- **whole queries** (`corrected_by_queries`): a person judges the pools of a uniform sample of the queries. A query's
-  difference by the person's grades is then known as it is, so any measure is corrected, nDCG with its own ideal among
-  them. The estimand is the mean difference by the person's grades over the queries that these are drawn from.
-- **pairs** (`corrected_by_pairs`): a person judges a uniform sample of the pairs. A sum of gains can be estimated
-  without bias from such a sample (Horvitz and Thompson 1952), a quotient cannot. P@k and Hits@k are sums. nDCG@k and
-  R@k are sums over an ideal that hangs on all grades at once: here the ideal is the model's, fixed, so that the
-  estimand is the mean difference of *the person's gains over the model's ideal*. It has each query's sign right, and
-  weighs queries as the model's ideal does. AP, RR and Success are refused: they are no sums of grades.
+(Angelopoulos, Duchi and Zrnic 2023): the model's value stands in for the person's with a factor λ, which the sample
+chooses so that the variance is least. A useless model gets λ near 0 and costs nothing; its bias is removed for any λ.
+The person judges the whole pools of the sampled queries, so any measure is corrected, nDCG with its own ideal too. The
+estimand is the mean difference by the person's grades over the queries that the sample is drawn from.
 """
 
 from __future__ import annotations
@@ -47,7 +39,7 @@ class CorrectedPair:
     by_model: float  # the difference by the model's grades alone, uncorrected
     by_person: float  # by the person's alone
     tuned: float  # λ
-    effective: float  # how many judged queries (or, of pairs, graded pairs) the person alone would need for this error
+    effective: float  # how many judged queries the person alone would need for this error
 
     @property
     def better(self) -> int:
@@ -61,8 +53,7 @@ class Corrected:
 
     pairs: tuple[CorrectedPair, ...]
     estimand: str  # what the differences are, in words
-    judged: int  # by a person: queries, or pairs
-    unit: str  # "query" or "pair"
+    judged: int  # queries, by a person
     queries: int
     group: tuple[int, ...] | None  # the best run and what cannot be told from it; None with a baseline
     alpha: float
@@ -73,7 +64,7 @@ class Corrected:
 
     @property
     def gain(self) -> float:
-        """By how many judged queries (pairs) the model's grades enlarge the sample, in the median over the pairs."""
+        """By how many judged queries the model's grades enlarge the sample, in the median over the pairs."""
         return float(np.median([pair.effective for pair in self.pairs])) - self.judged
 
 
@@ -232,9 +223,7 @@ def _told(
         for place in range(len(adjusted))
     )
     group = best_group(pairs, runs) if baseline is None else None
-    return Corrected(
-        pairs=pairs, estimand=estimand, judged=judged, unit="query", queries=queries, group=group, alpha=alpha
-    )
+    return Corrected(pairs=pairs, estimand=estimand, judged=judged, queries=queries, group=group, alpha=alpha)
 
 
 def best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Axes of the matrix: what one is, the kinds of its values, and how they are read from text."""
+"""Axes of the matrix: the kinds of their values, and how these are read from text."""
 
 from __future__ import annotations
 
@@ -6,24 +6,15 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 from benchbench.ir.planning.ann import Ann
 from benchbench.reading.kinds import Kind, whole
 
-if TYPE_CHECKING:
-    from benchbench.ir.planning.configuration import Configuration
-
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
-LONGEST_MODEL = 60  # characters of a model's name in that of an index or a combination
-
-Values = tuple[Any, ...]
-
-# Sections of the form.
-SEARCH, METHODS, RERANKING, REWRITING = "Search", "Dense, lexical, hybrid", "Reranking", "Text of the query"
 
 
 def _not_all_zero(weights: Sequence[float]) -> Sequence[float]:
@@ -101,40 +92,20 @@ def _is_none(text: str) -> bool:
 class Axis:
     """A key of the matrix: a list of values, each of which sets one field of a configuration.
 
-    Whatever asks for an axis, reads it, writes it or speaks of it goes by this declaration: the form, the options of
-    the command, the schema of the API, labels and columns.
+    `key` names it in a matrix, `field` in a configuration, where `default` is that of the field. `kind` is what a value
+    must be, and `canonical` gives its one form, so that equal values are found equal. A text states several values:
+    `split` parts it, and `part` reads one. `touches` takes a configuration and says whether the value makes a
+    difference to what it finds. `labels` has the words for it.
     """
 
     key: str
     kind: Kind
     field: str = ""
     default: Any = None
-    option: str
-    section: str
-    label: str
-    help: str
     part: Reader = AS_IT_IS
     split: Callable[[str], list[str]] = by_commas
-    choices: Mapping[Any, str] = dataclasses.field(default_factory=dict)
     canonical: Callable[[Any], Any] = lambda value: value
-    touches: Callable[[Configuration], bool] = lambda run: True
-    said: Callable[[Configuration], str] = lambda run: ""
-    phrase: Callable[[Any], str] = str
-    unstated: str = ""
-    named: str = ""
-    """`key` names it in a matrix, `field` in a configuration, where `default` is that of the field; `option` names it
-    on a command line, `label` with the sentence `help` in the form's `section`.
-
-    `kind` is what a value must be, and `canonical` gives its one form, so that equal values are found equal. A text
-    states several values: `split` parts it, and `part` reads one. `choices` says what each of a few values means.
-    `touches`: whether the value makes a difference to what a run finds. `said` is what a run's label says of it, and
-    `phrase` one value in a sentence, `unstated` where None needs other words.
-    """
-
-    @property
-    def name(self) -> str:
-        """The axis in a table of axes."""
-        return self.named or self.field.replace("_", " ")
+    touches: Callable[[Any], bool] = lambda configuration: True
 
     @property
     def default_text(self) -> str:
@@ -144,12 +115,8 @@ class Axis:
         return "" if self.default is None else str(self.default)
 
     def read(self, text: str) -> list[Any]:
-        """The values that a text states. Raises ValueError, whose text is the part that cannot be read."""
+        """Return the values that a text states. Raises ValueError, whose text is the part that cannot be read."""
         return [_read(self.part.read, part) for part in self.split(text)]
-
-    def words(self, value: Any) -> str:
-        """A value in a sentence."""
-        return self.unstated if value is None and self.unstated else self.phrase(value)
 
 
 def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
@@ -169,18 +136,3 @@ def scaled(weights: Sequence[float] | None) -> tuple[float, float] | None:
     dense, lexical = weights
     total = dense + lexical
     return (float(dense), float(lexical)) if math.isclose(total, 1) else (dense / total, lexical / total)
-
-
-def weights_text(weights: Sequence[float] | None) -> str:
-    return " + ".join(f"{weight:.3g}" for weight in weights or ())
-
-
-def short_model(name: str) -> str:
-    """The last part of a model's name, cut where it is long."""
-    short = last_part(name) or name
-    return short if len(short) <= LONGEST_MODEL else f"{short[: LONGEST_MODEL - 1]}…"
-
-
-def last_part(name: object) -> str:
-    """The name of a model without the folders before it."""
-    return str(name).rstrip("/").rpartition("/")[2]

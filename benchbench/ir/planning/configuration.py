@@ -1,4 +1,4 @@
-"""One configuration of a benchmark: how it is named and written, and its normal form."""
+"""One configuration of a benchmark: its fields with the axes that set them, how it is written, and its normal form."""
 
 from __future__ import annotations
 
@@ -9,32 +9,81 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from benchbench.ir.planning import axes
-from benchbench.ir.planning.axes import Axis
-from benchbench.ir.planning.fields import IN_LABEL, Fields
-from benchbench.ir.planning.query_text import AS_ASKED, HYDE
+from benchbench.ir.planning.axes import Axis, axis
+from benchbench.ir.planning.query_text import AS_ASKED, HYDE, query_text
+from benchbench.reading.calls import split_calls
 
+SEARCH_MODES = ("dense", "sparse", "hybrid")
+LEXICAL = ("bm25", "fts")
+FUSIONS = ("rrf", "weighted")
 LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
 EQUAL_WEIGHTS = (0.5, 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration(Fields):
+class Configuration:
     """One way to search.
 
     Every list that a run uses, of a first stage or fused, is cut to its first `effective_candidates` chunks. A reranker
     scores the first `effective_rerank_depth` of them; the rest, whose scores do not compare with its, are dropped.
+
+    `None` means: the only index, no threshold, late interaction, all dimensions, and for depths `top_k`. `ann` is the
+    text of an `Ann`; `weights` are those of the dense and the lexical list. `labels` says what each field means.
+
+    A new field goes last: runs are numbered in the order of the fields, the last varying fastest.
     """
+
+    index: str | None = axis(None, "indexes", axes.NAME.or_null, touches=lambda run: run.index is not None)
+    search_mode: str = axis("dense", "search_modes", axes.choice(*SEARCH_MODES))
+    use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, part=axes.ON_OR_OFF, split=axes.sides)
+    reranker: str | None = axis(None, "rerankers", axes.NAME.or_null, touches=lambda run: run.use_reranker)
+    rerank_depth: int | None = axis(
+        None, "rerank_depths", axes.DEPTH.or_null, part=axes.WHOLE, touches=lambda run: run.use_reranker
+    )
+    top_k: int = axis(100, "top_k_values", axes.CUTOFF, part=axes.WHOLE)
+    candidates: int | None = axis(None, "candidates", axes.DEPTH.or_null, part=axes.WHOLE)
+    ann: str = axis(
+        "exact",
+        "ann",
+        axes.ANN,
+        split=split_calls,
+        canonical=axes.ann_text,
+        touches=lambda run: run.search_mode != "sparse",
+    )
+    lexical: str = axis("bm25", "lexical", axes.choice(*LEXICAL), touches=lambda run: run.search_mode != "dense")
+    fusion: str = axis("rrf", "fusion", axes.choice(*FUSIONS), touches=lambda run: run.search_mode == "hybrid")
+    weights: tuple[float, float] | None = axis(
+        None,
+        "weights",
+        axes.WEIGHTS.or_null,
+        part=axes.PAIR,
+        canonical=axes.scaled,
+        touches=lambda run: run.search_mode == "hybrid" and run.fusion == "weighted",
+    )
+    rrf_k: int = axis(
+        60,
+        "rrf_k_values",
+        axes.DEPTH,
+        part=axes.WHOLE,
+        touches=lambda run: run.search_mode == "hybrid" and run.fusion == "rrf",
+    )
+    score_threshold: float | None = axis(None, "score_thresholds", axes.SHARE.or_null, part=axes.NUMBER)
+    dimensions: int | None = axis(
+        None, "dimensions", axes.DEPTH.or_null, part=axes.WHOLE, touches=lambda run: run.search_mode != "sparse"
+    )
+    query: str = axis(AS_ASKED, "query", axes.QUERY_TEXT, canonical=query_text, touches=lambda run: run.rewrites)
+    llm: str | None = axis(None, "llms", axes.LLM.or_null, touches=lambda run: run.rewrites)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Configuration:
-        """The configuration that `as_dict` wrote."""
+        """Return the configuration that `as_dict` wrote."""
         weights = data.get("weights")
         return cls(**{**data, "weights": None if weights is None else tuple(weights)})
 
     def as_dict(self) -> dict[str, Any]:
-        """The `config` of the API: index and the five classic keys, and further keys where they differ from default."""
-        kept = ("index", *CLASSIC, *self._special())
-        return {key: value for key, value in asdict(self).items() if key in kept}
+        """Return the `config` of the API: index, the five classic keys, and other keys not at their default."""
+        written = ("index", *CLASSIC, *self._special())
+        return {key: value for key, value in asdict(self).items() if key in written}
 
     @property
     def rewrites(self) -> bool:
@@ -60,13 +109,8 @@ class Configuration(Fields):
         entering = {key: getattr(self, key) for key in (*CLASSIC, *self._special())}
         return hashlib.sha256(json.dumps(entering, sort_keys=True).encode()).hexdigest()[:16]
 
-    @property
-    def label(self) -> str:
-        """What the run does in a few words, such as "hybrid · rrf 60 · top 100 · ≥ 0.5"."""
-        return " · ".join(text for text in (AXES[name].said(self) for name in IN_LABEL) if text)
-
     def normal(self) -> Configuration:
-        """The same search in its plainest words: keys that do not touch it, or repeat a default, at their default."""
+        """Return the same search in its plainest form: keys that do not touch it are at their default."""
         plain = {name: DEFAULTS[name] for name, axis in AXES.items() if not axis.touches(self)}
         if self.reranker == LATE_INTERACTION:
             plain["reranker"] = None
@@ -78,23 +122,19 @@ class Configuration(Fields):
         return replace(self, **plain, candidates=self._needed_candidates(), score_threshold=threshold)
 
     def _needed_candidates(self) -> int | None:
-        """`candidates`, or None where `top_k` would do as well: exact lists that are not fused are only ever read from
-        the top, so more than is kept or reranked of them makes no difference. An approximate search finds other chunks
-        when it is asked for more."""
+        """Return `candidates`, or None where `top_k` would do as well.
+
+        Exact lists that are not fused are only ever read from the top, so more than is kept or reranked of them makes
+        no difference. An approximate search finds other chunks when it is asked for more.
+        """
         candidates = self.effective_candidates
         if self.search_mode == "sparse" or (self.search_mode == "dense" and self.ann == "exact"):
             reranked = (self.rerank_depth or 0) if self.use_reranker else 0
             candidates = min(candidates, max(self.top_k, reranked))
         return None if candidates == self.top_k else candidates
 
-    @property
-    def _fusion_text(self) -> str:
-        if self.fusion == "rrf":
-            return f"rrf {self.rrf_k}" if self.search_mode == "hybrid" else ""
-        return f"{self.fusion} {axes.weights_text(self.weights)}".rstrip()
-
     def _special(self) -> list[str]:
-        """The keys beyond the classic ones that differ from their default."""
+        """Return the keys beyond the classic ones that differ from their default."""
         return [key for key, default in DEFAULTS.items() if key not in CLASSIC and getattr(self, key) != default]
 
 

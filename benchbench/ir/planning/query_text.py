@@ -79,15 +79,23 @@ class QueryText:
 
     def texts(self, answer: str) -> tuple[str, ...]:
         """Return the texts, `count` of them, that a language model's answer holds. Raises QueryTextError."""
-        said = answer.rpartition(THOUGHT[1])[2].partition(THOUGHT[0])[0]
-        plain = (" ".join(text.split()).strip("\"'`“”") for text in self._parts(said))
-        texts = tuple(dict.fromkeys(text for text in plain if text))[: self.count]
+        texts = self._texts(answer)
         if len(texts) < self.count:
             raise QueryTextError(
                 f"The language model gave {len(texts)} of the {self.count} texts that {self} asks for: name a model "
                 "that follows the prompt, or another query."
             )
         return texts
+
+    def accepts(self, answer: str) -> bool:
+        """Return whether a language model's answer holds as many texts as the method asks for."""
+        return len(self._texts(answer)) == self.count
+
+    def _texts(self, answer: str) -> tuple[str, ...]:
+        """The texts that an answer holds, at most `count` different ones."""
+        said = answer.rpartition(THOUGHT[1])[2].partition(THOUGHT[0])[0]
+        plain = (" ".join(text.split()).strip("\"'`“”") for text in self._parts(said))
+        return tuple(dict.fromkeys(text for text in plain if text))[: self.count]
 
     def _parts(self, answer: str) -> list[str]:
         """What may hold a text: a passage is the whole answer, a query a line of it that introduces no others."""

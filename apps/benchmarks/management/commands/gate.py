@@ -1,6 +1,7 @@
 """Judge a run, or the best run of a benchmark, by written rules."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from apps.benchmarks.finding import find_subject
 from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import facts_of, headline, markdown_of
+from apps.benchmarks.gates.reports import headline, markdown_of, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
@@ -59,7 +60,7 @@ Prints Markdown for a pull request: the verdict, and each check with what was wa
         markdown = markdown_of(result)
         if options["markdown"]:
             write(options["markdown"], markdown)
-        self.report(facts_of(result), markdown.rstrip("\n"), as_json=options["json"])
+        self.report(asdict(report_of(result)), markdown.rstrip("\n"), as_json=options["json"])
         if result.outcome != Outcome.PASSED:
             raise CommandError(f"{headline(result)}.", returncode=1 if result.outcome == Outcome.FAILED else 2)
 

@@ -57,6 +57,7 @@ def _facts(rescored: Rescored) -> dict[str, Any]:
                 "label": evaluation.run.label,
                 "queries": evaluation.query_count,
                 "means": evaluation.means,
+                "unranked": evaluation.unranked or None,
             }
             for evaluation in rescored.evaluations
         ],
@@ -64,14 +65,21 @@ def _facts(rescored: Rescored) -> dict[str, Any]:
 
 
 def _text(rescored: Rescored, names: Sequence[str]) -> str:
-    """Return what was done, and a table of the runs by these measures, best first by the first of them."""
-    best_first = sorted(rescored.evaluations, key=lambda evaluation: -(evaluation.means[names[0]] or 0))
+    """Return what was done, and a table of the runs by these measures, best first by the first of them.
+
+    Runs that lost too many queries to be ranked come last, and below the table is why.
+    """
+    best_first = sorted(
+        rescored.evaluations,
+        key=lambda evaluation: (bool(evaluation.unranked), -(evaluation.means[names[0]] or 0)),
+    )
     width = max(len(evaluation.run.label) for evaluation in best_first)
     rows = [[evaluation.run.label, *(_figure(evaluation.means[name]) for name in names)] for evaluation in best_first]
     lines = [
         "  ".join(["", label.ljust(width), *(cell.ljust(len(name)) for cell, name in zip(cells, names, strict=True))])
         for label, *cells in [["", *names], *rows]
     ]
+    lines += [f"{evaluation.run.label}: {evaluation.unranked}" for evaluation in best_first if evaluation.unranked]
     return "\n".join([rescored.sentence, *(line.rstrip() for line in lines)])
 
 

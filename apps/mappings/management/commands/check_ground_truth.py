@@ -1,6 +1,7 @@
 """Check judged queries without importing them."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -51,10 +52,7 @@ to documents and sections that are not there: in the documents beside SOURCE, an
 def facts_of(previewed: Preview, references: References | None) -> dict[str, Any]:
     facts = previewed.facts()
     if references:
-        facts["references"] = {
-            "checked": references.checked,
-            "dangling": [{"query_key": key, "reason": reason} for key, reason in references.dangling],
-        }
+        facts["references"] = asdict(references)
     return facts
 
 
@@ -71,6 +69,6 @@ def lines_of(previewed: Preview, references: References | None) -> Iterator[str]
         dangling = references.dangling
         checked = counted(references.checked, "judgment")
         yield f"{checked} looked up in the collection, {counted(len(dangling), 'dangling reference')}."
-        yield from (f"  {key}: {reason}" for key, reason in dangling[:SHOWN])
+        yield from (f"  {lost.query_key}: {lost.reason}" for lost in dangling[:SHOWN])
         if len(dangling) > SHOWN:
             yield f"  and {len(dangling) - SHOWN:,} more (--json has all)."

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -21,11 +20,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiment_plans import plan_experiment
 from apps.benchmarks.repeating.experiments import prepare_experiment
-from apps.benchmarks.repeating.reproducing import (
-    benchmark_from,
-    benchmark_of_definition,
-    read_definition,
-)
+from apps.benchmarks.repeating.reproducing import benchmark_from, read_definition
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import preview_text
 from apps.collections.models import Collection
@@ -44,10 +39,10 @@ from benchbench.files.spec002 import LIMIT
 from benchbench.finding import find_named
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
-from benchbench.reading.strict_json import read_value
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
-STATED = (  # by an experiment or a manifest
+COMPARED = (Status.COMPLETED, Status.FAILED)
+STATED = (  # by an experiment file
     *OPTIONS.values(),
     "--measures",
     "--execution",
@@ -56,7 +51,6 @@ STATED = (  # by an experiment or a manifest
     "--empty-queries",
     "--allow-missing",
 )
-NOT_AGAIN = ("--dry-run", "--verbose", "--output-dir")  # what running a manifest does not do
 
 
 class Command(UseCaseCommand):
@@ -69,10 +63,11 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
   benchbench run_benchmark scifact --rerank both --rerank-depth 20 --dry-run
   benchbench run_benchmark --queries benchmark_queries.json --collection odoo --verbose --output-dir results
   benchbench run_benchmark --experiment baseline.yaml --preset quick_test --output-dir results
-  benchbench run_benchmark --manifest which-search.manifest.json
+  benchbench run_benchmark --experiment which-search.experiment.yaml
 """
     statuses = (
-        "0 done; 1 not, with the reason on stderr: no run completed, or a manifest was not reproduced; 2 wrong usage."
+        "0 done; 1 not, with the reason on stderr: no run completed, or a figure of the experiment file differs; "
+        "2 wrong usage."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -93,9 +88,6 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.require_fitting(options)
         if not options["execution"] and (options["verbose"] or options["output_dir"]) and not options["experiment"]:
             options["execution"] = Benchmark.Execution.ISOLATED  # the report of SPEC-002 tells each query's own time
-        if options["manifest"]:
-            self.run_again(**options)
-            return
         if options["experiment"]:
             self.run_experiment(**options)
             return
@@ -116,11 +108,10 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def require_fitting(self, options: dict[str, Any]) -> None:
         """Refuse options that do not go together."""
-        named = [name for name in ("mapping", "queries", "manifest", "experiment") if options[name]]
+        named = [name for name in ("mapping", "queries", "experiment") if options[name]]
         if len(named) != 1:
             raise self.misuse(
-                "Say what to run, and one thing only: a mapping, --queries FILE with --collection NAME, --experiment "
-                "FILE, or --manifest FILE."
+                "Name one thing to run: a mapping, --queries FILE with --collection NAME, or --experiment FILE."
             )
         self.require_unstated(options)
         if options["preset"] and not options["experiment"]:
@@ -139,10 +130,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def require_unstated(self, options: dict[str, Any]) -> None:
         """Refuse what a file that is run states itself, rather than leave it unheard."""
-        for file, others in (("experiment", STATED), ("manifest", (*STATED, *NOT_AGAIN))):
-            given = [option for option in others if options[name_of(option)] not in (None, False, [])]
-            if options[file] and given:
-                raise self.misuse(f"--{file} FILE says itself what is run, and how: leave out {', '.join(given)}.")
+        given = [option for option in STATED if options[name_of(option)] not in (None, False, [])]
+        if options["experiment"] and given:
+            raise self.misuse(f"The experiment file states what is run, and how: leave out {', '.join(given)}.")
 
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the mapping that is named, or of the queries that are; those are imported."""
@@ -173,13 +163,20 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         paths = [*baselines.values()]
         if folder and options["experiment"]:
             paths.append(export_to(benchmark, "strategy", folder))
+        verification = verify(benchmark) if benchmark.manifest and benchmark.status in COMPARED else None
         facts = facts_of(benchmark) | ({"files": [str(path) for path in paths]} if folder else {})
-        text = "\n".join([text_of(benchmark), *(f"Wrote {path}." for path in paths)])
+        lines = [text_of(benchmark), *(f"Wrote {path}." for path in paths)]
+        if verification:
+            facts["verification"] = verification.as_dict()
+            lines += ["", verification.sentence, *verification.differences, *verification.environment]
+        text = "\n".join(lines)
         if not options["verbose"] or benchmark.total_runs > 1:
             self.report(facts, text, as_json=options["json"])
         else:  # the report of SPEC-002 has no place for what is to be known of the run
             for warning in benchmark.runs.get().warnings:
                 self.warn(warning)
+        if verification and not verification.reproduces:
+            raise BenchbenchError(verification.sentence)
         self.require_completed(benchmark)
 
     def run_experiment(self, **options: Any) -> None:
@@ -204,32 +201,19 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.run(prepared.benchmark, **options)
 
     def run_definition(self, definition: dict[str, Any], **options: Any) -> None:
-        """Run the benchmark that a config.yaml states by the hashes of its data."""
+        """Run the benchmark of an experiment file, and compare its figures where the file has any."""
         given = [option for option in ("--preset", "--dry-run") if options[name_of(option)]]
         if given:
             raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {given[0]}.")
-        self.require_room(str(definition.get("id")), options)
-        self.run(benchmark_of_definition(definition, owner=options["owner"], name=options["name"] or ""), **options)
+        if definition.get("id"):
+            self.require_room(str(definition["id"]), options)
+        benchmark = benchmark_from(definition, owner=options["owner"], name=options["name"] or "")
+        self.run(benchmark, **options | {"wait": options["wait"] or bool(benchmark.manifest)})
 
     def require_room(self, id: str, options: dict[str, Any]) -> None:
         """Refuse a results directory that is there already, before anything is run for it."""
         if options["output_dir"] and (target := options["output_dir"] / id).exists():
             raise BenchbenchError(f"{target} exists already: choose another --output-dir, or remove it first.")
-
-    def run_again(self, **options: Any) -> None:
-        """Run a manifest, and hold what comes of it against what came of it then."""
-        manifest = read_value(Path(options["manifest"]))
-        benchmark = benchmark_from(manifest, owner=options["owner"], name=options["name"] or "")
-        self.wait_for(launch(benchmark, by=options["owner"]))
-        benchmark.refresh_from_db()
-        if benchmark.status == Status.CANCELLED:
-            self.require_completed(benchmark)
-        verification = verify(benchmark)
-        told = [verification.sentence, *verification.differences, *verification.environment]
-        facts = facts_of(benchmark) | {"verification": verification.as_dict()}
-        self.report(facts, "\n".join([text_of(benchmark), "", *told]), as_json=options["json"])
-        if not verification.reproduces:
-            raise BenchbenchError(verification.sentence)
 
     def require_completed(self, benchmark: Benchmark) -> None:
         if benchmark.status in (Status.FAILED, Status.CANCELLED):

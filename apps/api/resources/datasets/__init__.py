@@ -1,1 +1,0 @@
-"""Datasets over HTTP: their versions, queries and judgments, and the files of them; imported by the addresses."""

@@ -1,0 +1,119 @@
+"""Grids of indexes: what one would make, and making it."""
+
+from typing import Any
+from uuid import UUID
+
+from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.answers import Answer
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import Flag, StrictSerializer, Text, valid
+from apps.api.idempotency import idempotent
+from apps.api.resources.indexes import ENCODER, NO_NAME, IndexAnswer
+from apps.collections.models import Collection
+from apps.retrieval.describing import with_operation
+from apps.retrieval.grids.making import make_grid
+from apps.retrieval.grids.planning import Grid, plan_grid
+from apps.retrieval.models import Index
+from apps.retrieval.reusing import Ingredients
+from benchbench.ir.planning.strategies import STRATEGIES
+
+
+class GridStrategy(StrictSerializer):
+    """A strategy of an index grid."""
+
+    strategy = serializers.ChoiceField(list(STRATEGIES))
+    chunk_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
+
+
+class GridLLM(StrictSerializer):
+    """A language model of an index grid."""
+
+    llm = Text(max_length=500, help_text="As its server calls it.")
+    llm_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
+
+
+class NewGrid(StrictSerializer):
+    """An index grid: each strategy by each encoder, and by each language model where the strategy asks one."""
+
+    strategies = serializers.ListField(child=GridStrategy(), min_length=1)
+    encoders = serializers.ListField(
+        child=Text(allow_blank=True, max_length=500, validators=[RegexValidator(ENCODER, NO_NAME)]),
+        min_length=1,
+        help_text="As that of an index; an empty text is lexical search only.",
+    )
+    llms = serializers.ListField(child=GridLLM(), default=list, help_text="For the strategies that ask one.")
+    lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
+
+
+class CellAnswer(Answer):
+    """An index of a grid that is planned."""
+
+    name = serializers.CharField(help_text="What it is called, or would be: it says what it is made of.")
+    state = serializers.ChoiceField(
+        ["ready", "begun", "new", "unavailable"],
+        help_text="ready: there is such an index. begun: there is one, still to be built. new: it would be made. "
+        "unavailable: it cannot be made here, for the reason in error.",
+    )
+    index = serializers.UUIDField(allow_null=True, help_text="The index that is there.")
+    error = serializers.CharField(allow_null=True)
+
+    class Meta:
+        dataclass = Ingredients
+        exclude = ["lexical"]
+
+
+class GridPlan(serializers.Serializer):
+    """What an index grid would make."""
+
+    indexes = CellAnswer(many=True)
+
+
+class GridMade(serializers.Serializer):
+    """The indexes of a grid."""
+
+    indexes = IndexAnswer(many=True)
+
+
+def grid_of(data: dict[str, Any]) -> Grid:
+    return Grid(
+        strategies=[(part["strategy"], part["chunk_parameters"]) for part in data["strategies"]],
+        encoders=data["encoders"],
+        llms=[(part["llm"], part["llm_parameters"]) for part in data["llms"]],
+        lexical=data["lexical"],
+    )
+
+
+class IndexGrid(Endpoint):
+    model = Index
+    acts = {"POST": "add"}
+    throttles = {"POST": "start"}
+
+    @extend_schema(operation_id="build_indexes", request=NewGrid, responses={202: GridMade}, tags=["indexes"])
+    @idempotent
+    def post(self, request: Request, collection_id: UUID) -> Response:
+        """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
+
+        An index that is there with the same ingredients is taken. 409 while the collection has no documents, where a
+        part is not to be had here, and where more would be building than one may (`quota`).
+        """
+        collection = find_visible(Collection.objects.all(), collection_id, request.user)
+        made = make_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user, by=request.user)
+        rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
+        return Response(GridMade({"indexes": [rows[part.index.pk] for part in made]}).data, status=202)
+
+
+class IndexGridPreview(Endpoint):
+    model = Index
+    acts = {"POST": "view"}
+
+    @extend_schema(operation_id="preview_indexes", request=NewGrid, responses=GridPlan, tags=["indexes"])
+    def post(self, request: Request, collection_id: UUID) -> Response:
+        """Show which indexes of a grid are there, and which would be made, without making anything."""
+        collection = find_visible(Collection.objects.all(), collection_id, request.user)
+        cells = plan_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user)
+        return Response(GridPlan({"indexes": [cell.as_dict() for cell in cells]}).data)

@@ -1,0 +1,262 @@
+"""Results of a benchmark and of a run, and the rankings of its queries."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.answers import Answer, Moment, answer_of, present
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import StrictSerializer, VersionNumber, valid
+from apps.api.openapi import refusals
+from apps.api.paging import Page, PageQuery, answer_page
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.results.exporters.results_json import QueryOutcome, RunResult, query_results, results, run_results
+from apps.results.exporters.results_json import Results as Outcome
+from apps.results.exporting import version_of
+from apps.results.leaderboard.coverage import CoverageRow, coverage_of
+from apps.results.triage.content import NAMES, content_of
+from apps.results.triage.queries import values_on
+from apps.results.triage.sections import SectionRow, section_means
+from benchbench.ir.measures import Measure
+
+MEAN = {"type": ["number", "null"]}
+AT_CUTOFFS = {"type": "object", "additionalProperties": MEAN, "description": 'By cutoff, as in {"10": 0.4}.'}
+
+
+class VersionQuery(StrictSerializer):
+    """On which version of the dataset the values are."""
+
+    version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
+
+
+class RunQueryQuery(PageQuery):
+    """Which page, and on which version of the dataset the values are."""
+
+    version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {"mrr": MEAN, "ap": MEAN, "precision": AT_CUTOFFS, "recall": AT_CUTOFFS, "ndcg": AT_CUTOFFS},
+        "required": ["mrr", "ap", "precision", "recall", "ndcg"],
+        "additionalProperties": MEAN,
+        "description": "Means; null where no query counts. Measures of other families are there by their own names.",
+    }
+)
+class MetricsField(serializers.Field):
+    """Means by family, as they come."""
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class RunAnswer(Answer):
+    """A run with its means."""
+
+    metrics = MetricsField()
+
+    class Meta:
+        dataclass = RunResult
+
+
+class ResultsAnswer(Answer):
+    """The outcome of a benchmark: its runs in their order, and a summary."""
+
+    runs = RunAnswer(many=True)
+
+    class Meta:
+        dataclass = Outcome
+
+
+class WholeRunAnswer(RunAnswer):
+    """A run with its means, and what they rest on."""
+
+    benchmark_id = serializers.UUIDField()
+    is_external = serializers.BooleanField(help_text="Whether its rankings were made elsewhere.")
+    index_id = serializers.UUIDField(allow_null=True)
+    embed_calls = serializers.IntegerField()
+    llm_calls = serializers.IntegerField()
+    started_at = Moment(allow_null=True)
+    completed_at = Moment(allow_null=True)
+    provenance = serializers.DictField(help_text="Data, index, models, code and machines; empty before the run ended.")
+
+
+class AnswerPage(Page):
+    """A page of what a run answered, in the order of the queries' ids."""
+
+    run_id = serializers.UUIDField()
+    primary_k = serializers.IntegerField()
+    results = Answer(dataclass=QueryOutcome, many=True)
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run on one version of its dataset."""
+
+    run_id: UUID
+    dataset_version: int
+
+
+@dataclass(frozen=True)
+class CoverageAnswer(MeasuredRun):
+    """How far the values of a run rest on judgments."""
+
+    measures: list[CoverageRow]
+
+
+@dataclass(frozen=True)
+class SectionMeansAnswer(MeasuredRun):
+    """How well a run finds documents and sections, over the judgments that name sections."""
+
+    judgments: Annotated[int, "Judgments that name sections and whose query was answered; 0: no means."]
+    rows: list[SectionRow]
+    doc_mrr: float | None
+    section_mrr: float | None
+
+
+@dataclass(frozen=True)
+class ContentMean:
+    """A mean over the queries that state something to compare with."""
+
+    name: Literal["evidence_recall", "answer_token_overlap", "rouge_l"]
+    mean: float | None
+    queries: int
+
+
+@dataclass(frozen=True)
+class ContentAnswer(MeasuredRun):
+    """What the first chunks of a run hold of the evidence and the answers that queries state."""
+
+    k: Annotated[int, "Chunks that are looked at."]
+    queries: Annotated[int, "That state evidence or an answer and were answered."]
+    unanswered: Annotated[int, "That state some, and failed or were not asked."]
+    means: list[ContentMean]
+
+
+class Results(Endpoint):
+    model = Benchmark
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="get_results", parameters=[VersionQuery], responses=ResultsAnswer)
+    def get(self, request: Request, benchmark_id: UUID) -> Response:
+        """Show the runs of a benchmark with their means, in their order; at any status, final means only."""
+        benchmark = find_visible(Benchmark.objects.select_related("dataset_version"), benchmark_id, request.user)
+        query = valid(VersionQuery, request.query_params)
+        return Response(ResultsAnswer(results(benchmark, version=version_of(benchmark, query.get("version")))).data)
+
+
+class OneRun(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="get_run", parameters=[VersionQuery], responses=WholeRunAnswer)
+    def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
+        """Show a run: its means, and what they rest on."""
+        run = find(request, benchmark_id, run_id)
+        query = valid(VersionQuery, request.query_params)
+        own = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
+        told = run_results(run, version=version_of(run, query.get("version")))
+        return Response(WholeRunAnswer(own | vars(told)).data)
+
+
+class RunQueries(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="list_run_queries", parameters=[RunQueryQuery], responses=AnswerPage)
+    def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
+        """List the rankings of a run, for each query that was searched so far."""
+        run = find(request, benchmark_id, run_id)
+        query = valid(RunQueryQuery, request.query_params)
+        version = version_of(run, query.get("version"))
+        asked = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
+        return answer_page(
+            AnswerPage,
+            asked,
+            query,
+            tell=lambda query_ids: query_results(run, list(query_ids), version=version),
+            run_id=run.pk,
+            primary_k=run.benchmark.primary_k,
+        )
+
+
+def find(request: Request, benchmark_id: UUID, run_id: UUID) -> Run:
+    rows = Run.objects.filter(benchmark=benchmark_id).select_related("benchmark__dataset_version", "index")
+    return find_visible(rows, run_id, request.user, through="benchmark")
+
+
+class Coverage(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_run_coverage",
+        parameters=[VersionQuery],
+        responses={200: answer_of(CoverageAnswer)} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Show how much of the values of a run rests on judgments."""
+        evaluation = measured(request, run_id)
+        rows = [replace(row, name=Measure.parse(row.name).wire) for row in coverage_of(evaluation)]
+        return present(CoverageAnswer(*about(evaluation), rows))
+
+
+class Sections(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_run_sections",
+        parameters=[VersionQuery],
+        responses={200: answer_of(SectionMeansAnswer)} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Show how well a run finds the sections that judgments name."""
+        evaluation = measured(request, run_id)
+        means = section_means(evaluation)
+        rows = (means.n, means.rows, means.doc_mrr, means.section_mrr) if means else (0, [], None, None)
+        return present(SectionMeansAnswer(*about(evaluation), *rows))
+
+
+class Content(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_run_content",
+        parameters=[VersionQuery],
+        responses={200: answer_of(ContentAnswer)} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Show what the first chunks of a run hold of the evidence and the answers that queries state."""
+        evaluation = measured(request, run_id)
+        content = content_of(evaluation)
+        means = [ContentMean(name, mean, n) for name, (_, mean, n) in zip(NAMES, content.means, strict=True)]
+        return present(ContentAnswer(*about(evaluation), content.k, len(content.queries), content.unanswered, means))
+
+
+def measured(request: Request, run_id: UUID) -> Evaluation:
+    return values_on(measured_run(request, run_id), **valid(VersionQuery, request.query_params))
+
+
+def about(evaluation: Evaluation) -> tuple[UUID, int]:
+    return evaluation.run_id, evaluation.dataset_version.number
+
+
+def measured_run(request: Request, run_id: UUID) -> Run:
+    related = (
+        "benchmark__mapping__collection",
+        "benchmark__mapping__dataset_version",
+        "benchmark__dataset_version__dataset",
+    )
+    rows = Run.objects.select_related("index", *related)
+    return find_visible(rows, run_id, request.user, through="benchmark")

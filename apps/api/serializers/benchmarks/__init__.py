@@ -1,1 +1,0 @@
-"""Requests and answers about benchmarks, gates and baselines; imported by the resources of the same name."""

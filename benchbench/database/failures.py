@@ -1,0 +1,68 @@
+"""Failures of PostgreSQL by SQLSTATE: a connection that is gone, a deadlock, a held lock, a cancelled statement."""
+
+import psycopg
+from django.db import Error, InterfaceError
+
+from benchbench.errors import BenchbenchError
+
+ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connection is gone, or was ended
+DEADLOCKED = ("40P01", "40001")
+LOCKED = "55P03"
+CANCELLED = "57014"
+
+
+class DeadlockError(BenchbenchError):
+    """PostgreSQL undid a transaction so that another one, with which it was deadlocked, could go on."""
+
+    code = "deadlock"
+    status = 409
+
+
+class LockedError(BenchbenchError):
+    """A row is locked by another transaction, and was for as long as lock_timeout lets this one wait."""
+
+    code = "locked"
+    status = 409
+
+
+class StatementCancelledError(BenchbenchError):
+    """PostgreSQL broke off a statement, because it took longer than statement_timeout or somebody cancelled it."""
+
+    code = "statement_cancelled"
+    status = 503
+
+
+def was_ended(error: BaseException) -> bool:
+    """Tell whether an error, of Django's or the driver's own, says that the connection to PostgreSQL is gone: it
+    stopped, or somebody broke it off.
+    """
+    if isinstance(error, InterfaceError | psycopg.InterfaceError):
+        return True
+    cause = _of_driver(error)
+    if not isinstance(cause, psycopg.OperationalError):
+        return False
+    return cause.sqlstate is None or cause.sqlstate.startswith(ENDED)
+
+
+def failure_of(error: BaseException | None) -> BenchbenchError | None:
+    """Return what to tell of an error of PostgreSQL's that may pass, while the connection stays; None for any other."""
+    state = getattr(_of_driver(error), "sqlstate", None)
+    if state in DEADLOCKED:
+        return DeadlockError(
+            "Another request changed the same rows in another order, so PostgreSQL undid this one: send it again."
+        )
+    if state == LOCKED:
+        return LockedError(
+            "Another transaction holds rows that this needs, and did not end in time. Nothing was changed: send it "
+            "again in a moment; if that does not help, cancel the work on the same rows."
+        )
+    if state == CANCELLED:
+        return StatementCancelledError(
+            "PostgreSQL broke off a statement of this request: it took longer than statement_timeout allows, or an "
+            "administrator cancelled it. Nothing was changed: ask for less, or have the limit raised."
+        )
+    return None
+
+
+def _of_driver(error: BaseException | None) -> BaseException | None:
+    return error.__cause__ if isinstance(error, Error) else error
