@@ -9,6 +9,7 @@ Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names ano
 """
 
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -95,7 +96,7 @@ def rankings(run: Run) -> list[tuple[list[int], list[float]]]:
 
 
 def bare(ann: str, folder: Path, index: Index | None) -> Search:
-    """The client of a store as its documentation calls it, on the very files that the arm searches."""
+    """The client of a store as its documentation calls it, on the files that the arm searches, or a copy."""
     setting = Ann.parse(ann)
     if setting.store == "faiss":
         opened = faiss.read_index(str(folder / "index.faiss"))
@@ -107,9 +108,9 @@ def bare(ann: str, folder: Path, index: Index | None) -> Search:
         statement = "SELECT rowid, distance FROM chunks WHERE embedding MATCH ? AND k = ?"
         return lambda query: list(database.execute(statement, (query.tobytes(), DEPTH)))
     if setting.store == "chromadb":
-        inner = next(path for path in folder.iterdir() if path.is_dir())
+        copy = shutil.copytree(folder, Path(tempfile.mkdtemp()) / "copy")  # it writes to what it opens
         quiet = chromadb.config.Settings(anonymized_telemetry=False)
-        rows = chromadb.PersistentClient(str(inner), quiet).get_collection("vectors", embedding_function=None)
+        rows = chromadb.PersistentClient(str(copy), quiet).get_collection("vectors", embedding_function=None)
         return lambda query: rows.query(query_embeddings=query[None], n_results=DEPTH, include=["distances"])
     if setting.store == "lancedb":
         table = lancedb.connect(folder).open_table("vectors")
