@@ -9,6 +9,7 @@ Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names ano
 """
 
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -41,7 +42,7 @@ from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.vectors import local_vectors
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import collection_name, kept_collection
+from apps.retrieval.stores.filling import collection_name, open_collection
 from benchbench.ir.planning.ann import Ann
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data") / "cranfield"
@@ -95,7 +96,7 @@ def rankings(run: Run) -> list[tuple[list[int], list[float]]]:
 
 
 def bare(ann: str, folder: Path, index: Index | None) -> Search:
-    """The client of a store as its documentation calls it, on the very files that the arm searches."""
+    """The client of a store as its documentation calls it, on the files that the arm searches, or a copy."""
     setting = Ann.parse(ann)
     if setting.store == "faiss":
         opened = faiss.read_index(str(folder / "index.faiss"))
@@ -107,9 +108,9 @@ def bare(ann: str, folder: Path, index: Index | None) -> Search:
         statement = "SELECT rowid, distance FROM chunks WHERE embedding MATCH ? AND k = ?"
         return lambda query: list(database.execute(statement, (query.tobytes(), DEPTH)))
     if setting.store == "chromadb":
-        inner = next(path for path in folder.iterdir() if path.is_dir())
+        copy = shutil.copytree(folder, Path(tempfile.mkdtemp()) / "copy")  # it writes to what it opens
         quiet = chromadb.config.Settings(anonymized_telemetry=False)
-        rows = chromadb.PersistentClient(str(inner), quiet).get_collection("vectors", embedding_function=None)
+        rows = chromadb.PersistentClient(str(copy), quiet).get_collection("vectors", embedding_function=None)
         return lambda query: rows.query(query_embeddings=query[None], n_results=DEPTH, include=["distances"])
     if setting.store == "lancedb":
         table = lancedb.connect(folder).open_table("vectors")
@@ -135,7 +136,7 @@ def compare(index: Index | None, vectors: np.ndarray, queries: np.ndarray, folde
             continue
         where, store = folder / collection_name(setting), STORES.get(setting.store)
         holds = index.fingerprint if index else "synthetic"
-        kept = kept_collection(where, store, setting, vectors, holds=holds) if store else None
+        kept = open_collection(where, store, setting, vectors, holds=holds) if store else None
         view = ApproximateView(index, vectors, setting, {}, kept.collection if kept else None)
         theirs = bare(ann, where, index)
         pairs = list(rounds(view, theirs, queries))

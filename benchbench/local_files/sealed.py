@@ -74,7 +74,7 @@ def checked_as(file: Path) -> Identity:
 def is_still(file: Path, identity: Identity) -> bool:
     """Whether nobody has written or replaced a file since it was checked as `identity`."""
     try:
-        return _identity(os.stat(file)) == identity
+        return identity_of(os.stat(file)) == identity
     except FileNotFoundError:
         return False
 
@@ -95,7 +95,7 @@ def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
             size = status.st_size - SEAL_BYTES
             rows = size // (dtype.itemsize * int(np.prod(shape[1:]))) if shape[0] < 0 else shape[0]
             whole = (rows, *shape[1:])
-            known = Checked(_identity(status), dtype, whole, holds)
+            known = Checked(identity_of(status), dtype, whole, holds)
             if _checked.get(file) != known:
                 if size != dtype.itemsize * int(np.prod(whole)) or not _is_sealed(opened, size, dtype, whole, holds):
                     log.warning("%s is damaged, or was made of something else: it is made anew.", file)
@@ -106,8 +106,8 @@ def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
         return None
 
 
-def _identity(status: os.stat_result) -> Identity:
-    """What changes whenever a file is written or replaced: its time of change cannot be set."""
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what changes whenever a file is written or replaced: its time of change cannot be set."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

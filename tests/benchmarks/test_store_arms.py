@@ -1,15 +1,20 @@
 """Runs by a store: the fastest of them, and one that is exact. What each store finds is for tests/retrieval."""
 
 from functools import partial
+from statistics import fmean
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.losses import lists_of
 from apps.benchmarks.retrying import retry
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.leasing import UnfitWorkerError
 from apps.operations.working import wait
+from apps.results.board_text import text_of
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
@@ -17,7 +22,7 @@ from apps.retrieval.search.arms import make_arm, missing_arm
 from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.stores.faiss_store import FaissStore
-from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.approximated import benchmark_of, rankings_of, run_of, work_one
 from tests.benchmarks.conftest import make_library
@@ -118,3 +123,53 @@ def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(tra
     assert (whole.status, whole.warnings) == ("completed", [])
     assert narrow.status == "failed"
     assert "were searched exactly: its figures would be those of exact search" in narrow.error_message
+
+
+def test_a_collection_that_is_damaged_between_two_batches_is_mended(library: Mapping) -> None:
+    benchmark = benchmark_of(library, ann=["exact", "sqlite_vec:exact"])
+    operation = launch(benchmark)
+    work_one(operation)
+    work_one(operation)
+    (file,) = collections_folder(Index.objects.get()).rglob("*.sqlite")
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        opened.seek(size // 2)
+        opened.write(bytes(size - size // 2))
+    wait(operation)
+    run = run_of(benchmark, "sqlite_vec:exact")
+    assert (run.status, run.failed_queries, run.warnings) == ("completed", 0, [])
+    found = rankings_of(benchmark)
+    assert found["sqlite_vec:exact"] == found["exact"]
+
+
+def test_recall_is_of_the_queries_that_the_store_answered(transactional_db: None) -> None:
+    """Neither of one that was searched exactly instead, nor of one whose filter admits nothing."""
+    arm = "faiss:hnsw(m=2, ef_search=1)"
+    library = make_library(filtered=True)
+    blue = Query.objects.order_by("pk").last()
+    Query.objects.filter(pk=blue.pk).update(filters={"colour": "blue"})
+    benchmark = benchmark_of(library, ann=[arm])
+    wait(launch(benchmark))
+    run = run_of(benchmark, arm)
+    exactly = set(Query.objects.filter(filters={"colour": "green"}).values_list("pk", flat=True))
+    facts = run.provenance["ann"]
+    assert (run.status, facts["notes"]["searched_exactly"]) == ("completed", len(exactly))
+    found, truth = lists_of(benchmark, f"dense({arm}, 20)"), lists_of(benchmark, "dense(exact)")
+    answered = found.keys() - exactly - {blue.pk}
+    shares = [recall(found[query], truth[query], 10) for query in answered]
+    at_ten, _ = facts["recall"]
+    assert (at_ten["queries"], at_ten["mean"], at_ten["worst"]) == (7, pytest.approx(fmean(shares)), min(shares))
+    assert f"recall@10 {fmean(shares):.3f} in 7 queries (worst {min(shares):.2f})" in text_of(benchmark)
+
+
+def test_recall_of_no_query_is_none(transactional_db: None, admin_client: Client) -> None:
+    library = make_library()
+    Query.objects.update(filters={"colour": "blue"})
+    benchmark = benchmark_of(library, ann=["sqlite_vec:exact"])
+    wait(launch(benchmark))
+    run = run_of(benchmark, "sqlite_vec:exact")
+    assert (run.status, [text for text in run.warnings if "sqlite_vec" in text]) == ("completed", [])
+    none = {"mean": None, "worst": None, "worst_query": None, "queries": 0}
+    assert run.provenance["ann"]["recall"] == [{"k": k, **none} for k in (10, 20)]
+    page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+    assert "recall@10 – (the store answered no query)" in page

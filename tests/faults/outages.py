@@ -126,6 +126,7 @@ def _damage(ending: str, way: Spoil | None) -> None:
 LAYOUTS = {
     "vectors": {"row": 44, "header": slice(-SEAL_BYTES, None)},
     "counts": {"row": 8, "header": slice(-SEAL_BYTES, None)},
+    "sqlite": {"row": 44, "header": slice(0, 100)},
     "pack": {"row": 8, "header": slice(0, OVERHEAD)},
 }
 DAMAGES: dict[str, Spoil | None] = {

@@ -90,7 +90,7 @@ POINTS = {
     "benchmark: committed": Point("apps.operations.working", "conclude"),
     "benchmark: finishing": Point("apps.benchmarks.running.finishing", "evaluate_runs"),
     "benchmark: finished": Point("apps.benchmarks.running.finishing", "_end", "after"),
-    "store: filling": Point("apps.retrieval.stores.filling", "_checksum"),
+    "store: filling": Point("apps.retrieval.stores.filling", "seal_folder"),
     "store: searching": Point("apps.retrieval.stores.sqlite_vec_store", "SqliteVecCollection.nominator"),
     "index: chunked": Point("apps.retrieval.chunking", "store_pieces", "after"),
     "index: encoded": Point("apps.retrieval.tasks", "encode_chunks", "after"),

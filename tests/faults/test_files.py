@@ -1,4 +1,4 @@
-"""Files of vectors, words and tokens damaged between two batches: no figure changes, for they are made anew."""
+"""Files of vectors, words, tokens and stores damaged between two batches: no figure changes, they are made again."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.faults.outages import DAMAGES
 STATED_SECONDS = 5
 WAYS = ("second half zeroed", "cut to half", "emptied", "bits flipped", "missing")
 DAMAGED = [
-    Scenario("benchmark", "benchmark: searched", damage, alone=True)
+    Scenario("store" if damage.startswith("sqlite") else "benchmark", "benchmark: searched", damage, alone=True)
     for damage in DAMAGES
     if damage.partition(": ")[2] in WAYS
 ]

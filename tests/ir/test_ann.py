@@ -114,5 +114,5 @@ class TestRecall:
         assert recall(nearer, self.TRUTH, 2) == 1
         assert recall(nearer, self.TRUTH, 2, of_same_set=False) == 1 / 2
 
-    def test_nothing_to_find_is_all_found(self):
-        assert recall(ScoredList.empty(), ScoredList.empty(), 10) == 1
+    def test_where_nothing_is_to_be_found_there_is_none(self):
+        assert recall(ScoredList.empty(), ScoredList.empty(), 10) is None

@@ -13,9 +13,10 @@ from apps.retrieval.filters import Filter, admits
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.collections import SearchFault
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import Kept, collection_name, installed_version, kept_collection
+from apps.retrieval.stores.filling import OpenCollection, collection_name, installed_version, open_collection
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
 
@@ -49,9 +50,9 @@ def unit(count: int, dimension: int, seed: int) -> Vectors:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> Kept:
+def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> OpenCollection:
     setting = Ann.parse(text)
-    return kept_collection(folder / collection_name(setting), STORES[setting.store], setting, vectors, holds=holds)
+    return open_collection(folder / collection_name(setting), STORES[setting.store], setting, vectors, holds=holds)
 
 
 def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]]) -> Index:
@@ -105,4 +106,7 @@ class Arm:
         collection = self.kept.collection if self.index is None else None
         self.view = ApproximateView(self.index, self.vectors, self.setting, filter or {}, collection)
         mask = np.array([admits(one, filter) for one in self.metadata], bool) if filter else None
-        return self.view.nearest(queries, depth, mask=mask)
+        try:
+            return self.view.nearest(queries, depth, mask=mask)
+        except SearchFault as fault:
+            raise fault.error from None

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.retrieval.stores import filling
-from apps.retrieval.stores.filling import LEFT_SECONDS, collection_name
+from apps.retrieval.stores import filling, sharing
+from apps.retrieval.stores.filling import collection_name
+from apps.retrieval.stores.sharing import LEFT_SECONDS
 from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import keep, require_installed, unit
 
@@ -45,10 +46,12 @@ def make_left(folder: Path, name: str, *, seconds: float) -> Path:
 
 
 def test_a_worker_s_own_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(sharing, "WAIT_SECONDS", 0)
+
+    left_open = []
 
     def work() -> None:
-        keep(tmp_path, TEXT, unit(5, 8, 0))
+        left_open.append(keep(tmp_path, TEXT, unit(5, 8, 0)))
         assert len(list(tmp_path.glob("own.*/*/filled.json"))) == 1
 
     with held(tmp_path / "lock"):
@@ -71,13 +74,15 @@ def test_what_a_killed_process_left_goes_with_the_next_that_looks(tmp_path: Path
 
 
 def test_a_folder_of_a_process_that_lives_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(sharing, "WAIT_SECONDS", 0)
     with held(tmp_path / "lock"):
-        keep(tmp_path, TEXT, unit(5, 8, 0))
+        opened = keep(tmp_path, TEXT, unit(5, 8, 0))
     (own,) = tmp_path.glob("own.*")
     os.utime(own, (0, 0))
     keep(tmp_path, TEXT, unit(5, 8, 0))
     assert own.exists()
+    opened.close()
+    assert not own.exists()
 
 
 @pytest.mark.parametrize("text", ["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])

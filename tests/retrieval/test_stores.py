@@ -1,6 +1,5 @@
 """The contract of a vector store: every member of the registry passes, by each of its methods."""
 
-import json
 import shutil
 from types import SimpleNamespace
 
@@ -12,7 +11,8 @@ from apps.retrieval.search.vector_table import VectorTables
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import StoreError
-from apps.retrieval.stores.filling import MARKER, installed_version
+from apps.retrieval.stores.filling import installed_version
+from apps.retrieval.stores.sealing import SEAL, read_seal, seal_folder
 from benchbench.ir.planning import ann_methods
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
@@ -214,20 +214,18 @@ class TestAFolder:
         assert again.version == installed_version(STORES[Ann.parse(text).store])
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
-    @pytest.mark.parametrize("harm", ["marker", "content", "version", "shape", "file", "folder"])
+    @pytest.mark.parametrize("harm", ["seal", "content", "version", "shape", "folder"])
     def test_it_is_filled_anew_where_it_is_not_what_was_filled(self, text, harm, tmp_path, monkeypatch):
         rows, more = unit(50, 8, 0), unit(60, 8, 0)
         keep(tmp_path, text, rows, holds="these")
         (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
-        marker = folder / MARKER
         match harm:
-            case "marker":
-                marker.unlink()
+            case "seal":
+                (folder / SEAL).unlink()
             case "version":
-                marker.write_text(json.dumps(json.loads(marker.read_text()) | {"version": "0"}))
-            case "file":
-                files = [path for path in folder.rglob("*") if path.is_file()]
-                max(files, key=lambda path: path.stat().st_size).write_bytes(b"no such thing" * 1000)
+                facts = read_seal(folder) | {"version": "0"}
+                (folder / SEAL).unlink()
+                seal_folder(folder, facts)
             case "folder":
                 shutil.rmtree(folder)
         filled = []

@@ -1,13 +1,13 @@
 """Recall of approximate search: its lists compared with the exact lists that were made beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from statistics import fmean
 from typing import Any
 from uuid import UUID
 
 from apps.benchmarks.measuring.losses import lists_of
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.outcomes import Notes
+from apps.benchmarks.running.outcomes import NotedQueries
 from apps.datasets.models import Query
 from apps.operations.models import Operation
 from apps.retrieval.strategies import get_strategy, has_summaries
@@ -18,15 +18,18 @@ from benchbench.ir.planning.stages import DenseStage
 
 Facts = dict[str, Any]
 
+COMPARED_ALL = ("searched_exactly", "without_index")  # notes of queries that the setting itself did not answer
+
 
 def approximations_of(
-    operation: Operation, runs: Mapping[UUID, Run], benchmark: Benchmark, plan: Plan, notes: Notes
+    operation: Operation, runs: Mapping[UUID, Run], benchmark: Benchmark, plan: Plan, noted: NotedQueries
 ) -> dict[UUID, Facts]:
     """Return, for each run of the plan that searched approximately, how it did so and what that cost.
 
     The facts: `setting` and `depth`; the `index` with its `bytes` and `build_seconds`, the `settings` read back, the
     `plan` and whether the index was used at all (`index_used`), as the preparing batch found them; `notes`, counts of
-    queries (see `Approximation`); `recall` of the dense list at primary_k and at the depth.
+    queries (see `Approximation`); `recall` of the dense list at primary_k and at the depth, over the queries that the
+    store answered itself.
     """
     if not plan.truths:
         return {}
@@ -37,12 +40,14 @@ def approximations_of(
         run_id, stage = UUID(truth.run_key), by_key[truth.run_key].dense
         assert stage is not None
         assert truth.dense is not None
+        notes = noted.get(stage.key, {})
+        instead = set().union(*(notes.get(name, ()) for name in COMPARED_ALL))
         facts[run_id] = {
             "setting": stage.ann,
             "depth": stage.depth,
             **prepared.get(stage.key, {}),
-            "notes": dict(notes.get(stage.key, {})),
-            "recall": _recalls(benchmark, stage, truth.dense, of_same_set=_compares_all(runs[run_id])),
+            "notes": {name: len(queries) for name, queries in notes.items()},
+            "recall": _recalls(benchmark, stage, truth.dense, instead, of_same_set=_compares_all(runs[run_id])),
         }
     return facts
 
@@ -73,7 +78,7 @@ def ann_warnings(facts: Facts | None) -> list[str]:
             f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} chunks "
             f"it was asked for: let it look at more (ef_search, probes){scanning}."
         )
-    if setting.compares_all and any(share["worst"] < 1 for share in facts["recall"]):
+    if setting.compares_all and any(share["queries"] and share["worst"] < 1 for share in facts["recall"]):
         warnings.append(
             f"{facts['setting']} found other chunks than exact search, which it should not: its store is at fault, and "
             "its values are not those of exact search. Try another version of it."
@@ -101,7 +106,10 @@ def ann_text(facts: Facts | None) -> str:
     if not facts:
         return ""
     shares = [
-        f"recall@{share['k']} {share['mean']:.3f} (worst query {share['worst']:.2f})" for share in facts["recall"]
+        f"recall@{share['k']} {share['mean']:.3f} in {counted(share['queries'], 'query')} (worst {share['worst']:.2f})"
+        if share["queries"]
+        else f"recall@{share['k']} – (the store answered no query)"
+        for share in facts["recall"]
     ]
     ndcg = facts["ndcg"]
     if ndcg["cost"] is not None:
@@ -121,24 +129,34 @@ def _compares_all(run: Run) -> bool:
     return not (has_summaries(strategy) or strategy.asks)
 
 
-def _recalls(benchmark: Benchmark, approximate: DenseStage, exact: DenseStage, *, of_same_set: bool) -> list[Facts]:
-    """Return mean and worst recall over the queries, at primary_k and at the depth, where that is another."""
+def _recalls(
+    benchmark: Benchmark, approximate: DenseStage, exact: DenseStage, instead: Set[int], *, of_same_set: bool
+) -> list[Facts]:
+    """Return mean and worst recall at primary_k and at the depth, where that is another, and their number of `queries`.
+
+    They are those of the queries that the store answered: not of those in `instead`, which were searched exactly, nor
+    of those for which there is nothing to find. The others are None where there is none.
+    """
     lists, truth = lists_of(benchmark, approximate.key), lists_of(benchmark, exact.key)
     queries = sorted(lists.keys() & truth.keys())
     if not queries:
         return []
     measured = []
-    wanted = {query: truth[query].head(approximate.depth) for query in queries}
     for k in sorted({min(benchmark.primary_k, approximate.depth), approximate.depth}):
-        shares = [recall(lists[query], wanted[query], k, of_same_set=of_same_set) for query in queries]
-        worst = shares.index(min(shares))
+        each = {
+            query: recall(lists[query], truth[query].head(approximate.depth), k, of_same_set=of_same_set)
+            for query in queries
+            if query not in instead
+        }
+        shares = {query: share for query, share in each.items() if share is not None}
+        worst = min(shares, key=lambda query: shares[query], default=None)
         measured.append(
             {
                 "k": k,
-                "mean": fmean(shares),
-                "worst": shares[worst],
-                "worst_query": Query.objects.get(pk=queries[worst]).key,
-                "queries": len(queries),
+                "mean": fmean(shares.values()) if shares else None,
+                "worst": None if worst is None else shares[worst],
+                "worst_query": None if worst is None else Query.objects.get(pk=worst).key,
+                "queries": len(shares),
             }
         )
     return measured

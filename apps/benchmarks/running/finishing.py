@@ -1,6 +1,7 @@
 """The end of a benchmark's operation: means for runs that completed, a reason for runs that did not."""
 
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models.functions import Now
@@ -15,7 +16,7 @@ from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.running.approximations import ann_warnings, approximations_of, not_itself
-from apps.benchmarks.running.outcomes import STALLS, Notes
+from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import CallTotals, calls_of, timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
@@ -51,10 +52,10 @@ def finish(operation: Operation) -> None:
     for version in scored_versions(benchmark):
         if version != benchmark.dataset_version:
             made[version] = evaluate_runs(benchmark, [*runs, *others], version=version)
-    notes = notes_of(benchmark)
+    noted, stalls_of_stages = notes_of(benchmark)
     plan = plan_of(runs)
-    stalls = stalls_of(plan, notes)
-    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, notes)
+    stalls = stalls_of(plan, stalls_of_stages)
+    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, noted)
     made_by, timings, calls = made_by_run(operation), timings_of(runs), calls_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
@@ -125,30 +126,25 @@ def made_by_run(operation: Operation) -> dict[str, list[Any]]:
     return environments
 
 
-def notes_of(benchmark: Benchmark) -> Notes:
-    """Count what the batches noted of each stage, those of earlier operations too: a benchmark may be resumed.
+def notes_of(benchmark: Benchmark) -> tuple[NotedQueries, Counter[str]]:
+    """Return what the batches noted of each stage, those of earlier operations too: the queries, and the stalls.
 
     A query counts once, though a retry searched it again.
     """
-    notes: Notes = {}
-    queries: dict[tuple[str, str], set[int]] = defaultdict(set)
+    queries: NotedQueries = {}
+    stalls: Counter[str] = Counter()
     done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE)
-    for noted in done.filter(result__has_key="notes").values_list("result__notes", flat=True):
-        for key, told in noted.items():
-            for name, what in told.items():
-                if isinstance(what, list):
-                    queries[key, name].update(what)
-                else:  # stalls; and queries, in results of a time before their ids were kept
-                    notes.setdefault(key, Counter())[name] += what
-    for (key, name), ids in queries.items():
-        notes.setdefault(key, Counter())[name] += len(ids)
-    return notes
+    for notes in done.filter(result__has_key="notes").values_list("result__notes", flat=True):
+        for stage, noted in notes.items():
+            stalls[stage] += noted.pop(STALLS, 0)
+            for name, ids in noted.items():
+                queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
+    return queries, stalls
 
 
-def stalls_of(plan: Plan, notes: Notes) -> dict[str, int]:
+def stalls_of(plan: Plan, stalls: Mapping[str, int]) -> dict[str, int]:
     """Return per run how many stalls of queries done together, in a stage of it, did not come again."""
-    told = {key: counts[STALLS] for key, counts in notes.items()}
-    return {run.run_key: sum(told.get(stage.key, 0) for stage in run.stages) for run in plan.runs}
+    return {run.run_key: sum(stalls.get(stage.key, 0) for stage in run.stages) for run in plan.runs}
 
 
 def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[str]:

@@ -1,6 +1,5 @@
 """Outcomes of stages: what they made of queries, and the cost, shared out where queries were done together."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +14,7 @@ STALLS = "stalls"  # among the notes of a stage
 
 Noted = dict[str, dict[str, Any]]  # per stage, what a batch tells of it: STALLS, a number; ids of queries by what they
 # are told for (see `Approximation`), so that one that is searched again counts once
-Notes = dict[str, Counter[str]]  # the same of a whole benchmark, counted
+NotedQueries = dict[str, dict[str, set[int]]]  # the ids of a whole benchmark
 
 
 def note(notes: Noted, stage: str, name: str, more: Any) -> None:

@@ -14,6 +14,7 @@ from apps.retrieval import exact
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
 from apps.retrieval.search import pgvector_search
+from apps.retrieval.search.collections import SearchFault
 from apps.retrieval.search.pgvector_search import Among
 from apps.retrieval.search.vectors import incomplete_table
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
@@ -67,11 +68,15 @@ class ApproximateView:
         self.notes: defaultdict[str, list[int]] = defaultdict(list)  # by their places among all that were asked
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The best `depth` of what the store nominates for each query; `mask` (n,) must be what the filter admits."""
+        """The best `depth` of what the store nominates for each query; `mask` (n,) must be what the filter admits.
+
+        Raises SearchFault for any error of a collection.
+        """
         if not (len(queries) and len(self._vectors)):
             self.seconds += [0.0] * len(queries)
             return [ScoredList.empty()] * len(queries)
-        with calling(f"The search by {self._setting}"), self._nominating(len(queries), depth, mask) as nominate:
+        nominating = self._nominating(len(queries), depth, mask)
+        with calling(f"The search by {self._setting}"), self._fault(), nominating as nominate:
             best = self._all_that_count if self._setting.compares_all else self._best
             lists = []
             for query in queries:
@@ -79,6 +84,15 @@ class ApproximateView:
                 lists.append(best(nominate, query, depth, mask))
                 self.seconds.append(time.perf_counter() - started)
             return lists
+
+    @contextmanager
+    def _fault(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if self._collection is None:
+                raise
+            raise SearchFault(error) from error
 
     @contextmanager
     def _nominating(self, queries: int, depth: int, mask: Mask | None) -> Iterator[Nominate]:
@@ -137,7 +151,9 @@ class ApproximateView:
         """The chunks that the store names, ascending."""
         ids = np.sort(nominate(query, depth))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < len(self._vectors)):
-            raise incomplete_table(self._index)
+            if self._collection is None:
+                raise incomplete_table(self._index)
+            raise StoreError(f"{self._setting} gave a chunk that is not there: try another version of the store.")
         if np.count_nonzero(ids[1:] == ids[:-1]):
             raise StoreError(f"{self._setting} gave a chunk twice for one query: try another version of the store.")
         # The metadata of a document may have changed since the table was filled.

@@ -50,12 +50,12 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
     if setting.store in STORES:
         if not index.chunk_set.vector_count:
             return {}
-        kept = open_index(index).collections.filled(setting)
-        facts = {"index": collection_name(setting), "bytes": kept.bytes, "build_seconds": kept.build_seconds}
+        opened = open_index(index).collections.filled(setting)
+        facts = {"index": collection_name(setting), "bytes": opened.bytes, "build_seconds": opened.build_seconds}
         return facts | {
             "store": setting.store,
-            "version": kept.version,
-            "settings": dict(kept.collection.read_back(setting)),
+            "version": opened.version,
+            "settings": dict(opened.collection.read_back(setting)),
         }
     if setting.compares_all:
         return explain(index, setting, depth)

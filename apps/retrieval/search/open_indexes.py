@@ -4,7 +4,7 @@ import json
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.truncating import TruncatedView
 from apps.retrieval.search.vectors import local_vectors, vectors_file
+from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy, has_summaries
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
@@ -34,6 +35,8 @@ from benchbench.local_files.sealed import checked_as, is_still
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+Filters = Sequence[Filter] | None
+Texts = Sequence[str] | None
 Result = TypeVar("Result")
 
 
@@ -157,8 +160,13 @@ class OpenIndex:
 
         It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
+        run = partial(self._approximate, queries, depth, setting, filters, texts)
+        return self.collections.search(setting, run)
+
+    def _approximate(
+        self, queries: Vectors, depth: int, setting: Ann, filters: Filters, texts: Texts, collection: Collection | None
+    ) -> Approximation:
         vectors = self._required_vectors()
-        collection = self.collections.of(setting)
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 

@@ -23,7 +23,7 @@ class StoreError(BenchbenchError):
 
 
 class Collection(Protocol):
-    """The vectors of an index in a store, open to be searched. What it holds open goes when nobody refers to it."""
+    """The vectors of an index in a store, open to be searched until it is closed."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,6 +38,9 @@ class Collection(Protocol):
 
     def read_back(self, setting: Ann) -> Mapping[str, Any]:
         """Return the options of the setting as the open store has them, where it tells them."""
+
+    def close(self) -> None:
+        """Close its files and connections."""
 
 
 class Store(Protocol):
@@ -56,7 +59,7 @@ class Store(Protocol):
 
     @property
     def fixed(self) -> bool:
-        """Whether its files stay as they were filled, byte by byte."""
+        """Whether opening leaves its files as they are, byte by byte; else each opening has a copy of its own."""
 
     def lack(self, setting: Ann, count: int, dimension: int) -> str:
         """Say why it cannot hold so many vectors of that dimension by this setting; "" where it can."""
@@ -65,4 +68,4 @@ class Store(Protocol):
         """Make the collection of `vectors` (n, d), n > 0, in an empty folder, and close it."""
 
     def open(self, folder: Path, setting: Ann) -> Collection:
-        """Open what `fill` made there. Whatever it raises, the folder is taken for damaged, and filled anew."""
+        """Open what `fill` made, maybe at another path. Any error means that the folder is damaged: it is refilled."""

@@ -1,10 +1,8 @@
 """ChromaDB: a graph (HNSW) in the folder of an embedded client."""
 
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -20,11 +18,13 @@ class ChromaCollection:
     """A collection of ChromaDB."""
 
     def __init__(self, folder: Path) -> None:
-        (inner,) = (path for path in folder.iterdir() if path.is_dir())
-        client = _client(inner)
-        self._close = weakref.finalize(self, client.close)
-        self._collection = client.get_collection(NAME, embedding_function=None)
-        (first,) = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
+        self._client = _client(folder)
+        try:
+            self._collection = self._client.get_collection(NAME, embedding_function=None)
+            (first,) = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
+        except BaseException:
+            self.close()
+            raise
         self._dimension = len(first)
 
     @property
@@ -51,6 +51,9 @@ class ChromaCollection:
             "space": told["space"],
         }
 
+    def close(self) -> None:
+        self._client.close()
+
 
 class ChromaStore:
     """Its graph draws random numbers: another machine, filled from the same vectors, may find other chunks."""
@@ -63,8 +66,7 @@ class ChromaStore:
         return ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
-        # In a process a path stays with what was first opened there; one that is filled anew has another.
-        client = _client(folder / uuid4().hex)
+        client = _client(folder)
         options = {
             "space": "ip",
             "max_neighbors": setting["m"],

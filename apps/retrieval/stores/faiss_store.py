@@ -58,6 +58,9 @@ class FaissCollection:
                 return faiss.SearchParametersIVF(nprobe=setting["probes"], **chosen)
         return faiss.SearchParameters(**chosen)
 
+    def close(self) -> None:
+        """It has no file open."""
+
 
 class FaissStore:
     """Built by one thread, so that a graph is the same on every machine."""

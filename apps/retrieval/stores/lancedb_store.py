@@ -49,6 +49,9 @@ class LanceCollection:
         facts = self._table.index_stats(indexes[0].name)
         return {"index": facts.index_type, "indexed": facts.num_indexed_rows, "distance": facts.distance_type}
 
+    def close(self) -> None:
+        """Its client closes its files when nothing refers to it."""
+
 
 class LanceStore:
     """Its lists draw random numbers: another machine, filled from the same vectors, may find other chunks."""

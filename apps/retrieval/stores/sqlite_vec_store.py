@@ -48,6 +48,9 @@ class SqliteVecCollection:
     def read_back(self, setting: Ann) -> Mapping[str, Any]:
         return {"distance": "cosine", "vec_version": self._connection.execute("SELECT vec_version()").get}
 
+    def close(self) -> None:
+        self._connection.close()
+
 
 class SqliteVecStore:
     """Opened by APSW: Python's own sqlite3 is often built without extensions."""

@@ -102,8 +102,9 @@ class Ann:
         return STORES[self.store][self.method]
 
 
-def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True) -> float:
-    """The share of the first `k` of the exact list that an approximate one has among its first `k`; 1 where none is.
+def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True) -> float | None:
+    """The share of the first `k` of the exact list that an approximate one has among its first `k`; None where it is
+    empty.
 
     Both are scored alike, and a chunk counts when its score reaches that of the last of the exact ones: of chunks that
     are equally near, any will do. Where they were not searched for in the same set (a strategy that went on below
@@ -111,7 +112,7 @@ def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: boo
     """
     wanted = min(k, len(truth))
     if not wanted:
-        return 1.0
+        return None
     first = retrieved.head(k)
     counts = first.scores >= truth.scores[wanted - 1]
     if not of_same_set:

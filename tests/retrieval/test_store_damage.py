@@ -1,0 +1,228 @@
+"""Damaged files of stores: whatever happens to them, a search finds what it found in sound ones."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apps.retrieval.models import Index
+from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.open_indexes import close_indexes, open_index
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.filling import collection_name
+from apps.retrieval.stores.sealing import SEAL
+from benchbench.ir.planning.ann import Ann
+from tests.files.spoiling import spoil, ways
+from tests.retrieval.arms import keep, require_installed, unit
+from tests.retrieval.test_approximate import make_random
+
+TEXTS = ["sqlite_vec:exact", "chromadb:hnsw(ef_search=500)", "faiss:hnsw(ef_search=500)", "lancedb:exact"]
+WAYS = ways(row=64, header=slice(0, 100))
+ROWS, QUERIES = unit(200, 16, 0), unit(5, 16, 1)
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.filling import collection_name, open_collection
+from benchbench.ir.planning.ann import Ann
+folder, setting = Path(sys.argv[1]), Ann.parse(sys.argv[2])
+rows = np.load(folder / "rows.npy")
+opened = open_collection(folder / collection_name(setting), STORES[setting.store], setting, rows, holds="")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_every_store_is_damaged_here() -> None:
+    assert {Ann.parse(text).store for text in TEXTS} == set(STORES)
+
+
+@pytest.fixture(params=TEXTS)
+def text(request: pytest.FixtureRequest) -> str:
+    require_installed(request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that are filled from now on."""
+    filled: list[Path] = []
+
+    def counted(fill: Callable[..., None]) -> Callable[..., None]:
+        return lambda folder, *more: (filled.append(folder), fill(folder, *more))[1]
+
+    for store in STORES.values():
+        monkeypatch.setattr(store, "fill", counted(store.fill))
+    return filled
+
+
+def found(folder: Path, text: str) -> list[list[int]]:
+    opened = keep(folder, text, ROWS)  # open as long as it is referred to
+    nominate = opened.collection.nominator(Ann.parse(text), None)
+    return [sorted(nominate(query, 10).tolist()) for query in QUERIES]
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a collection, the largest first; the marker last."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(files, key=lambda path: (path.name == SEAL, -path.stat().st_size))
+
+
+class TestAFolder:
+    @pytest.fixture
+    def folder(self, text: str, tmp_path: Path) -> Path:
+        """The folder of a collection that was filled and closed."""
+        self.before = found(tmp_path, text)
+        return tmp_path / collection_name(Ann.parse(text))
+
+    @pytest.mark.parametrize("way", ["cut to half", "second half zeroed", "bits flipped", "emptied"])
+    def test_it_is_filled_again_where_its_largest_file_is_damaged(
+        self, text: str, way: str, folder: Path, fills: list[Path]
+    ) -> None:
+        spoil(files_of(folder)[0], WAYS[way])
+        assert (found(folder.parent, text), len(fills)) == (self.before, 1)
+
+    def test_it_is_filled_again_where_a_bit_of_any_file_is_flipped(
+        self, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sound, store, filled = folder.parent / "sound", STORES[Ann.parse(text).store], []
+        shutil.copytree(folder, sound, ignore=shutil.ignore_patterns(SEAL))
+
+        def fill(empty: Path, *_: object) -> None:
+            filled.append(shutil.copytree(sound, empty, dirs_exist_ok=True))
+
+        monkeypatch.setattr(store, "fill", fill)
+        names = [path.relative_to(folder) for path in files_of(folder) if path.stat().st_size]
+        for name in names:
+            spoil(folder / name, WAYS["a bit flipped"])
+            assert found(folder.parent, text) == self.before
+        assert len(filled) == len(names) >= 2
+
+    def test_it_is_filled_again_where_a_file_is_missing_or_was_added(
+        self, text: str, folder: Path, fills: list[Path]
+    ) -> None:
+        files_of(folder)[0].unlink()
+        assert (found(folder.parent, text), len(fills)) == (self.before, 1)
+        (folder / "more.bin").write_bytes(b"more")
+        assert (found(folder.parent, text), len(fills)) == (self.before, 2)
+        assert sorted(path.name for path in folder.parent.iterdir()) == sorted(["lock", folder.name])
+
+    def test_it_is_opened_as_often_as_it_is_sound(self, text: str, folder: Path, fills: list[Path]) -> None:
+        first, second = keep(folder.parent, text, ROWS), keep(folder.parent, text, ROWS)
+        assert found(folder.parent, text) == self.before
+        del first, second
+        assert found(folder.parent, text) == self.before
+        assert not fills
+        assert sorted(path.name for path in folder.parent.iterdir()) == sorted(["lock", folder.name])
+
+
+class TestAProcessThatDies:
+    def kill_one(self, folder: Path, text: str) -> None:
+        """Let a process open the collection and end without a word."""
+        np.save(folder / "rows.npy", ROWS)
+        command = [sys.executable, "-c", KILLED, str(folder), text]
+        ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        (folder / "rows.npy").unlink()
+        assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+
+    @pytest.mark.parametrize(
+        "text", [TEXTS[0], *(pytest.param(text, marks=pytest.mark.thorough) for text in TEXTS[1:])]
+    )
+    def test_its_collection_is_filled_again(self, text: str, tmp_path: Path, fills: list[Path]) -> None:
+        require_installed(text)
+        self.kill_one(tmp_path, text)
+        before = found(tmp_path, text)
+        assert len(fills) == 1
+        assert found(tmp_path, text) == before
+        assert len(fills) == 1
+
+    def test_others_keep_theirs_open(self, tmp_path: Path, fills: list[Path]) -> None:
+        text = "sqlite_vec:exact"
+        require_installed(text)
+        folder = tmp_path / collection_name(Ann.parse(text))
+        living = keep(tmp_path, text, ROWS)
+        sealed = {path: path.stat().st_ino for path in files_of(folder)}
+        self.kill_one(tmp_path, text)
+        third = keep(tmp_path, text, ROWS)  # filled for itself
+        assert len(fills) == 2
+        assert {path: path.stat().st_ino for path in files_of(folder)} == sealed
+        for kept in (living, third):
+            assert kept.collection.nominator(Ann.parse(text), None)(ROWS[7], 1).tolist() == [7]
+        del kept, living, third
+        keep(tmp_path, text, ROWS)
+        assert len(fills) == 3
+        assert {path: path.stat().st_ino for path in files_of(folder)} != sealed
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["lock", folder.name])
+
+
+@pytest.mark.django_db
+class TestAnOpenCollection:
+    @pytest.fixture
+    def index(self, db: None) -> Index:
+        close_indexes()
+        return make_random()
+
+    def found(self, index: Index, text: str) -> list[list[int]]:
+        queries = unit(5, 16, 1)
+        return [scored.ids.tolist() for scored in open_index(index).approximate(queries, 10, Ann.parse(text)).lists]
+
+    def damage(self, index: Index) -> None:
+        """Zero the second half of every file of the stores, in place."""
+        for path in collections_folder(index).rglob("*"):
+            if path.is_file() and path.name != SEAL and (size := path.stat().st_size):
+                with path.open("r+b") as file:
+                    file.seek(size // 2)
+                    file.write(bytes(size - size // 2))
+
+    def test_damage_is_mended_at_the_next_search(self, text: str, index: Index, fills: list[Path]) -> None:
+        before = self.found(index, text)
+        self.damage(index)
+        assert (self.found(index, text), len(fills)) == (before, 2)
+        assert (self.found(index, text), len(fills)) == (before, 2)
+
+    def test_a_deleted_folder_is_mended_at_the_next_search(self, text: str, index: Index, fills: list[Path]) -> None:
+        before = self.found(index, text)
+        shutil.rmtree(collections_folder(index))
+        assert (self.found(index, text), len(fills)) == (before, 2)
+
+    def test_damage_amid_a_search_is_mended(
+        self, text: str, index: Index, fills: list[Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before, asked = self.found(index, text), []
+        collection = open_index(index).collections.filled(Ann.parse(text)).collection
+        nominator = collection.nominator
+
+        def damaging(*given: object) -> Callable[..., object]:
+            nominate = nominator(*given)
+
+            def damaged(query: np.ndarray, depth: int) -> object:
+                asked.append(depth)
+                if len(asked) == 3:
+                    self.damage(index)
+                return nominate(query, depth)
+
+            return damaged
+
+        monkeypatch.setattr(collection, "nominator", damaging)
+        assert (self.found(index, text), len(fills)) == (before, 2)
+
+    def test_a_passing_error_is_no_query_s(self, text: str, index: Index, fills: list[Path]) -> None:
+        before = self.found(index, text)
+        open_index(index).collections.filled(Ann.parse(text)).collection.nominator = lambda *_: 1 / 0
+        assert (self.found(index, text), len(fills)) == (before, 1), "its files were sound"
+
+    def test_an_error_that_comes_again_is_that_of_the_query(
+        self, text: str, index: Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kind = type(open_index(index).collections.filled(Ann.parse(text)).collection)
+        tried = []
+        monkeypatch.setattr(kind, "nominator", lambda *_: tried.append(1) or 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            self.found(index, text)
+        assert tried == [1, 1]
