@@ -13,8 +13,6 @@ from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measure
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 
-BEST, UNDECIDED, WORSE = "best", "not distinguishable", "worse"
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -24,6 +22,13 @@ class Line:
     label: str
     cells: list[float | None]
     standing: str
+
+    @property
+    def numbers(self) -> list[str]:
+        """The cells as texts, then the milliseconds per query; a dash where there is none."""
+        ms = self.row.run.timing.get("total_ms")
+        values = ["–" if value is None else f"{value:.4f}" for value in self.cells]
+        return [*values, "–" if ms is None else f"{ms:.1f}"]
 
     @property
     def lost(self) -> str:
@@ -60,7 +65,7 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
     board = leaderboard(benchmark, version=version)
     runs = [row.run for row in board.rows]
     comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
-    standing = _standings(comparison) if comparison else {}
+    standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
     return Story(
         benchmark=benchmark,
@@ -85,14 +90,6 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
         return compare_runs(runs, version=version), ""
     except BenchbenchError as error:
         return None, f"No verdict: {error.message}"
-
-
-def _standings(comparison: RunComparison) -> dict[object, str]:
-    verdict = comparison.verdict
-    placed = (
-        {verdict.reference: BEST} | dict.fromkeys(verdict.undecided, UNDECIDED) | dict.fromkeys(verdict.worse, WORSE)
-    )
-    return {comparison.runs[place].pk: standing for place, standing in placed.items()}
 
 
 def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
