@@ -24,7 +24,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
     comparison = compare_runs([before, after], baseline=before)
-    runs = [_place(comparison, run) for run in (before, after)]
+    runs = [comparison.runs.index(run) for run in (before, after)]
     pair = comparison.comparison.pair(runs[1], runs[0])
     return {
         "verdict": verdict_sentence(comparison),
@@ -141,10 +141,6 @@ def text_of(facts: dict[str, Any]) -> str:
     change = "–" if took["difference"] is None else f"{signed(took['difference'] / 1000, 1)} s"
     lines.append(_row("duration", *seconds, change))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
-
-
-def _place(comparison: RunComparison, run: Run) -> int:
-    return next(place for place, compared in enumerate(comparison.runs) if compared.pk == run.pk)
 
 
 def _means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:

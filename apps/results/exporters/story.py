@@ -7,8 +7,7 @@ from apps.benchmarks.running.timing import shared_mark
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
-from apps.results.configurations import shared
-from apps.results.labels import distinct_labels
+from apps.results.configurations import distinct_labels, shared
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
