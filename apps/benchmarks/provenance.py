@@ -1,7 +1,6 @@
 """Provenance of a run: data, indexes, models, code and machine."""
 
 import platform
-import subprocess
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
@@ -17,6 +16,7 @@ from apps.retrieval.encoders.model_files import device_name
 from apps.retrieval.llms.asking import llm_revision
 from apps.retrieval.rerankers import Reranker
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.scoring.flowbaby import git_sha
 from benchbench.timestamps import timestamp
 
 # What of the settings decides whether a query is an error, and how its time was taken.
@@ -131,7 +131,7 @@ def _code() -> dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}",
         "libraries": {name: _version(name) for name in LIBRARIES},
         "postgresql": _postgresql_version(),
-        "git_revision": _git_revision(),
+        "git_revision": git_sha(settings.BASE_DIR),
     }
 
 
@@ -145,13 +145,4 @@ def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return None
-
-
-def _git_revision() -> str | None:
-    """Return the commit that the code was checked out at; None outside a checkout."""
-    command = ["git", "-C", str(settings.BASE_DIR), "rev-parse", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
         return None

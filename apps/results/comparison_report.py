@@ -8,7 +8,7 @@ import numpy as np
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.results.comparison.comparing import Described, RunComparison, compare_runs, described
-from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
+from apps.results.comparison.sentences import about, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed
 from benchbench.files.flowbaby.summaries import Change, SummaryComparison
@@ -28,7 +28,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     pair = comparison.comparison.pair(runs[1], runs[0])
     return {
         "verdict": verdict_sentence(comparison),
-        "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        "about": about(comparison),
         "dataset_version": str(comparison.version),
         "runs": [_run_facts(run, comparison.labels[place]) for run, place in zip((before, after), runs, strict=True)],
         "duration_ms": _change(*map(cost_ms, (before, after))),
@@ -60,7 +60,7 @@ def comparison_facts(comparison: RunComparison) -> dict[str, Any]:
     return {
         "verdict": verdict_sentence(comparison) if comparison.tested else None,
         "tested": comparison.tested,
-        "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        "about": about(comparison),
         "dataset_version": str(comparison.version),
         "measure": Measure.parse(comparison.measure).wire,
         "slice": comparison.slice and comparison.slice.name,

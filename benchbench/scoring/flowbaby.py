@@ -74,10 +74,11 @@ def provenance(dataset: Dataset, run_id: str, **facts: Any) -> Provenance:
     )
 
 
-def git_sha() -> str | None:
-    """The revision that is checked out where the command runs; None where git has none."""
+def git_sha(folder: Path | None = None) -> str | None:
+    """Return the commit that is checked out in a folder, by default the current one; None where git has none."""
+    command = ["git", "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None

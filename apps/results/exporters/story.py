@@ -6,7 +6,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import shared_mark
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
+from apps.results.comparison.sentences import about, verdict_sentence
 from apps.results.configurations import distinct_labels, shared
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
@@ -93,8 +93,7 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
 
 def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
-    notes = [family_sentence(comparison), left_out_sentence(comparison)] if comparison else []
-    notes += comparison.comparability.warnings if comparison else []
+    notes = [*about(comparison), *comparison.comparability.warnings] if comparison else []
     if board.version != own:
         notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
     if failed and not comparison:  # which warns of it
@@ -105,4 +104,4 @@ def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVer
             f"{lost.unresolved_count:,} judgments name no document of the collection; they hold "
             f"{lost.unresolved_share:.1%} of the ideal gain."
         )
-    return [note for note in notes if note]
+    return notes
