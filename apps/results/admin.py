@@ -9,7 +9,7 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.triage.next_steps import next_steps
-from apps.results.views import comparison, exports, judging, measures, results
+from apps.results.views import comparison, judging, measures, results
 from benchbench.access import may_view
 from benchbench.site.additions import Page, add_to
 
@@ -39,7 +39,7 @@ add_to(
         Page("<uuid:object_id>/results/", results.benchmark_page, "benchmark_results"),
         Page("<uuid:object_id>/live/", results.benchmark_live, "benchmark_live"),
         Page("<uuid:object_id>/verdict/", comparison.verdict_fragment, "benchmark_verdict"),
-        Page("<uuid:object_id>/export/<str:format>/", exports.download, "benchmark_export"),
+        Page("<uuid:object_id>/export/<str:format>/", results.download, "benchmark_export"),
     ),
 )
 add_to(
@@ -49,7 +49,7 @@ add_to(
         Page("<uuid:object_id>/coverage/", measures.run_coverage, "run_coverage"),
         Page("<uuid:object_id>/sections/", measures.run_sections, "run_sections"),
         Page("<uuid:object_id>/content/", measures.run_content, "run_content"),
-        Page("<uuid:object_id>/export/<str:format>/", exports.download, "run_export"),
+        Page("<uuid:object_id>/export/<str:format>/", results.download, "run_export"),
         Page("compare/", comparison.comparison_page, "run_compare"),
     ),
 )

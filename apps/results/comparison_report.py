@@ -10,7 +10,7 @@ import numpy as np
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.results.comparison.comparing import Described, RunComparison, Standing, compare_runs, described
-from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
+from apps.results.comparison.sentences import about, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import Change, SummaryComparison
@@ -26,11 +26,11 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
     comparison = compare_runs([before, after], baseline=before)
-    runs = [_place(comparison, run) for run in (before, after)]
+    runs = [comparison.runs.index(run) for run in (before, after)]
     pair = comparison.comparison.pair(runs[1], runs[0])
     return {
         "verdict": verdict_sentence(comparison),
-        "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        "about": about(comparison),
         "dataset_version": str(comparison.version),
         "runs": [
             vars(_run_report(run, comparison.labels[place])) for run, place in zip((before, after), runs, strict=True)
@@ -144,7 +144,7 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
     return ComparisonReport(
         verdict=verdict_sentence(comparison) if comparison.tested else None,
         tested=comparison.tested,
-        about=[note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        about=about(comparison),
         dataset_version=str(comparison.version),
         measure=Measure.parse(comparison.measure).wire,
         slice=comparison.slice.name if comparison.slice else None,
@@ -227,10 +227,6 @@ def text_of(facts: dict[str, Any]) -> str:
     change = "–" if took["difference"] is None else f"{signed(took['difference'] / 1000, 1)} s"
     lines.append(_row("duration", *seconds, change))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
-
-
-def _place(comparison: RunComparison, run: Run) -> int:
-    return next(place for place, compared in enumerate(comparison.runs) if compared.pk == run.pk)
 
 
 def _means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:

@@ -1,9 +1,11 @@
-"""Configurations in words: what the runs of a benchmark share, and where they differ."""
+"""Configurations in words: what the runs of a benchmark share, where they differ, and labels made of that."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from apps.benchmarks.models import Run
 from benchbench.ir.planning.configuration import AXES, Configuration
 from benchbench.ir.planning.labels import value_phrase
 
@@ -60,3 +62,13 @@ def phrase(key: str, value: Any) -> str:
     if key in AXES:
         return value_phrase(key, value)
     return f"{key.replace('_', ' ')} {value}"
+
+
+def distinct_labels(runs: Sequence[Run]) -> list[str]:
+    """Return a name for each run, no two alike: "hybrid · reranked"; where that is not enough, with its benchmark."""
+    differ = varying(run.config for run in runs)
+    labels = [" · ".join(phrases(run.config, differ)) or run.label for run in runs]
+    for more in (lambda run: f' of "{run.benchmark}"', lambda run: f", run {run.run_order}", lambda run: f" {run.pk}"):
+        counts = Counter(labels)
+        labels = [label + (more(run) if counts[label] > 1 else "") for label, run in zip(labels, runs, strict=True)]
+    return labels

@@ -16,7 +16,7 @@ from benchbench.ir.losses import why_unranked
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean, Profile
 from benchbench.ir.slices import label_shape
-from benchbench.reading.strict_json import read_value
+from benchbench.reading.strict_json import attributes, read_value
 
 SHAPE_ROWS = {
     "Min positives": "{min}",
@@ -95,15 +95,13 @@ def results(
 def markdown(results: Mapping[str, Any]) -> str:
     """The content of results.md, from that of results.json."""
     cutoffs = ", ".join(map(str, results["k_values"]))
+    shape = [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()]
     parts = [
         "# Benchmark Results",
         f"{results['query_count']} queries, profile {results['profile']}, k {cutoffs}.",
         "## Label Shape Statistics",
         "Positives are a query's judgments, of any grade.",
-        _table(
-            ["Statistic", "Value"],
-            [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()],
-        ),
+        _table(["Statistic", "Value"], shape),
         "## Aggregate Metrics",
         _mean_told(results["means"]["aggregate_metrics"]),
         _metrics_table(results["aggregate_metrics"]),
@@ -121,11 +119,7 @@ def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
     """The content of summary.json, from that of results.json. Raises SelectionError, see `check_selection`."""
     check_selection(about.selection_split)
     content = {
-        "run_id": about.run_id,
-        "timestamp": about.timestamp,
-        "git_sha": about.git_sha,
-        "dataset_id": about.dataset_id,
-        "dataset_version": about.dataset_version,
+        **attributes(about, "run_id", "timestamp", "git_sha", "dataset_id", "dataset_version"),
         "canonicalization_version": about.canonicalization_version,
         "metrics": results["aggregate_metrics"],
         "k_values": results["k_values"],

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.reading import in_order, rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.versions import facts_of
@@ -89,9 +89,8 @@ class MeasuredRun:
         return stored | dict(zip(others, computed, strict=True))
 
     def _stored(self, measure: Measure) -> Values:
-        column = self.evaluation.values[self.evaluation.measures.index(str(measure))]
-        values = dict(zip(self.evaluation.query_ids, column, strict=True))
-        return np.array([values.get(query_id) for query_id in self.ground.query_ids], np.float64)  # None becomes NaN
+        column = self.evaluation.column(str(measure))
+        return in_order(column[None], self.evaluation.query_ids, self.ground.query_ids)[0]
 
     @cached_property
     def lengths(self) -> dict[int, int]:

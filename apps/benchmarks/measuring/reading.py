@@ -1,6 +1,6 @@
-"""Stored rankings, read in bulk."""
+"""Stored rankings and values, read in bulk."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run, StageList
 from benchbench.database.binary import binary_cursor
+from benchbench.ir.measures import Values
 
 ARRAY_HEAD = 20  # bytes: dimensions, null flag, type, length, lower bound
 NOTHING = np.empty(0)
@@ -73,6 +74,17 @@ def _array(sent: bytes, kind: str) -> NDArray[Any]:
     cells = np.dtype([("size", ">i4"), ("value", kind)])
     whole: NDArray[Any] = np.frombuffer(sent, cells, offset=ARRAY_HEAD)["value"] if len(sent) > ARRAY_HEAD else NOTHING
     return whole
+
+
+def in_order(values: Values, own: Sequence[int], query_ids: Sequence[int]) -> Values:
+    """Return values (measures, queries) of the queries `own` in the order of `query_ids`, NaN where one has none."""
+    if own == query_ids:
+        return values
+    place = {query_id: n for n, query_id in enumerate(own)}
+    known = [(n, place[query_id]) for n, query_id in enumerate(query_ids) if query_id in place]
+    ordered = np.full((len(values), len(query_ids)), np.nan)
+    ordered[:, [n for n, _ in known]] = values[:, [n for _, n in known]]
+    return ordered
 
 
 def rankings_of(run: Run) -> Rankings:

@@ -125,6 +125,14 @@ class Evaluation(models.Model):
     def __str__(self) -> str:
         return f"{self.run} on {self.dataset_version}"
 
+    def column(self, measure: str) -> Values:
+        """Return the values of a measure in the order of `query_ids`, NaN where a query has none."""
+        return np.array(self.values[self.measures.index(measure)], np.float64)  # None becomes NaN
+
+    def by_query(self, measure: str) -> dict[int, float | None]:
+        """Return the values of a measure by query id, None where a query has none."""
+        return dict(zip(self.query_ids, self.values[self.measures.index(measure)], strict=True))
+
     @property
     def unranked(self) -> str:
         """Why these means rank, win and pass nothing, in a sentence: too many queries were lost; "" where few were."""

@@ -15,7 +15,7 @@ from apps.benchmarks.comparability import Comparability, Difference, differences
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.values import Found
-from apps.results.labels import distinct_labels
+from apps.results.configurations import distinct_labels
 from apps.results.leaderboard.runs import primary_measure
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError

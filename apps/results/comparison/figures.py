@@ -12,7 +12,7 @@ from apps.results.comparison.axes import Effect
 from apps.results.comparison.choosing import Costs
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.slice_differences import SliceDifferences
-from apps.results.templatetags.benchbench import signed
+from apps.results.templatetags.benchbench import p_text, signed
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
 
@@ -157,10 +157,6 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
         "shapes": [_bound(costs.bounds.latency_ms)] if costs.bounds.latency_ms is not None else [],
     }
     return {"data": [trace], "layout": layout}
-
-
-def p_text(p: float) -> str:
-    return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
 def _forest(lines: Sequence[Line], title: str) -> Figure:

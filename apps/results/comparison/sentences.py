@@ -116,6 +116,11 @@ def family_sentence(comparison: RunComparison) -> str:
     )
 
 
+def about(comparison: RunComparison) -> list[str]:
+    """Return what a verdict rests on: what was tested, and which queries were left out, where any were."""
+    return [sentence for sentence in (family_sentence(comparison), left_out_sentence(comparison)) if sentence]
+
+
 def left_out_sentence(comparison: RunComparison) -> str:
     """Return which queries are not in the comparison, or nothing."""
     parts = []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import rows_of
+from apps.benchmarks.measuring.reading import in_order, rows_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import unpacked
 from apps.results.leaderboard.runs import primary_measure
@@ -40,7 +40,7 @@ class Found:
         for run in runs:
             measured[run.pk].query_ids = stored[run.pk][0]  # which `measured` was read without
         query_ids = first.query_ids
-        array = np.array([_values_on(query_ids, measured[run.pk], unpacked(stored[run.pk][1]), common) for run in runs])
+        array = np.array([_values_of(measured[run.pk], stored[run.pk][1], common, query_ids) for run in runs])
         counted = np.ones(len(query_ids), bool)
         counting = (
             {run.benchmark.mapping_id: run for run in reversed(runs)} if benchmark.empty_queries == "skip" else {}
@@ -60,20 +60,12 @@ class Found:
         )
 
 
-def _values_on(query_ids: Sequence[int], evaluation: Evaluation, stored: Values, names: Sequence[str]) -> Values:
-    """The values of the measures `names` of an evaluation on these queries, (measures, queries), NaN without one."""
-    own = evaluation.query_ids
-    values = np.full((len(names), len(query_ids)), np.nan)
-    if not own:
-        return values
-    rows = stored[[evaluation.measures.index(name) for name in names]]
-    if own == query_ids:
-        return rows
-    place = {query_id: place for place, query_id in enumerate(own)}
-    for column, query_id in enumerate(query_ids):
-        if query_id in place:
-            values[:, column] = rows[:, place[query_id]]
-    return values
+def _values_of(evaluation: Evaluation, stored: bytes, names: Sequence[str], query_ids: Sequence[int]) -> Values:
+    """Return the values of the measures `names` of an evaluation, (measures, queries), NaN where a query has none."""
+    if not evaluation.query_ids:
+        return np.full((len(names), len(query_ids)), np.nan)
+    rows = unpacked(stored)[[evaluation.measures.index(name) for name in names]]
+    return in_order(rows, evaluation.query_ids, query_ids)
 
 
 def _narrowed(slice_: Slice, counted: NDArray[np.bool_]) -> Slice:

@@ -1,19 +1,23 @@
-"""Flowbaby's files of results for a run, under either of its aggregation profiles."""
+"""Flowbaby's files for a run: its results under either aggregation profile, and run.json, what it retrieved."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
+from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import NOT_ASKED, measured, run_id_of
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, outcomes_of, run_id_of
 from apps.results.exporters.spec002 import ended
+from apps.results.exporters.trec import strictly_falling
 from apps.results.triage.queries import results_by_query
 from benchbench.files import flowbaby_results as files
-from benchbench.ir.canonical import CURRENT
+from benchbench.files.flowbaby import written_run
+from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
 from benchbench.ir.profiles import Profile
 from benchbench.markdown import text
 from benchbench.scoring.measuring import score
@@ -21,6 +25,9 @@ from benchbench.timestamps import timestamp
 
 DEFAULT_SLICE = "default"  # of a query that states none
 FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's own files have no such key
+FORMAT = "flowbaby"  # of a dataset whose references to documents are canonical ids
+About = dict[int, tuple[Any, Any, Any]]
+"""topic_id, topic and source that the metadata of documents state, by primary key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +98,50 @@ def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
 def _failures(run: Run, missing: dict[int, str]) -> dict[str, str]:
     results = results_by_query(run, list(missing))
     return {key: results[pk].error if pk in results else NOT_ASKED for pk, key in missing.items()}
+
+
+def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
+    """Write the run as `export_retrieval_results_to_run` makes it of live results, a line an entry.
+
+    A document is the item that its metadata names by `topic_id` or `topic`, else its external id. Over a Flowbaby
+    dataset it is always its external id, since the judgments, which state canonical ids, were resolved by that: the
+    file scored against the dataset has our values, unless documents are left out as written by a model. Scores fall
+    strictly, as float32, so that whoever orders by them finds our ranks. A query that failed has no entry.
+    """
+    dataset = version.dataset
+    rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
+    outcomes = outcomes_of(run, measured(run, version))
+    entries = _run_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
+    yield from written_run(run_id_of(run), entries)
+
+
+def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
+    while part := list(islice(outcomes, AT_ONCE)):
+        documents = {
+            key for outcome in part if outcome.result and not outcome.error for key in outcome.result.document_ids
+        }
+        about = _metadata_of(documents)
+        for outcome in part:
+            results = {outcome.query.key: _run_results(outcome, about, resolved_by_id)}
+            yield from export_retrieval_results_to_run(results, "", version=rules).entries
+
+
+def _run_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
+    keys: Sequence[int] = outcome.result.document_ids if outcome.result and outcome.documents else []
+    scores = map(float, strictly_falling(outcome.scores))
+    for key, name, compared in zip(keys, outcome.documents, scores, strict=True):
+        topic_id, topic, source = about.get(key, (None, None, None))
+        topic_facts = {} if resolved_by_id else {"topic_id": _text(topic_id), "topic": _text(topic)}
+        named = topic_facts if any(topic_facts.values()) else {"topic_id": name}
+        yield {**named, "score": compared, "metadata": {"source": source}}
+
+
+def _metadata_of(keys: Collection[int]) -> About:
+    some = Document.objects.filter(pk__in=keys).exclude(metadata={})
+    rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
+    return {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
+
+
+def _text(value: Any) -> str:
+    """Return what a metadata value names; nothing for what is no name."""
+    return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""

@@ -1,16 +1,18 @@
-"""Outcomes of the queries of a run, as exporters write them."""
+"""Outcomes of the queries of a run, and names of documents, as exporters write them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from apps.benchmarks.models import Evaluation, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
-from apps.datasets.models import DatasetVersion, Query
+from apps.datasets.models import DatasetVersion, Judgment, Query
+from apps.mappings.truth import Unresolved
 from apps.results.exporters.base import ExportStateError
 from apps.results.triage.queries import evaluation_of, results_by_query
 
 AT_ONCE = 500
 NOT_ASKED = "The run was never asked this query."
+UNRESOLVED = "unresolved:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +81,24 @@ def names_in(results: Iterable[QueryResult]) -> dict[int, str]:
     """Return the external id of every document that results which did not fail have ranked."""
     documents = {key for result in results if not result.error for key in result.document_ids}
     return dict(Document.objects.filter(pk__in=documents).values_list("pk", "external_id"))
+
+
+def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
+    """Return the external id of each key of a truth; of an unresolved judgment the `document_id` that it states, or
+    where there is none, or it would name another document too, a made one.
+    """
+    names = dict(Document.objects.filter(pk__in=keys).values_list("pk", "external_id"))
+    unresolved = {key.judgment_id for key in keys if isinstance(key, Unresolved)}
+    lost = Judgment.objects.filter(pk__in=unresolved).order_by("pk")
+    named = [(judgment, judgment.doc_ref.get("document_id")) for judgment in lost if isinstance(judgment.doc_ref, dict)]
+    document_ids = {judgment.pk: str(name) for judgment, name in named if name}
+    known = benchmark.mapping.collection.documents.filter(external_id__in=set(document_ids.values()))
+    there = set(known.values_list("external_id", flat=True))
+    given: set[tuple[int, str]] = set()
+    for judgment in lost:
+        name = document_ids.get(judgment.pk, "")
+        if not name or name in there or (judgment.query_id, name) in given:
+            name = f"{UNRESOLVED}{judgment.pk}"
+        given.add((judgment.query_id, name))
+        names[Unresolved.of(judgment.pk)] = name
+    return names

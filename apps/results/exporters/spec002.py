@@ -11,8 +11,7 @@ from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.versions import version_text
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in
-from apps.results.exporters.truths import names_of
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in, names_of
 from apps.results.triage.queries import results_by_query
 from apps.results.triage.sections import expected_of
 from benchbench.files import spec002

@@ -6,14 +6,11 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import shared_mark
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
-from apps.results.configurations import shared
-from apps.results.labels import distinct_labels
+from apps.results.comparison.sentences import about, verdict_sentence
+from apps.results.configurations import distinct_labels, shared
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-
-BEST, UNDECIDED, WORSE = "best", "not distinguishable", "worse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +21,13 @@ class Line:
     label: str
     cells: list[float | None]
     standing: str
+
+    @property
+    def numbers(self) -> list[str]:
+        """The cells as texts, then the milliseconds per query; a dash where there is none."""
+        ms = self.row.run.timing.get("total_ms")
+        values = ["–" if value is None else f"{value:.4f}" for value in self.cells]
+        return [*values, "–" if ms is None else f"{ms:.1f}"]
 
     @property
     def lost(self) -> str:
@@ -60,7 +64,7 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
     board = leaderboard(benchmark, version=version)
     runs = [row.run for row in board.rows]
     comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
-    standing = _standings(comparison) if comparison else {}
+    standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
     return Story(
         benchmark=benchmark,
@@ -87,18 +91,9 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
         return None, f"No verdict: {error.message}"
 
 
-def _standings(comparison: RunComparison) -> dict[object, str]:
-    verdict = comparison.verdict
-    placed = (
-        {verdict.reference: BEST} | dict.fromkeys(verdict.undecided, UNDECIDED) | dict.fromkeys(verdict.worse, WORSE)
-    )
-    return {comparison.runs[place].pk: standing for place, standing in placed.items()}
-
-
 def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
-    notes = [family_sentence(comparison), left_out_sentence(comparison)] if comparison else []
-    notes += comparison.comparability.warnings if comparison else []
+    notes = [*about(comparison), *comparison.comparability.warnings] if comparison else []
     if board.version != own:
         notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
     if failed and not comparison:  # which warns of it
@@ -109,4 +104,4 @@ def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVer
             f"{lost.unresolved_count:,} judgments name no document of the collection; they hold "
             f"{lost.unresolved_share:.1%} of the ideal gain."
         )
-    return [note for note in notes if note]
+    return notes

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import DatasetVersion, Query
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED
-from apps.results.exporters.truths import names_of
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, names_of
 from apps.results.triage.content import NAMES, content_of, has_content
 from apps.results.triage.sections import Expected, Found, expected_of, found_sections
 from benchbench.files.strategy_results import Content, Search

@@ -9,8 +9,7 @@ from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.base import ExportError
-from apps.results.exporters.outcomes import measured, outcomes_of
-from apps.results.exporters.truths import names_of
+from apps.results.exporters.outcomes import measured, names_of, outcomes_of
 from benchbench.files.trec import fits_column
 
 

@@ -15,7 +15,6 @@ from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Evaluation
 from apps.mappings.truth import truth_hash
-from apps.results.leaderboard.slicing import values_in
 from benchbench.errors import ConflictError
 from benchbench.ir.coverage import cover, is_uneven
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
@@ -105,7 +104,7 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
         return list(map(float, mean(values, has_relevant=graded.has_relevant, failed=failed, empty=empty).values))
 
     judged, condensed = means(covered.judged), means(covered.condensed)
-    valued = np.array([values_in(evaluation, name) for name in names])
+    valued = np.array([evaluation.column(name) for name in names])
     least, greatest = (_whole(bound, valued, failed, means(bound)) for bound in (covered.least, covered.greatest))
     return [
         CoverageRow(name, evaluation.means[name], *map(_known, parts))

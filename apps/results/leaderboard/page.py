@@ -14,14 +14,12 @@ from apps.operations.models import Status
 from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
-from apps.results.configurations import phrases, shared, varying
-from apps.results.labels import distinct_labels
+from apps.results.configurations import distinct_labels, phrases, shared, varying
 from apps.results.leaderboard.coverage import judged_name, low, uneven
 from apps.results.leaderboard.made_of import built, differ_in_making, searched_by
-from apps.results.leaderboard.moving import moved
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from apps.results.leaderboard.slicing import slicing_or_why
-from apps.results.leaderboard.versions import VersionShown
+from apps.results.leaderboard.versions import VersionShown, moved
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 

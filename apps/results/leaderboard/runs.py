@@ -14,7 +14,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.leaderboard.slicing import means_in, slicing_or_why, values_in
+from apps.results.leaderboard.slicing import means_in, slicing_or_why
 from benchbench.ir.losses import too_many_lost, why_unranked
 from benchbench.ir.measures import Measure
 from benchbench.ir.slices import Slice
@@ -134,7 +134,7 @@ def _unranked(evaluation: Evaluation, primary: str, within: Slice | None) -> str
     """Return why a run is not ranked: it lost too many of all queries, or of those of a slice; "" where it is."""
     if evaluation.unranked or within is None:
         return evaluation.unranked
-    lost = within.members & np.isnan(values_in(evaluation, primary))
+    lost = within.members & np.isnan(evaluation.column(primary))
     n, counted = int(lost.sum()), int((within.members & ~lost).sum())
     if not too_many_lost(counted=counted, lost=n):
         return ""

@@ -13,7 +13,7 @@ from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.versions import FIELDS, facts_of
 from apps.mappings.truth import truth_hash
 from benchbench.errors import ConflictError
-from benchbench.ir.measures import Values, mean
+from benchbench.ir.measures import mean
 from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of
 
 KEPT_SECONDS = 24 * 3600
@@ -105,11 +105,6 @@ def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
     return _slicing(rows, list(counts), counts), label_shape(list(counts.values()))
 
 
-def values_in(evaluation: Evaluation, name: str) -> Values:
-    """Return the values of the measure `name` for each query of `evaluation`, NaN where there is none."""
-    return np.array(evaluation.values[evaluation.measures.index(name)], np.float64)
-
-
 def means_in(
     evaluation: Evaluation, slicing: Slicing, chosen: Slice, names: Sequence[str]
 ) -> Mapping[str, float | None]:
@@ -120,7 +115,7 @@ def means_in(
     known = [name for name in names if name in evaluation.measures]
     if not known:
         return {}
-    values = np.stack([values_in(evaluation, name) for name in known])
+    values = np.stack([evaluation.column(name) for name in known])
     skip = evaluation.policies.get("empty_queries") == "skip"
     means = mean(
         values[:, chosen.members],

@@ -1,11 +1,13 @@
-"""The dataset version on which the values of a benchmark are shown."""
+"""The dataset versions that a benchmark has values on: which is shown, and what changed since the one before."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apps.benchmarks.measuring.rescoring import scored_versions
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import DatasetVersion
+from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard
 from benchbench.errors import BenchbenchError
 
 MOST_SHOWN = 20  # characters of what was asked for
@@ -64,3 +66,69 @@ def _no_values(benchmark: Benchmark, asked: object, scored: Iterable[DatasetVers
         "Re-score it (`manage.py rescore`) to have more.",
         field="version",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRun:
+    """The primary measure of a run before and now, and its ranks; None where it has no value."""
+
+    run: Run
+    before: float | None
+    now: float | None
+    rank_before: int | None
+    rank: int | None
+
+    @property
+    def change(self) -> float | None:
+        return None if self.before is None or self.now is None else self.now - self.before
+
+    @property
+    def places(self) -> int:
+        """How many ranks it went up; below 0 down."""
+        return 0 if self.rank is None or self.rank_before is None else self.rank_before - self.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The runs in the order of the board, held against their values on `before`, and what the two versions differ in.
+
+    `queries_before` and `queries` are those in the means of the first run.
+    """
+
+    before: DatasetVersion
+    version: DatasetVersion
+    changes: Changes
+    runs: list[MovedRun]
+    queries_before: int
+    queries: int
+
+    @property
+    def unmoved(self) -> bool:
+        return all(run.change == 0 and run.places == 0 for run in self.runs)
+
+
+def moved(benchmark: Benchmark, board: Leaderboard, versions: list[DatasetVersion]) -> Moved | None:
+    """Hold a board against the version before it, of those that the benchmark has values on: `versions`, oldest first.
+
+    Where none of them is older, against the benchmark's own. None on that itself, which was searched and not measured
+    again. Costs four statements.
+    """
+    own = benchmark.dataset_version
+    if board.version == own or board.evaluation is None:
+        return None
+    before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), own)
+    old = leaderboard(benchmark, version=before)
+    rows: dict[object, Row] = {row.run.pk: row for row in old.rows}
+    first, last = sorted((before, board.version), key=lambda version: version.number)
+    return Moved(
+        before=before,
+        version=board.version,
+        changes=Difference(last, since=first.number).counts(),
+        runs=[_moved(rows[row.run.pk], row, board.primary) for row in board.rows if row.rank or rows[row.run.pk].rank],
+        queries_before=old.evaluation.query_count if old.evaluation else 0,
+        queries=board.evaluation.query_count,
+    )
+
+
+def _moved(old: Row, new: Row, primary: str) -> MovedRun:
+    return MovedRun(new.run, old.values.get(primary), new.values.get(primary), old.rank, new.rank)

@@ -1,4 +1,4 @@
-"""Filters that show values, times, durations, and links to pages."""
+"""Filters and tags that show measures, values, intervals, times, and links to pages."""
 
 import json
 from datetime import datetime
@@ -8,11 +8,14 @@ from django import template
 from django.db.models import Model
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.text import slugify
 
 from apps.benchmarks.models import Benchmark
 from apps.results.causes import CAUSES
 from benchbench import decimals
 from benchbench.decimals import figure
+from benchbench.ir.measures import Measure, definition_of
+from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 
@@ -127,6 +130,20 @@ def p_value(p: float) -> str:
 
 
 @register.filter
+def interval(ends: Interval | None) -> str:
+    """`[−.0041, +.0210]`; a dash where there is none."""
+    return DASH if ends is None else f"[{signed(ends.low)}, {signed(ends.high)}]"
+
+
+@register.filter("p")
+def p_text(number: float | None) -> str:
+    """`.031`; `< .001` below that; a dash where there is none."""
+    if number is None:
+        return DASH
+    return "< .001" if number < 0.001 else f"{number:.3f}".removeprefix("0")
+
+
+@register.filter
 def minus(number: int, other: int) -> int:
     return number - other
 
@@ -145,3 +162,11 @@ def stage(timing: dict[str, Any], name: str) -> float | None:
 @register.filter
 def pretty_json(data: Any) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+@register.inclusion_tag("results/defined.html")
+def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
+    """The name of a measure, or `label`, that opens its definition; `place` tells apart what stands twice on a page."""
+    measure = Measure.parse(name)
+    shown = {"definition": definition_of(measure), "cutoff": measure.cutoff}
+    return shown | {"id": f"define-{place}-{slugify(name)}", "label": label or name}

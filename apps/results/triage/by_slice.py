@@ -12,7 +12,7 @@ from apps.benchmarks.describing import flat
 from apps.benchmarks.models import Evaluation, Run
 from apps.results.charts import height_of_rows, wrapped
 from apps.results.leaderboard.runs import primary_measure
-from apps.results.leaderboard.slicing import Slicing, means_in, slicing_of, values_in
+from apps.results.leaderboard.slicing import Slicing, means_in, slicing_of
 from apps.results.triage.queries import values_on
 from benchbench.ir.measures import Measure
 from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, weak_slices
@@ -60,7 +60,7 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
 
     Weak slices: significantly below all other queries, p times the number of slices compared (`ir.slices`).
     """
-    counted = values_in(evaluation, names[0])
+    counted = evaluation.column(names[0])
     if evaluation.policies.get("empty_queries") == "skip":
         counted[~slicing.has_relevant] = float("nan")
     known = ~np.isnan(counted)

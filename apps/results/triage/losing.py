@@ -65,6 +65,4 @@ def furthest_apart(query_ids: Sequence[int], first: Evaluation, second: Evaluati
 
 def column_of(evaluation: Evaluation, measure: str) -> Mapping[int, float | None]:
     """Return the values of a measure by query id; none where the evaluation does not have that measure."""
-    if measure not in evaluation.measures:
-        return {}
-    return dict(zip(evaluation.query_ids, evaluation.values[evaluation.measures.index(measure)], strict=True))
+    return evaluation.by_query(measure) if measure in evaluation.measures else {}

@@ -112,8 +112,7 @@ def ordered_queries(
     wanted = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
     if evaluation is None:
         return wanted
-    column = evaluation.values[evaluation.measures.index(measure)]
-    values = dict(zip(evaluation.query_ids, column, strict=True))
+    values = evaluation.by_query(measure)
     falling = best != (definition_of(Measure.parse(measure)).better == "lower")
 
     def place(query_id: int) -> tuple[bool, float]:
@@ -136,15 +135,12 @@ def query_rows(
     wanted = list(query_ids)
     queries = Query.objects.in_bulk(wanted)
     results = results_by_query(run, wanted)
-    columns = []
-    if evaluation is not None:
-        place = {query_id: n for n, query_id in enumerate(evaluation.query_ids)}
-        columns = [(place, evaluation.values[evaluation.measures.index(name)]) for name in measures]
+    columns = [evaluation.by_query(name) for name in measures] if evaluation else []
     return [
         QueryRow(
             queries[query_id],
             results.get(query_id),
-            [column[place[query_id]] for place, column in columns] or [None] * len(measures),
+            [column[query_id] for column in columns] or [None] * len(measures),
             losses.queries.get(query_id) if losses else None,
             other.get(query_id) if other else None,
         )

@@ -128,9 +128,7 @@ def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
 
 def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:
     """The runs of the group that leads, and what is said of each."""
-    verdict = comparison.verdict
-    best, *others = verdict.group
-    return [(comparison.runs[best], "best"), *((comparison.runs[run], "not distinguishable") for run in others)]
+    return [(comparison.runs[run], comparison.standing(run)) for run in comparison.verdict.group]
 
 
 def _asked(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:

@@ -3,8 +3,10 @@
 import uuid
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -13,7 +15,8 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results.comparison.history import history, history_figure
-from apps.results.exporting import exporters_of
+from apps.results.exporters import EXPORTERS
+from apps.results.exporting import export, exporters_of, file_name
 from apps.results.leaderboard.page import ENDED, board_context
 from apps.results.leaderboard.start import start_context
 from apps.results.triage.judging import judging_of
@@ -21,7 +24,10 @@ from apps.results.triage.query_page import query_context
 from apps.results.triage.run_page import run_context
 from apps.results.views.asked import cutoff_asked, run_against, version_asked
 from benchbench.access import visible
+from benchbench.errors import BenchbenchError
+from benchbench.local_files.placing import write_pieces
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.downloads import attachment
 from benchbench.site.panels import Button, change_url, changelist_url
 
 
@@ -113,3 +119,33 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         "trail": [dataset],
     }
     return model_admin.page(request, "results/history.html", context, original=dataset)
+
+
+def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str) -> HttpResponseBase:
+    """Answer with a benchmark or run in one of its formats, or go back to its page, which says why that cannot be.
+
+    With `?version=2` the values are those on that version of its dataset.
+    The file is made before the answer begins: one that breaks off half-way would look like a whole one.
+    """
+    subject: Benchmark | Run = model_admin.viewed(request, object_id)
+    if EXPORTERS.get(format) not in exporters_of(subject):
+        raise Http404
+    exporter, version = EXPORTERS[format], _version(request)
+    try:
+        return attachment(
+            lambda file: write_pieces(export(subject, format, version=version), file),
+            file_name(subject, exporter, version=version),
+            exporter.content_type,
+        )
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        is_run = isinstance(subject, Run)
+        return redirect(change_url(subject)) if is_run else redirect("admin:benchmark_results", subject.pk)
+
+
+def _version(request: HttpRequest) -> int | None:
+    """The number of the dataset version whose values are asked for; None for the benchmark's own."""
+    asked = request.GET.get("version", "")
+    if asked and not (asked.isdecimal() and len(asked) < 10):
+        raise Http404(f"There is no version {asked[:20]!r}.")
+    return int(asked) if asked else None
