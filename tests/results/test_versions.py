@@ -1,6 +1,5 @@
 """Which dataset version's values a benchmark's page shows, and what brings new ones about."""
 
-import json
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.templatetags.benchbench import signed
+from benchbench.reading import strict_yaml
 from benchbench.site.panels import change_url
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
@@ -130,15 +130,15 @@ def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benc
     url = reverse("admin:benchmark_manifest", args=[finished.pk])
     assert url in page
     response = admin_client.get(url)
-    assert response["Content-Disposition"] == 'attachment; filename="which-mode.manifest.json"'
-    manifest = response.json()
+    assert response["Content-Disposition"] == 'attachment; filename="which-mode.experiment.yaml"'
+    manifest = strict_yaml.parse(response.text, where="experiment.yaml")
 
     second = upload(admin_client, manifest)
     assert second.status == "running"
     assert "Reproduces" not in text_of(admin_client.get(results_url(second)))
     wait(second.operation)
     shown = admin_client.get(results_url(second))
-    assert "Reproduces every value of “Which mode?”: 22 means and 12 rankings in 2 runs" in text_of(shown)
+    assert "Reproduces every figure of “Which mode?”: 22 means in 2 runs" in text_of(shown)
     assert 'data-reproduces="true"' in shown.content.decode()
 
     manifest["runs"][0]["result"]["means"]["RR"] = 0.125
@@ -150,15 +150,17 @@ def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benc
 
 
 def upload(client: Client, manifest: Any) -> Benchmark:
-    file = SimpleUploadedFile("m.json", json.dumps(manifest).encode())
+    file = SimpleUploadedFile("m.yaml", strict_yaml.dump(manifest).encode())
     response = client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
     assert response.status_code == 302, response.context["form"].errors
     return Benchmark.objects.latest("created_at")
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"{", "is not JSON"), (b"{}", "This is not a manifest")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"{", "cannot be read as YAML"), (b"{}", "This is not an experiment file")]
+)
 def test_a_file_that_is_no_manifest_is_refused_at_its_field(admin_client: Client, content: bytes, said: str) -> None:
-    file = SimpleUploadedFile("m.json", content)
+    file = SimpleUploadedFile("m.yaml", content)
     response = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
     assert said in str(response.context["form"].errors["file"])
 
@@ -167,7 +169,7 @@ def test_there_is_no_manifest_before_the_end(admin_client: Client, mapping: Mapp
     benchmark = make_benchmark(mapping, [], status="pending")
     url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
     assert url not in admin_client.get(results_url(benchmark)).content.decode()
-    assert "it has a manifest once it has completed" in messages_of(admin_client.get(url, follow=True))
+    assert "it has an experiment file once it has completed" in messages_of(admin_client.get(url, follow=True))
 
 
 def test_what_somebody_else_owns_has_no_manifest_for_you(
@@ -180,4 +182,4 @@ def test_what_somebody_else_owns_has_no_manifest_for_you(
     url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
     assert client.get(url).status_code == 404
     Benchmark.objects.update(owner=ann)
-    assert client.get(url).json()["schema"] == "benchbench-manifest"
+    assert "schema: benchbench-experiment" in client.get(url).text

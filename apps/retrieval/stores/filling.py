@@ -53,7 +53,7 @@ def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
     those of the seal to the last byte, it holds n vectors of d dimensions, and no process died while it was open. Of
     several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own, as they
     do where another has the collection open, maybe by another version of the store, and may read its files at any
-    time. Verifying reads the files, 0.5 s per GB from the cache. Raises StoreError, OutputError, and errors of the store.
+    time. Verifying reads the files, 0.5 s per GB from the cache. Raises StoreError and OutputError.
     """
     make_folder(folder.parent)
     identity = {
