@@ -3,6 +3,7 @@
 import pytest
 
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.ir.planning.plan import plan
 from benchbench.ir.planning.query_text import QueryText, QueryTextError
@@ -63,10 +64,10 @@ def test_a_way_without_a_model_is_refused() -> None:
 
 def test_what_touches_no_search_makes_no_run() -> None:
     matrix = Matrix.parse({"search_modes": ["sparse"], "query": ["as_asked", "hyde"], "llms": ["here:a", "here:b"]})
-    assert [run.label for run in matrix.configurations()] == ["lexical · top 100"]
+    assert [run_label(run) for run in matrix.configurations()] == ["lexical · top 100"]
     matrix = Matrix.parse({"query": ["as_asked", "rewrite"], "llms": ["here:a", "here:b"]})
     rewriting = "query rewrite by here:{} · dense · top 100"
-    assert [run.label for run in matrix.configurations()] == [
+    assert [run_label(run) for run in matrix.configurations()] == [
         "dense · top 100",
         rewriting.format("a"),
         rewriting.format("b"),

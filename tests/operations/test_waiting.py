@@ -188,7 +188,7 @@ def test_it_says_which_operation_of_another_site_holds_the_host_and_since_when(
     assert common_fields(other)["waiting_for"] == said
     other_site.kill()
     until(lambda: other.batches.get().state == "done")
-    assert holders() == []
+    until(lambda: not holders())  # the batch is done before its process lets go of the host
     assert not list(Path(settings.BENCHBENCH_LOCK_DIR).glob("benchbench-holder-*")), "what the killed process left"
 
 
