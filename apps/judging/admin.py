@@ -51,7 +51,8 @@ class RoundAdmin(FactAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
         """Return the rounds with how many of their slots are done, and how many there are."""
         slots = {"slots_done": Count("slots", filter=Q(slots__done=True)), "slots_wanted": Count("slots")}
-        return super().get_queryset(request).annotate(**slots)
+        shown = super().get_queryset(request).select_related("mapping__dataset_version", "dataset_version")
+        return shown.annotate(**slots)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("judging.add_round")

@@ -22,7 +22,7 @@ from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.ordering import Question
 from apps.judging.pooling import known_grades, pool_of, read_rankings
 from apps.judging.scales import grades_of
-from apps.judging.settling.consensus import Said, said_in
+from apps.judging.settling.consensus import said_in
 from apps.judging.settling.evidence import (
     ModelEvidence,
     calibration_sample,
@@ -74,17 +74,18 @@ _guard = threading.Lock()
 
 
 @transaction.atomic
-def renew(round: Round) -> RoundState:
+def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEvidence | None = None) -> RoundState:
     """Bring the state of a round up to its grades so far, and return it. Where it is that already nothing is done.
 
     Two never do it for one round: who comes second waits, on the row. While the round is open it is noted whether its
     question is settled, and the decisive order is brought up to date. What judges are split on counts as unjudged.
+    `runs` and `model`, whose grades are evidence, are given by a caller that has just read them.
     """
     row = _locked(round)
     round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
-    runs = runs_of(round)
+    runs = runs_of(round) if runs is None else runs
     basis, said = basis_of(round, runs), said_in(round)
-    model = model_evidence(round, said)
+    model = model or model_evidence(round, said)
     if row.mark == (mark := said.mark(basis + model.mark)):
         return row
     desk = _desk(round, row, basis, runs)
@@ -133,11 +134,6 @@ def basis_of(round: Round, runs: Sequence[Run]) -> str:
     """Return a hash of what tells whether the rankings and the known judgments of a round are those of before."""
     of_runs = [(str(run.pk), run.status, run.failed_queries, str(run.completed_at)) for run in runs]
     return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
-
-
-def mark_of(round: Round, basis: str, said: Said) -> str:
-    """Return the mark that a state of now has: of the rankings, what people said, and a model's evidence."""
-    return said.mark(basis + model_evidence(round, said).mark)
 
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:

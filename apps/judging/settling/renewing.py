@@ -11,7 +11,8 @@ from datetime import datetime
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, Round, RoundState
 from apps.judging.settling.consensus import Said, said_in
-from apps.judging.settling.deciding import basis_of, mark_of, renew, runs_of
+from apps.judging.settling.deciding import basis_of, renew, runs_of
+from apps.judging.settling.evidence import model_evidence
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.ir.judging.state import State
 
@@ -52,12 +53,13 @@ def stated(round: Round, *, here: bool = False) -> Stated:
     runs = runs_of(round)
     basis, said = basis_of(round, runs), said_in(round)
     row = RoundState.objects.filter(round=round, renewed_at__isnull=False).defer("board").first()
-    mark = mark_of(round, basis, said)
+    model = model_evidence(round, said)
+    mark = said.mark(basis + model.mark)
     if row is None or row.basis != basis or (row.mark != mark and (here or not _asked(round))):
-        row = renew(round)
+        row = renew(round, runs=runs, model=model)
         if row.mark != mark:
             said = said_in(round)
-            mark = mark_of(round, basis, said)
+            mark = said.mark(basis + model.mark)
     assert row.renewed_at is not None
     return Stated(
         State.of_record(row.state) if row.state else None,
