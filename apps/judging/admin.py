@@ -24,7 +24,6 @@ from benchbench.site.panels import Button
 class RoundAdmin(FactAdmin):
     list_display = ("name", "mapping", "order", "progress", "state_label", "owner", "created_at")
     list_filter = ("state", "order", ("mapping", VisibleFilter))
-    list_select_related = ("mapping", "owner", "dataset_version")
     search_fields = ("name",)
     actions = ("go_on_selected", "cancel_llm_selected")
     pages = (
@@ -51,8 +50,8 @@ class RoundAdmin(FactAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
         """Return the rounds with how many of their slots are done, and how many there are."""
         slots = {"slots_done": Count("slots", filter=Q(slots__done=True)), "slots_wanted": Count("slots")}
-        shown = super().get_queryset(request).select_related("mapping__dataset_version", "dataset_version")
-        return shown.annotate(**slots)
+        related = ("owner", "mapping__dataset_version", "dataset_version")
+        return super().get_queryset(request).select_related(*related).annotate(**slots)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("judging.add_round")
