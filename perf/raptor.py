@@ -20,8 +20,8 @@ from collections.abc import Sequence
 import numpy as np
 import throwaway
 
-from benchbench.ir.summaries import first_sentences
-from benchbench.ir.trees.clustering import clusters
+from benchbench.ir.chunking import first_sentences
+from benchbench.ir.trees import clusters
 
 CHUNKS, DIMENSION, TOPICS, PARTS = 20_000, 384, 200, 10
 CONTEXT, THRESHOLD, LAYERS = 8_000, 0.1, 3

@@ -9,7 +9,7 @@ from django.utils.text import Truncator
 from unfold.decorators import display
 
 from apps.collections import views
-from apps.collections.editing import delete_collection
+from apps.collections.importing import delete_collection
 from apps.collections.models import Collection, Document
 from benchbench.site.additions import Page
 from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter

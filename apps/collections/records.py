@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.summaries import first_sentences
+from benchbench.ir.chunking import first_sentences
 from benchbench.reading.strict_json import fault
 
 LIMITS = {"external_id": 500, "file_name": 500, "content_hash": 64}

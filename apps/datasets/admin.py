@@ -16,7 +16,7 @@ from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
-from apps.mappings.deleting import delete_dataset
+from apps.mappings.creating import delete_dataset
 from benchbench.access import may_change
 from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter

@@ -25,8 +25,8 @@ from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
 from benchbench.deleting import referring
 from benchbench.ir.judging.orders import SHARE
-from benchbench.ir.losses import too_many_lost, why_unranked
 from benchbench.ir.measures import Measure, MeasureError
+from benchbench.ir.measures.means import too_many_lost, why_unranked
 
 USUAL_DEPTH = 10  # of a measure without a cutoff
 MOST_DEPTH = 1000

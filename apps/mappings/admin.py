@@ -12,7 +12,7 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset
 from apps.mappings import views
-from apps.mappings.deleting import delete_mapping
+from apps.mappings.creating import delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import unresolved_of
 from apps.mappings.resolving import is_stale, resolve

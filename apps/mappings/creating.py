@@ -1,19 +1,20 @@
-"""Creating mappings: of a dataset over a collection, of the queries of a file, of external runs."""
+"""Creating mappings: of a dataset over a collection, of the queries of a file, of external runs; and deleting them."""
 
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from apps.collections.importing import create_collection
+from apps.collections.importing import create_collection, delete_collection
 from apps.collections.models import Collection
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.records import DatasetRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
+from apps.operations.models import Operation
 from benchbench.access import usable
-from benchbench.database.rereading import read_again
-from benchbench.deleting import referring
+from benchbench.database.rereading import read_again, refresh
+from benchbench.deleting import delete_unused, in_use, referring
 from benchbench.errors import ConflictError
 from benchbench.names import MAX_LENGTH, checked_name, under_free_name
 
@@ -134,3 +135,34 @@ def _make_named(name: str, dataset: Dataset) -> Mapping:
         made.team = dataset.team
         made.save(update_fields=["team", "updated_at"])
     return mapping
+
+
+def delete_mapping(mapping: Mapping) -> None:
+    """Delete `mapping` and its resolutions; dataset and collection stay.
+
+    A collection of ids that was made for the external runs of this dataset goes with its mapping.
+    Raises ConflictError where benchmarks use it, or an operation is resolving it.
+    """
+    with transaction.atomic():
+        refresh(mapping, Mapping.objects.select_for_update())  # whoever starts to resolve it waits
+        if active := Operation.active_on(mapping):
+            raise in_use(mapping, active)
+        collection = mapping.collection
+        delete_unused(mapping)
+        if collection.kind == Collection.Kind.EXTERNAL:
+            delete_collection(collection)
+
+
+@transaction.atomic
+def delete_dataset(dataset: Dataset) -> None:
+    """Delete a dataset with all its versions and its mappings, whose collections stay.
+
+    A mapping can be made again, and results cannot: raises ConflictError, and deletes nothing, where a benchmark uses
+    one of them, or an operation is resolving it.
+    """
+    try:
+        for mapping in dataset.mappings.select_related("collection"):
+            delete_mapping(mapping)
+    except ConflictError as error:
+        raise ConflictError(f'The dataset "{dataset}" cannot be deleted. {error.message}') from error
+    delete_unused(dataset)

@@ -17,7 +17,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import ConflictError
-from benchbench.ir.planning import ann_methods
+from benchbench.ir.planning.ann import STORES as ANN_STORES
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.planning.labels import run_label
@@ -97,8 +97,8 @@ def _strategy(name: str) -> str:
 
 
 def _store(name: str) -> str:
-    if name not in ann_methods.STORES:
-        return _unknown("store", name, ann_methods.STORES)
+    if name not in ANN_STORES:
+        return _unknown("store", name, ANN_STORES)
     needed = STORES[name].packages if name in STORES else {}
     missing = [package for package, module in needed.items() if find_spec(module) is None]
     if not missing:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.ir.unit_vectors import flaws
+from benchbench.ir.ranking import flaws
 
 Vectors = NDArray[np.float32]
 

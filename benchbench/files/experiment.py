@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from benchbench.errors import FileFormatError
 from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
-from benchbench.ir.planning.ann_methods import STORES
+from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.labels import short_model
 from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.reading import strict_yaml

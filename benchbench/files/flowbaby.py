@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from benchbench.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
-from benchbench.ir.scored import ScoredDocuments
+from benchbench.ir.records import ScoredDocuments
 from benchbench.reading.objects import (
     Checked,
     Filled,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchbench.errors import BenchbenchError, FileFormatError
-from benchbench.ir.losses import why_unranked
 from benchbench.ir.measures import Measure
+from benchbench.ir.measures.means import why_unranked
 from benchbench.ir.profiles import Mean, Profile
 from benchbench.ir.slices import label_shape
 from benchbench.reading.strict_json import attributes, read_value

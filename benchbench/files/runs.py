@@ -12,7 +12,7 @@ from benchbench.errors import FileFormatError
 from benchbench.files import flowbaby, trec
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.sniffing import Kind, sniff
-from benchbench.ir.scored import RepeatedDocumentError
+from benchbench.ir.records import RepeatedDocumentError
 from benchbench.reading.strict_json import raw_lines
 
 FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run"}

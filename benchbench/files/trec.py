@@ -12,7 +12,7 @@ from html import unescape
 from pathlib import Path
 
 from benchbench.errors import FileFormatError
-from benchbench.ir.scored import ScoredDocuments
+from benchbench.ir.records import ScoredDocuments
 from benchbench.reading.strict_json import decode_part, raw_blocks, raw_lines, read_lines, read_text
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")

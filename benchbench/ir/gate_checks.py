@@ -11,7 +11,7 @@ import numpy as np
 
 from benchbench.decimals import counted, some_of
 from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, Mask, MustNotFail, Outcome, Rules
-from benchbench.ir.losses import MOST_LOST_PERCENT, too_many_lost
+from benchbench.ir.measures.means import MOST_LOST_PERCENT, too_many_lost
 from benchbench.ir.profiles import Mean
 
 

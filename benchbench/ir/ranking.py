@@ -1,7 +1,8 @@
-"""Rankings from scores: order, exact re-scoring, collapse to documents, threshold and cut."""
+"""Rankings from vectors and scores: order, exact re-scoring, collapse to documents, threshold, cut and fusion."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -132,3 +133,69 @@ def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray
     maxima = scores[: count * SIFTED_GROUPS].reshape(SIFTED_GROUPS, count).max(axis=0)
     floor = np.partition(maxima, count - depth)[count - depth]
     return np.flatnonzero(~(scores < floor - band))
+
+
+TOLERANCE = 0.005  # bfloat16, the coarsest that models compute in, makes of a length of 1 at most 1.002
+
+
+def shape_flaw(vectors: NDArray[Any], count: int, dimension: int) -> str:
+    """Return what is wrong with the shape of `count` vectors of `dimension`, such as "(3, 8), not (3, 4)"; or ""."""
+    shape = np.shape(vectors)
+    return "" if shape == (count, dimension) else f"{shape}, not {(count, dimension)}"
+
+
+def flaws(vectors: NDArray[np.floating[Any]], *, unit: bool = True) -> dict[int, str]:
+    """Return what is wrong with each of `vectors` (n, d) that is not sound, by its row: "not finite", "zero", and where
+    they are to be of length 1, "of length 0.5 instead of 1"."""
+    wide = vectors.astype(np.float32) if vectors.dtype.itemsize < 4 else vectors
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(wide, axis=1)
+    wrong = ~np.isfinite(lengths) | (lengths == 0)
+    if unit:
+        wrong |= ~(np.abs(lengths - 1) <= TOLERANCE)
+    return {int(row): _flaw(float(lengths[row])) for row in np.flatnonzero(wrong)}
+
+
+def _flaw(length: float) -> str:
+    if not np.isfinite(length):
+        return "not finite"
+    return f"of length {length:.4g} instead of 1" if length else "zero"
+
+
+def rrf(lists: Sequence[ScoredList], *, k: int, depth: int) -> ScoredList:
+    """Reciprocal rank fusion (Cormack, Clarke, Büttcher 2009): the sum over the lists of 1 / (k + rank), rank from 1.
+
+    Only the first `depth` entries of each list take part; their union is returned, the caller cuts it. Scores are
+    divided by the possible maximum, first place in every list, and so lie in (0, 1] whatever k.
+    """
+    heads = [ranked.head(depth) for ranked in lists]
+    shares = [1.0 / (k + np.arange(1, len(head) + 1)) for head in heads]
+    return _fuse(heads, shares, maximum=len(lists) / (k + 1))
+
+
+def weighted(lists: Sequence[ScoredList], *, weights: Sequence[float], depth: int) -> ScoredList:
+    """The weighted sum of scores, each list's min-max normalised over its first `depth` entries.
+
+    A chunk missing from a list gets 0 from it, and so does the list's last entry; where all scores of a list are equal,
+    or there is but one, each becomes 1. `weights`, one a list, are not negative and not all 0; they are scaled to sum
+    to 1, so scores lie in [0, 1]. Returns the union of the heads.
+    """
+    heads = [ranked.head(depth) for ranked in lists]
+    shares = [weight * _min_max(head.scores) for weight, head in zip(weights, heads, strict=True)]
+    return _fuse(heads, shares, maximum=sum(weights))
+
+
+def _min_max(scores: Scores) -> Scores:
+    if not len(scores):
+        return scores
+    least, greatest = scores.min(), scores.max()
+    return np.ones_like(scores) if least == greatest else np.divide(scores - least, greatest - least)
+
+
+def _fuse(heads: Sequence[ScoredList], shares: Sequence[Scores], *, maximum: float) -> ScoredList:
+    """Adds up each chunk's shares, in the order of the lists (float addition is not associative), ties by position."""
+    if not heads:
+        return ScoredList.empty()
+    ids, slots = np.unique(np.concatenate([head.ids for head in heads]), return_inverse=True)
+    sums = np.bincount(slots, weights=np.concatenate(shares), minlength=len(ids))  # adds in the order given
+    return top(np.minimum(sums / maximum, 1.0), len(ids), ids=ids)

@@ -19,7 +19,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, unavailable_index
 from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.strategies import STRATEGIES
-from benchbench.ir.planning.ann_methods import STORES
+from benchbench.ir.planning.ann import STORES
 from tests.api.callers import Callers
 from tests.api.test_collections import owned
 from tests.factories import make_benchmark, make_dataset, make_mapping

@@ -15,13 +15,11 @@ from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Run
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.retrying import retry
-from apps.collections.editing import delete_collection
-from apps.collections.importing import import_documents
+from apps.collections.importing import delete_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Dataset, Query
-from apps.mappings.creating import create_mapping, external_mapping
-from apps.mappings.deleting import delete_dataset, delete_mapping
+from apps.mappings.creating import create_mapping, delete_dataset, delete_mapping, external_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.working import wait

@@ -4,8 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
-from apps.collections.editing import delete_collection
-from apps.collections.importing import create_collection, import_documents
+from apps.collections.importing import create_collection, delete_collection, import_documents
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Dataset

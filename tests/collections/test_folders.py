@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.collections.folders import read_files, scan
-from apps.collections.html import read_html, sections_of
+from apps.collections.folders import read_files, read_html, scan, sections_of
 from benchbench.errors import BenchbenchError
 
 

@@ -22,7 +22,7 @@ from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.datasets.records import JudgmentRecord
-from apps.mappings.deleting import delete_mapping
+from apps.mappings.creating import delete_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.launching import cancel_operation

@@ -16,7 +16,7 @@ from benchbench.files.experiment import (
     kept_documents,
     read_experiment,
 )
-from benchbench.ir.planning.ann_methods import STORES
+from benchbench.ir.planning.ann import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
 

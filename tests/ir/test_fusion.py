@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchbench.ir.fusion import rrf, weighted
+from benchbench.ir.ranking import rrf, weighted
 from benchbench.ir.records import ScoredList
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from benchbench.ir.scored import RepeatedDocumentError, ScoredDocuments
+from benchbench.ir.records import RepeatedDocumentError, ScoredDocuments
 
 
 def ranking(*scored: tuple[str, float]) -> list[str]:

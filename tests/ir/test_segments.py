@@ -1,7 +1,6 @@
 import pytest
 
-from benchbench.ir.segments import segments
-from benchbench.ir.summaries import first_sentences
+from benchbench.ir.chunking import first_sentences, segments
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,17 @@ from numpy.typing import NDArray
 
 from benchbench.ir.ranking import top
 from benchbench.ir.records import Positions, ScoredList
-from benchbench.ir.trees.clustering import TreeError, clusters, parted
-from benchbench.ir.trees.mixtures import mixture_members
-from benchbench.ir.trees.reducing import DIMENSIONS, principal_components
-from benchbench.ir.trees.searching import collapsed, layer_by_layer, leaves_below
+from benchbench.ir.trees import (
+    DIMENSIONS,
+    TreeError,
+    clusters,
+    collapsed,
+    layer_by_layer,
+    leaves_below,
+    mixture_members,
+    parted,
+    principal_components,
+)
 
 THREE = np.repeat([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], 12, axis=0)  # three topics of twelve texts
 

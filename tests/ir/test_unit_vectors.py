@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.unit_vectors import flaws, shape_flaw
+from benchbench.ir.ranking import flaws, shape_flaw
 
 SOUND = np.eye(4, 8, dtype=np.float32)
 

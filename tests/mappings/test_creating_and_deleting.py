@@ -3,8 +3,7 @@ import pytest
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment
-from apps.mappings.creating import MappingExistsError, create_mapping, mapping_of
-from apps.mappings.deleting import delete_dataset, delete_mapping
+from apps.mappings.creating import MappingExistsError, create_mapping, delete_dataset, delete_mapping, mapping_of
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import resolve
 from benchbench.errors import ConflictError

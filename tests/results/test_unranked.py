@@ -27,7 +27,7 @@ from apps.results.exporting import export, lost_failures
 from apps.results.leaderboard.runs import leaderboard
 from apps.results.leaderboard.start import start_context
 from benchbench.ir.gate import Outcome
-from benchbench.ir.losses import why_unranked
+from benchbench.ir.measures.means import why_unranked
 from tests.api.callers import Caller
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.results.test_pages import results_url

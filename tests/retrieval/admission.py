@@ -16,8 +16,8 @@ import numpy as np
 from django.db import connection
 
 from apps.retrieval import exact
+from benchbench.ir.planning.ann import STORES as METHODS
 from benchbench.ir.planning.ann import Ann, recall
-from benchbench.ir.planning.ann_methods import STORES as METHODS
 from tests.retrieval.arms import LEARNS, WIDEST, Arm, Vectors, lack_of, unit, version_of
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import StoreError
 from apps.retrieval.stores.filling import installed_version
 from apps.retrieval.stores.sealing import SEAL, read_seal, seal_folder
-from benchbench.ir.planning import ann_methods
+from benchbench.ir.planning import ann
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
 from tests.retrieval.arms import LEARNS, WIDEST, Arm, keep, require_installed, unit
@@ -28,9 +28,9 @@ def vectors(*rows):
 
 
 def test_every_store_that_can_be_named_is_here():
-    assert {"memory", "pgvector", *STORES} == set(ann_methods.STORES)
-    others = [store for store in ann_methods.STORES if store != "memory"]  # by which they are measured
-    assert set(WIDEST) == {f"{store}:{method}" for store in others for method in ann_methods.STORES[store]}
+    assert {"memory", "pgvector", *STORES} == set(ann.STORES)
+    others = [store for store in ann.STORES if store != "memory"]  # by which they are measured
+    assert set(WIDEST) == {f"{store}:{method}" for store in others for method in ann.STORES[store]}
 
 
 @pytest.fixture(params=[name for name in WIDEST if name not in LEARNS])

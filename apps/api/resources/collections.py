@@ -16,8 +16,13 @@ from apps.api.fields import Flag, StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.parsers import CorpusParser, StrictJSONParser
-from apps.collections.editing import delete_collection, edit_collection
-from apps.collections.importing import ImportReport, create_collection, import_documents
+from apps.collections.importing import (
+    ImportReport,
+    create_collection,
+    delete_collection,
+    edit_collection,
+    import_documents,
+)
 from apps.collections.models import Collection, Document, Section, live
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
 from apps.collections.uploading import upload_collection, upload_documents

@@ -26,7 +26,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.records import LABEL_LENGTH
 from apps.datasets.uploading import read_upload, upload_turn
 from apps.datasets.versions import find_version, with_query_count
-from apps.mappings.deleting import delete_dataset
+from apps.mappings.creating import delete_dataset
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_change, may_view, visible
 from benchbench.database.rereading import read_again

@@ -28,7 +28,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
 from benchbench.access import visible
 from benchbench.database.rereading import read_again
-from benchbench.ir.planning.ann_methods import STORES
+from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 from benchbench.ir.planning.strategies import ASKING, STRATEGIES
 from benchbench.names import MAX_LENGTH

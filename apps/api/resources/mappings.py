@@ -17,8 +17,7 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.mappings.checking import References, check_version
-from apps.mappings.creating import create_mapping
-from apps.mappings.deleting import delete_mapping
+from apps.mappings.creating import create_mapping, delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import Unresolved, unresolved_of, with_candidates
 from apps.mappings.resolving import resolve

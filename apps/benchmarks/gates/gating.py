@@ -17,8 +17,8 @@ from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import Check, Outcome, Rules, overall
 from benchbench.ir.gate_checks import judge
-from benchbench.ir.losses import MOST_LOST_PERCENT
 from benchbench.ir.measures import Measure
+from benchbench.ir.measures.means import MOST_LOST_PERCENT
 
 
 class GateError(BenchbenchError):

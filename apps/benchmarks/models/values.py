@@ -15,8 +15,8 @@ from django.db.models.lookups import GreaterThanOrEqual
 from apps.benchmarks.models.benchmarks import Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Batch
-from benchbench.ir.losses import MOST_LOST_PERCENT, why_unranked
 from benchbench.ir.measures import Values
+from benchbench.ir.measures.means import MOST_LOST_PERCENT, why_unranked
 
 FLOAT = struct.Struct(">d")
 HEAD = struct.Struct(">i")  # of packed values: how many measures

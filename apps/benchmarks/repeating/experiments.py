@@ -30,7 +30,7 @@ from apps.retrieval.grids.making import declare_indexes
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from benchbench.files.experiment import kept_documents
-from benchbench.ir.planning.ann_methods import arm_of
+from benchbench.ir.planning.ann import arm_of
 
 OnProgress = Callable[[dict[str, Any]], None]
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 
 from apps.benchmarks.running.outcomes import Outcome
-from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.planning.stages import FuseStage, MergeStage
+from benchbench.ir.ranking import rrf, weighted
 from benchbench.ir.records import ScoredList
 
 VARIANTS_RRF_K = 60  # the constant of Cormack, Clarke and Büttcher

@@ -1,4 +1,4 @@
-"""Reading the ground truth of the retrieval-strategy benchmark: questions with a document and sections of it."""
+"""Reading questions that name their documents: sectioned ground truth, and module queries (SPEC-001)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from apps.collections.folders import FolderError
 from apps.collections.sources import documents_in
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.decimals import some_of
+from benchbench.files import module_queries
 from benchbench.files.sectioned import Question, read_ground_truth
 
 GRADE = 1
@@ -67,3 +68,32 @@ def _dangling(questions: Sequence[Question], directory: Path, besides: Path) -> 
         named = some_of([f"{section!a} of {question.document_id!a} ({question.id})" for question, section in parts])
         warnings.append(f"Sections that their document does not have: {named}.")
     return len(lost) + len(parts), warnings
+
+
+def read_module_queries(path: Path) -> DatasetRecord:
+    """Return the queries in file order; a module is the document that has its name as external_id.
+
+    A query's `version` becomes its filter: the search looks only at documents whose metadata has that version, or
+    one of those that are stated.
+    """
+    file = module_queries.read_module_queries(path)
+    name = file.metadata.get("name")
+    queries = [
+        QueryRecord(
+            key=str(query.id),
+            text=query.query,
+            judgments=[JudgmentRecord({"document_id": module}, GRADE) for module in query.expected_modules],
+            category=query.category,
+            difficulty=query.difficulty,
+            filters={"version": query.version if isinstance(query.version, str) else list(query.version)},
+            notes=query.notes,
+        )
+        for query in file.queries
+    ]
+    return DatasetRecord(
+        name=name if isinstance(name, str) else path.name.removesuffix(".gz").removesuffix(".json"),
+        queries=queries,
+        source_format="module-queries",
+        metadata=file.metadata,
+        warnings=file.warnings,
+    )

@@ -15,8 +15,8 @@ from apps.benchmarks.progress import benchmark_event
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.leaderboard.slicing import means_in, slicing_or_why
-from benchbench.ir.losses import too_many_lost, why_unranked
 from benchbench.ir.measures import Measure
+from benchbench.ir.measures.means import too_many_lost, why_unranked
 from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]

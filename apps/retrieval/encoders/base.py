@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.retrieval.encoders.model_files import ModelError
-from benchbench.ir.unit_vectors import flaws, shape_flaw
+from benchbench.ir.ranking import flaws, shape_flaw
 
 Vectors = NDArray[np.float32]
 Kind = Literal["query", "document"]

@@ -19,7 +19,7 @@ from apps.retrieval.encoders.base import EncoderError, Kind, TokenEncoder, Token
 from apps.retrieval.encoders.batching import BATCH
 from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
-from benchbench.ir.unit_vectors import flaws, shape_flaw
+from benchbench.ir.ranking import flaws, shape_flaw
 from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
 
 SLACK = 16  # a pack holds at most a 16th of the bound, and that much room is made at once

@@ -20,8 +20,8 @@ from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.models import ChunkSet, VectorSpace
 from benchbench.database.binary import binary_cursor
 from benchbench.errors import ConflictError
+from benchbench.ir.ranking import flaws
 from benchbench.ir.records import Positions
-from benchbench.ir.unit_vectors import flaws
 
 ROWS_AT_ONCE = 10_000  # fifteen megabytes of a small model's vectors; for so many a table may be read as a whole
 

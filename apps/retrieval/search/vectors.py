@@ -11,7 +11,7 @@ from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
 from apps.retrieval.search.vector_table import VectorTables
 from benchbench.errors import BenchbenchError
-from benchbench.ir.unit_vectors import flaws
+from benchbench.ir.ranking import flaws
 from benchbench.local_files.sealed import kept_array
 
 

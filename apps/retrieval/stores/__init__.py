@@ -1,6 +1,6 @@
 """Stores that keep copies of an index's vectors on this machine, one file each.
 
-A new one copies its best sibling, joins here and in `ir.planning.ann_methods`, and passes the tests of the contract and
+A new one copies its best sibling, joins here and in `ir.planning.ann`, and passes the tests of the contract and
 of admission.
 
 PostgreSQL keeps the vectors of every index; exact search in memory and pgvector's are in `search`.

@@ -5,9 +5,8 @@ from typing import Any
 
 from apps.collections.records import DocumentRecord
 from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, RetrievalStrategy, View, vectors_of
-from benchbench.ir.chunking import spans
+from benchbench.ir.chunking import segments, spans
 from benchbench.ir.records import Calls
-from benchbench.ir.segments import segments
 
 
 class FlatStrategy(RetrievalStrategy):

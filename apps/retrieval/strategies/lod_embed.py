@@ -17,8 +17,8 @@ from apps.retrieval.strategies.base import (
     vectors_of,
 )
 from apps.retrieval.strategies.flat import windows
+from benchbench.ir.chunking import first_sentences
 from benchbench.ir.records import Calls, ScoredList
-from benchbench.ir.summaries import first_sentences
 
 CHUNKS, SECTIONS, DOCUMENTS = range(3)
 

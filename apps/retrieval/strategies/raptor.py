@@ -19,11 +19,9 @@ from apps.retrieval.strategies.base import (
     vectors_of,
 )
 from apps.retrieval.strategies.flat import windows
+from benchbench.ir.chunking import first_sentences
 from benchbench.ir.records import Calls, ScoredList
-from benchbench.ir.summaries import first_sentences
-from benchbench.ir.trees.clustering import Members, clusters
-from benchbench.ir.trees.reducing import lack_of
-from benchbench.ir.trees.searching import Mask, collapsed, layer_by_layer
+from benchbench.ir.trees import Mask, Members, clusters, collapsed, lack_of, layer_by_layer
 
 PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
 EXTRACT = 1000  # characters of a summary that is extracted, as many as common encoders read

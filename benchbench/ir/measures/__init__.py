@@ -7,9 +7,9 @@ or without results, scores 0. What each measure means is told in `definitions`.
 """
 
 from benchbench.ir.measures.definitions import Definition, definition_of, describe
-from benchbench.ir.measures.errors import MeasureError
 from benchbench.ir.measures.formulas import FORMULAS
 from benchbench.ir.measures.graded import GradedRankings, Truths, Values, grade_matrix
+from benchbench.ir.measures.library import MeasureError
 from benchbench.ir.measures.means import EmptyQueries, Means, mean
 from benchbench.ir.measures.measure import Measure, evaluate
 

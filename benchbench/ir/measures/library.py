@@ -17,9 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from benchbench.ir.measures.errors import MeasureError
+from benchbench.errors import BenchbenchError
 from benchbench.ir.measures.formulas import FORMULAS
 from benchbench.ir.measures.graded import GradedRankings, Values
+
+
+class MeasureError(BenchbenchError):
+    """A text that names no measure, or a measure that cannot be computed of these judgments."""
+
+    code = "measure"
+
 
 WRITTEN = re.compile(r"(?P<name>\w+)(?:\((?P<parameters>[^()]*)\))?(?:@(?P<at>[0-9.]+))?")
 

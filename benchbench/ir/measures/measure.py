@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchbench.ir.measures import library
-from benchbench.ir.measures.errors import MeasureError
 from benchbench.ir.measures.formulas import FORMULAS, NEED_CUTOFF
 from benchbench.ir.measures.graded import GradedRankings, Values
+from benchbench.ir.measures.library import MeasureError
 
 
 @dataclass(frozen=True, slots=True, repr=False)

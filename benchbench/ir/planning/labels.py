@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbench.ir.planning.ann_methods import OF_STORES
+from benchbench.ir.planning.ann import OF_STORES
 from benchbench.ir.planning.configuration import SEARCH_MODES, Configuration
 from benchbench.ir.planning.query_text import AS_ASKED
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from benchbench.ir.trees.reducing import REDUCTIONS
+from benchbench.ir.trees import REDUCTIONS
 from benchbench.reading.kinds import Kind
 
 

@@ -1,0 +1,256 @@
+"""Trees of summaries, as of RAPTOR (Sarthi et al., 2024): vectors reduced, clustered layer by layer, and searched.
+
+Mixtures are estimated in a few dimensions. A search finds leaves alone: a summary stands for those below it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.errors import BenchbenchError
+from benchbench.ir.records import Positions, ScoredList
+
+Reduction = Literal["pca", "umap"]
+REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
+DIMENSIONS = 10  # as the paper's code has them
+
+
+def lack_of(reduction: Reduction) -> str:
+    """Return why a reduction is not to be had here, without a full stop; "" where it is."""
+    if reduction == "umap" and importlib.util.find_spec("umap") is None:
+        return "the reduction umap needs the package umap-learn, which is not installed (pip install umap-learn)"
+    return ""
+
+
+def reduce(vectors: NDArray[np.float32], reduction: Reduction, *, neighbours: int, seed: int) -> NDArray[np.float64]:
+    """Return `vectors` (n, d) in at most DIMENSIONS dimensions, (n, r).
+
+    "pca": their principal components, which take no chance: O(n·d² + d³). "umap": McInnes et al. (2018), by cosine,
+    with that many `neighbours`; n must be above DIMENSIONS + 1.
+    """
+    if reduction == "umap":
+        from umap import UMAP
+
+        neighbours = min(neighbours, len(vectors) - 1)
+        # Of one thread, else the seed would not settle it.
+        made = UMAP(neighbours, DIMENSIONS, metric="cosine", random_state=seed, n_jobs=1).fit_transform(vectors)
+        return np.asarray(made, np.float64)
+    return principal_components(vectors, DIMENSIONS)
+
+
+def principal_components(vectors: NDArray[np.floating], most: int) -> NDArray[np.float64]:
+    """Return `vectors` (n, d) along their first principal axes, (n, min(most, n, d)), from the mean; not scaled.
+
+    Each axis points to where its greatest component is positive, so that signs are no matter of chance.
+    """
+    centred = vectors.astype(np.float64)
+    centred -= centred.mean(axis=0)
+    if len(centred) < centred.shape[1]:
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:most]
+    else:
+        axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1][:most]
+    greatest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    components: NDArray[np.float64] = centred @ (axes * np.where(greatest < 0, -1.0, 1.0)[:, None]).T
+    return components
+
+
+MOST_COMPONENTS = 50  # as the paper's code has them
+PATIENCE = 5  # counts in a row that are no better, after which no greater one is tried
+FLOOR = 0.1  # of the mean variance: what is added to each
+
+
+def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int) -> list[NDArray[np.int64]]:
+    """Return the rows of `points` (n, r) that belong to each component of their mixture, ascending.
+
+    A row belongs to each component whose posterior probability reaches `threshold`, and to its most probable one, so
+    that each row belongs to one at least. The number of components is that of least BIC (Schwarz, 1978), from 1 to
+    MOST_COMPONENTS, at most half as many as there are rows; the search ends where PATIENCE counts bring none less.
+
+    Covariances are diagonal: 2r + 1 numbers a component, where full ones have r(r + 3)/2 + 1. To each variance FLOOR
+    times the mean variance is added; else components shrink onto single rows, each as likely as one likes. One fit
+    takes O(n·k·r) time and O(n·k) memory.
+    """
+    if len(points) < 2 or not points.var(axis=0).any():
+        return [np.arange(len(points))] if len(points) else []
+    probable: NDArray[np.float64] = _likeliest(points, seed).predict_proba(points)
+    belongs = probable >= threshold
+    belongs[np.arange(len(points)), probable.argmax(axis=1)] = True
+    return [np.flatnonzero(column) for column in belongs.T if column.any()]
+
+
+def _likeliest(points: NDArray[np.float64], seed: int) -> Any:
+    """The mixture of least BIC; of equal ones that of fewest components."""
+    floor = FLOOR * float(points.var(axis=0).mean())
+    best, least, since = None, np.inf, 0
+    for count in range(1, min(MOST_COMPONENTS, len(points) // 2) + 1):
+        mixture = _fit(points, count, floor, seed)
+        if (bic := float(mixture.bic(points))) < least:
+            best, least, since = mixture, bic, 0
+        elif (since := since + 1) == PATIENCE:
+            break
+    return best
+
+
+def _fit(points: NDArray[np.float64], count: int, floor: float, seed: int) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that was broken off has its BIC too
+        return GaussianMixture(count, covariance_type="diag", reg_covar=floor, random_state=seed).fit(points)
+
+
+Members = NDArray[np.int64]
+
+LOCAL_NEIGHBOURS = 10  # of UMAP, as the paper's code has them
+
+
+class TreeError(BenchbenchError):
+    """Texts that no tree can be made of."""
+
+    code = "tree"
+
+
+def clusters(
+    vectors: NDArray[np.float32],
+    lengths: NDArray[np.int64],
+    *,
+    most: int,
+    threshold: float,
+    seed: int,
+    reduction: Reduction = "pca",
+) -> list[Members]:
+    """Return the clusters of a layer of texts by their `vectors` (n, d): rows, ascending. None if it would not shrink.
+
+    As RAPTOR has it (Sarthi et al., 2024): a mixture over all (global), then one over each of its components (local),
+    each in few dimensions. Each row is in a cluster, and may be in several (`mixture_members`). A cluster whose
+    `lengths` (n,) come to more than `most` is parted along its first principal axis until each part has room. Clusters
+    of the same rows are one. They are ordered by their rows, and the same for one seed whatever the number of threads:
+    products are made by one. Raises TreeError for a text that is longer than `most`.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if len(lengths) and lengths.max() > most:
+        raise TreeError(
+            f"A text has {lengths.max():,} characters, and a summary is made of at most {most:,}: cut chunks shorter, "
+            "or state a greater context."
+        )
+    with threadpool_limits(1):
+        members = {
+            tuple(part.tolist())
+            for cluster in _global_then_local(vectors, threshold, seed, reduction)
+            for part in parted(vectors, lengths, cluster, most)
+        }
+    return [np.array(rows, np.int64) for rows in sorted(members)] if len(members) < len(vectors) else []
+
+
+def _global_then_local(
+    vectors: NDArray[np.float32], threshold: float, seed: int, reduction: Reduction
+) -> Iterator[Members]:
+    everything = np.arange(len(vectors))
+    for component in _mixture(vectors, everything, int(len(vectors) ** 0.5), threshold, seed, reduction):
+        yield from _mixture(vectors, component, LOCAL_NEIGHBOURS, threshold, seed, reduction)
+
+
+def _mixture(
+    vectors: NDArray[np.float32], rows: Members, neighbours: int, threshold: float, seed: int, reduction: Reduction
+) -> list[Members]:
+    """The components of some rows; all of them where there are too few for a mixture."""
+    if len(rows) <= DIMENSIONS + 1:
+        return [rows]
+    points = reduce(vectors[rows], reduction, neighbours=neighbours, seed=seed)
+    return [rows[chosen] for chosen in mixture_members(points, threshold=threshold, seed=seed)]
+
+
+def parted(vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Members, most: int) -> Iterator[Members]:
+    """Part rows in two of about equal length, again and again, until each part is at most `most` long."""
+    if lengths[rows].sum() <= most:
+        yield rows
+        return
+    along = principal_components(vectors[rows], 1)[:, 0]
+    order = rows[np.lexsort((rows, along))]
+    sums = np.cumsum(lengths[order])
+    middle = int(np.clip(np.searchsorted(sums, sums[-1] / 2, side="right"), 1, len(order) - 1))
+    for part in (order[:middle], order[middle:]):
+        yield from parted(vectors, lengths, np.sort(part), most)
+
+
+Mask = NDArray[np.bool_]
+Near = Callable[
+    [int, Mask | None], ScoredList
+]  # the nearest positions to a query: so many, of those that a mask admits
+
+
+class Tree(Protocol):
+    """The level of each position (n,), leaves at 0; what lies on a level has children on the level below."""
+
+    @property
+    def levels(self) -> NDArray[np.int16]: ...
+
+    def children_of(self, positions: Positions) -> Positions:
+        """The positions that are children of any of `positions`, ascending."""
+
+
+def leaves_below(tree: Tree, position: int) -> Positions:
+    """Return the leaves below a position, ascending; itself where it is one."""
+    below = np.array([position], np.int64)
+    for _ in range(int(tree.levels[position])):
+        below = tree.children_of(below)
+    return below
+
+
+def collapsed(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
+    """Return the best `depth` leaves of a search through all levels as one list (RAPTOR's collapsed tree).
+
+    `nodes` are the nearest `depth` positions that `mask` (n,) admits; more are asked of `near` where these stand for
+    too few leaves. Each of them, best first, brings the admitted leaves below it that no better one brought, in the
+    order of their own similarity. A leaf's score is that of what brought it, so that scores fall. A shorter list is the
+    beginning of a longer one.
+    """
+    asked = depth
+    while True:
+        ranked = _expanded(tree, nodes, near, mask, depth)
+        if len(ranked) == depth or len(nodes) < asked:
+            return ranked
+        asked *= 2
+        nodes = near(asked, mask)
+
+
+def _expanded(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
+    wanted = np.ones(len(tree.levels), bool) if mask is None else mask.copy()
+    ids: list[int] = []
+    scores: list[float] = []
+    for node, score in zip(nodes.ids.tolist(), nodes.scores.tolist(), strict=True):
+        if len(ids) == depth:
+            break
+        if tree.levels[node]:
+            within = np.zeros(len(wanted), bool)
+            within[leaves_below(tree, node)] = True
+            brought = near(depth - len(ids), within & wanted).ids.tolist()
+        else:
+            brought = [node] if wanted[node] else []
+        wanted[brought] = False
+        ids += brought
+        scores += [score] * len(brought)
+    return ScoredList(np.array(ids, np.int64), np.array(scores, np.float64))
+
+
+def layer_by_layer(tree: Tree, near: Near, mask: Mask | None, depth: int, *, layer_top_k: int) -> ScoredList:
+    """Return the best `depth` leaves below the nearest summaries (RAPTOR's tree traversal).
+
+    From the uppermost level down, the nearest `layer_top_k` summaries are gone on with, of those below what was gone on
+    with before, and `mask` (n,) admits. Leaves have their own similarity.
+    """
+    level = int(tree.levels.max(initial=0))
+    within = tree.levels == level if mask is None else (tree.levels == level) & mask
+    for _ in range(level):
+        below = np.zeros(len(tree.levels), bool)
+        below[tree.children_of(near(layer_top_k, within).ids)] = True
+        within = below if mask is None else below & mask
+    return near(depth, within)
