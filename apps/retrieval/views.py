@@ -11,10 +11,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from apps.retrieval.forms import IndexForm
-from apps.retrieval.grids.forms import GridForm
-from apps.retrieval.grids.making import make_grid
-from apps.retrieval.grids.planning import plan_grid
+from apps.retrieval.forms import GridForm, IndexForm
+from apps.retrieval.grids.planning import make_grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.decimals import counted
 from benchbench.site.pages import form_page, preview_page, sent_form, staff

@@ -20,7 +20,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 # What is raised for commands, pages of the admin, sockets and clients alone.
 ELSEWHERE = (
     "apps.api.access.tokens",
-    "apps.benchmarks.repeating.experiment_plans",
+    "apps.benchmarks.repeating.experiments",
     "apps.mappings.beir",
     "apps.operations.sockets.admission",
     "apps.operations.working",

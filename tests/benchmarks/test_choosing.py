@@ -15,8 +15,7 @@ from apps.benchmarks.defining.modes import with_modes
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.mappings.models import Mapping

@@ -11,8 +11,7 @@ from django.core.management import CommandError, call_command
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import ExperimentError, plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.working import wait
@@ -190,6 +189,39 @@ def test_more_combinations_than_values_of_an_axis_are_allowed(folder: Path, sett
     memory, pgvector = benchmark.runs.all()
     assert [one.document_ids for one in memory.query_results.all()] == [
         one.document_ids for one in pgvector.query_results.all()
+    ]
+
+
+def test_a_language_model_is_combined_only_with_a_strategy_that_asks_one(folder: Path) -> None:
+    sizes = {"chunk_size": 300, "chunk_overlap": 30, "doc_top_k": 3}
+    strategies = [{"name": name, **sizes} for name in ("flat", "raptor", "lod_embed", "lod_llm")]
+    models = {"embeddings": [{"model": "one"}, {"model": "two"}], "llms": [{"model": "llama3"}, {"model": "mistral"}]}
+    backends = [{"name": "memory"}, {"name": "chromadb"}]
+    cells = plan_experiment(write(folder, strategies=strategies, backends=backends, **models)).combinations
+    # flat and lod_embed: 2 backends × 2 embeddings; raptor and lod_llm: the same × 2 language models.
+    assert len(cells) == 4 + 8 + 4 + 8
+    assert [cell.name for cell in cells[:5]] == [
+        "flat 300/30 · memory · one",
+        "flat 300/30 · memory · two",
+        "flat 300/30 · chromadb · one",
+        "flat 300/30 · chromadb · two",
+        "raptor 300/30 · memory · one · llama3",
+    ]
+    assert {cell.made_of.strategy for cell in cells if cell.made_of.llm} == {"raptor", "lod_llm"}
+    assert cells[-1].name == "lod_llm 300/30 · chromadb · two · mistral"
+    assert cells[-1].made_of.chunk_parameters == {"size": 300, "overlap": 30, "doc_top_k": 3, "section_top_k": 10}
+
+
+def test_what_does_not_touch_a_combination_does_not_multiply_it(folder: Path) -> None:
+    strategies = [{"name": "flat"}, {"name": "flat", "max_layers": 9}, {"name": "flat", "chunk_size": 200}]
+    backends = [{"name": "memory"}, {"name": "memory", "path": "x"}]
+    models = [{"model": "org/one"}, {"model": "other/one"}]
+    plan = plan_experiment(write(folder, strategies=strategies, backends=backends, embeddings=models))
+    assert [cell.name for cell in plan.combinations] == [
+        "flat 500/50 · memory · one",
+        "flat 500/50 · memory · one (2)",
+        "flat 200/50 · memory · one",
+        "flat 200/50 · memory · one (2)",
     ]
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from apps.benchmarks.external.importing import import_runs
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
-from apps.benchmarks.repeating.experiment_plans import plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping

@@ -13,8 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import ExperimentError, plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
 from tests.benchmarks.conftest import run_key
 from tests.benchmarks.laboratory import FRUITS, write
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.operations.working import wait
 from tests.benchmarks.laboratory import write
 from tests.retrieval.words import BAG, write_documents

@@ -11,7 +11,6 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.experiment import (
     PRESETS,
     Experiment,
-    combinations,
     experiment_of,
     kept_documents,
     read_experiment,
@@ -131,28 +130,6 @@ def test_a_preset_sets_documents_and_repetitions(tmp_path: Path, name: str, docu
     assert name in PRESETS
     assert (experiment.data.max_documents, experiment.benchmark.runs_per_query) == (documents, runs)
     assert (experiment.data.max_queries, experiment.benchmark.top_k_values) == (7, (10, 1))
-    with pytest.raises(BenchbenchError, match="There is no preset 'huge'; there are quick_test, baseline, full"):
-        experiment.preset("huge")
-
-
-def test_it_combines_a_language_model_only_with_a_strategy_that_asks_one(tmp_path: Path) -> None:
-    found = combinations(read(tmp_path, yaml.safe_dump(FULL)), where="e.yaml")
-    # flat and lod_embed: 2 backends × 2 embeddings; raptor and lod_llm: the same × 2 language models.
-    assert len(found) == 4 + 8 + 4 + 8
-    assert list(found)[:5] == [
-        "flat 300/30 · memory · one",
-        "flat 300/30 · memory · two",
-        "flat 300/30 · chromadb · one",
-        "flat 300/30 · chromadb · two",
-        "raptor 300/30 · memory · one · llama3",
-    ]
-    assert {one.strategy.name for one in found.values() if one.llm} == {"raptor", "lod_llm"}
-    assert found["lod_llm 300/30 · chromadb · two · mistral"].parameters == {
-        "chunk_size": 300,
-        "chunk_overlap": 30,
-        "doc_top_k": 3,
-        "section_top_k": 6,
-    }
 
 
 @pytest.mark.parametrize("name", STORES)
@@ -160,22 +137,9 @@ def test_it_may_name_every_store(tmp_path: Path, name: str) -> None:
     assert [backend.name for backend in read(tmp_path, changed(backends=[{"name": name}])).backends] == [name]
 
 
-def test_what_does_not_touch_a_combination_does_not_multiply_it(tmp_path: Path) -> None:
-    strategies = [{"name": "flat"}, {"name": "flat", "max_layers": 9}, {"name": "flat", "chunk_size": 200}]
-    backends = [{"name": "memory"}, {"name": "memory", "path": "x"}]
-    models = [{"model": "org/one"}, {"model": "other/one"}]
-    stated = changed(strategies=strategies, backends=backends, embeddings=models)
-    assert list(combinations(experiment_of(stated, where="e.yaml"), where="e.yaml")) == [
-        "flat 500/50 · memory · one",
-        "flat 500/50 · memory · one (2)",
-        "flat 200/50 · memory · one",
-        "flat 200/50 · memory · one (2)",
-    ]
-
-
 @pytest.mark.parametrize(
     ("most", "kept"),
-    [(None, "abcde"), (1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")],
+    [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")],
 )
 def test_expected_documents_are_kept_and_then_the_first_ones(most: int | None, kept: str) -> None:
     assert kept_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
@@ -262,6 +226,10 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str
         ),
         ({"strategies": [{"name": "flat", "doc_top_k": 0}]}, r"e.yaml, strategies\[0\].doc_top_k must be a whole"),
         ({"strategies": [{"name": "flat", "section_top_k": 0}]}, r"e.yaml, strategies\[0\].section_top_k must be a wh"),
+        (
+            {"strategies": [{"name": "flat"}, {"name": "lod_llm"}]},
+            r"e.yaml, strategies\[1\] is lod_llm, which asks a language model: state one in llms",
+        ),
         ({"strategies": [{"name": "flat", "max_layers": "3"}]}, r"e.yaml, strategies\[0\].max_layers must be a whole"),
     ],
     ids=str,
@@ -271,27 +239,23 @@ def test_what_is_stated_wrongly_is_named(tmp_path: Path, others: dict[str, Any],
         read(tmp_path, json.dumps(changed(**others)))
 
 
-def test_a_strategy_that_asks_a_language_model_needs_one_stated() -> None:
-    stated = changed(strategies=[{"name": "flat"}, {"name": "lod_llm"}])
-    with pytest.raises(BenchbenchError, match=r"e.yaml, strategies\[1\] is lod_llm, which asks a language model"):
-        combinations(experiment_of(stated, where="e.yaml"), where="e.yaml")
-
-
-def combine(experiment: Experiment) -> None:
+def require_same_again(experiment: Experiment) -> None:
     assert experiment_of(experiment.as_dict(), where="again") == experiment
-    combinations(experiment, where="e.yaml")
 
 
 @pytest.mark.fuzz
 def test_it_survives_damaged_bytes(tmp_path: Path) -> None:
     content = COMPACT.encode()
-    combine(read(tmp_path, content))
+    require_same_again(read(tmp_path, content))
     fuzz(
-        lambda path: combine(read_experiment(path)),
+        lambda path: require_same_again(read_experiment(path)),
         lambda damages: write_file(tmp_path / "e.yaml", damaged_bytes(content, damages)),
     )
 
 
 @pytest.mark.fuzz
 def test_it_survives_damaged_values() -> None:
-    fuzz(lambda value: combine(experiment_of(value, where="e.yaml")), lambda damages: damaged_value(FULL, damages))
+    fuzz(
+        lambda value: require_same_again(experiment_of(value, where="e.yaml")),
+        lambda damages: damaged_value(FULL, damages),
+    )

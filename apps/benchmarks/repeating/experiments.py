@@ -2,19 +2,19 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned
 from apps.collections.folders import FolderError
 from apps.collections.importing import collection_with
 from apps.collections.sources import documents_in
@@ -22,17 +22,162 @@ from apps.datasets.formats.sectioned import read_sectioned as read_questions
 from apps.datasets.importing import DatasetImport, dataset_with
 from apps.datasets.records import DatasetRecord
 from apps.mappings.creating import create_mapping, mapping_of
-from apps.mappings.models import Mapping as Laid
+from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import lack, parts_of
-from apps.retrieval.grids.making import declare_indexes
+from apps.retrieval.availability import encoder_of, lack, parts_of
+from apps.retrieval.grids.naming import SIZES, model_words, size_words
+from apps.retrieval.grids.planning import Cell, Grid, declare_indexes
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
-from benchbench.files.experiment import kept_documents
+from apps.retrieval.reusing import Ingredients
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.files.experiment import Experiment, Strategy, kept_documents, read_experiment
 from benchbench.ir.planning.ann import arm_of
+from benchbench.ir.planning.strategies import STRATEGIES
+from benchbench.names import free_name
+from benchbench.reading.strict_json import attributes
 
+LLM_PARAMETERS = ("provider", "base_url", "temperature", "max_tokens")  # that an index keeps of its language model
+SEEDS = 2**31  # as many as servers of language models and libraries tell apart
+OWN = ("sections", "seed")  # parameters of strategies that no experiment states one by one
 OnProgress = Callable[[dict[str, Any]], None]
+
+
+class ExperimentError(BenchbenchError):
+    """An experiment that cannot be run here."""
+
+    code = "experiment"
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """An experiment with absolute paths, its index grid with the stores that search it, and their combinations."""
+
+    path: Path
+    experiment: Experiment
+    grid: Grid
+    combinations: list[Cell]
+
+    @property
+    def able(self) -> int:
+        """How many combinations can run here."""
+        return sum(not cell.lacking for cell in self.combinations)
+
+    @property
+    def sentence(self) -> str:
+        """How much it is: "Experiment baseline: 4 combinations of 2 strategies × 2 backends × …; 3 can run here. …"."""
+        experiment = self.experiment
+        axes = [
+            (len(experiment.strategies), "strategy", "strategies"),
+            (len(experiment.backends), "backend", "backends"),
+            (len(experiment.embeddings), "embedding", "embeddings"),
+            (len(experiment.llms), "language model where one is asked", "language models where one is asked"),
+        ]
+        axis_words = " × ".join(f"{number} {one if number == 1 else many}" for number, one, many in axes if number)
+        total = counted(len(self.combinations), "combination")
+        times = counted(experiment.benchmark.runs_per_query, "time")
+        chunks = counted(max(experiment.benchmark.top_k_values), "chunk")
+        return (
+            f"Experiment {experiment.id}: {total} of {axis_words}; {self.able} can run here. Each query is asked "
+            f"{times} by each, for {chunks}."
+        )
+
+    def as_text(self) -> str:
+        lines = [self.sentence]
+        for place, cell in enumerate(self.combinations, start=1):
+            lines.append(f"{place:>3} {cell.name}" + (f": cannot run, {cell.lacking}" if cell.lacking else ""))
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment.as_dict(),
+            "combinations": [
+                {
+                    "name": cell.name,
+                    "strategy": cell.made_of.strategy,
+                    "backend": cell.store,
+                    "embedding_model": cell.made_of.encoder,
+                    "llm_model": cell.made_of.llm or None,
+                    "parameters": _stated_parameters(cell.made_of),
+                    "error": cell.lacking or None,
+                }
+                for cell in self.combinations
+            ],
+            "total_runs": len(self.combinations),
+            "runs_that_can_run": self.able,
+        }
+
+
+def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
+    """Return what the experiment of a file would run, at its own size or at that of a preset. Nothing is written.
+
+    Raises a sentence that names file and key for what is stated wrongly, and ExperimentError for more combinations than
+    BENCHMARK_MAX_RUNS.
+    """
+    experiment = _with_absolute_paths(read_experiment(path), path.parent)
+    if preset:
+        experiment = experiment.preset(preset)
+    grid = _grid_of(experiment)
+    combined = grid.combinations()
+    if len(combined) > settings.BENCHMARK_MAX_RUNS:
+        raise ExperimentError(
+            f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
+            "(BENCHMARK_MAX_RUNS). Shorten a list."
+        )
+    cells: list[Cell] = []
+    for made_of, store in combined:
+        chunks = f"{made_of.strategy} {size_words(made_of.chunk_parameters)}"
+        name = free_name(" · ".join([chunks, store, *model_words(made_of)]), [cell.name for cell in cells])
+        lacking = lack({**parts_of(made_of, to_build=True), "store": store})
+        cells.append(Cell(name, made_of, lacking=lacking, store=store))
+    return ExperimentPlan(path, experiment, grid, cells)
+
+
+def _with_absolute_paths(experiment: Experiment, directory: Path) -> Experiment:
+    """Return the experiment with paths that lead to the same from wherever it is kept: relative ones start there."""
+
+    def absolute(path: str) -> str:
+        return str((directory / path).resolve())
+
+    data = replace(
+        experiment.data,
+        documents_dir=absolute(experiment.data.documents_dir),
+        ground_truth_path=absolute(experiment.data.ground_truth_path),
+    )
+    backends = [
+        replace(backend, path=absolute(backend.path)) if backend.path else backend for backend in experiment.backends
+    ]
+    return replace(experiment, data=data, backends=tuple(backends))
+
+
+def _grid_of(experiment: Experiment) -> Grid:
+    """Return the axes of an experiment. Its seed is that of a tree's clusters, and of a language model's answers."""
+    seed = experiment.benchmark.random_seed % SEEDS
+    return Grid(
+        strategies=[(strategy.name, _parameters(strategy, seed)) for strategy in experiment.strategies],
+        encoders=[encoder_of(embedding.model, embedding.provider) for embedding in experiment.embeddings],
+        llms=[(llm.model, attributes(llm, *LLM_PARAMETERS) | {"seed": seed}) for llm in experiment.llms],
+        lexical=False,
+        stores=[backend.name for backend in experiment.backends],
+    )
+
+
+def _parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
+    """Return the parameters of a strategy, which calls size and overlap of chunks by those names.
+
+    Chunks of `flat` are cut section by section, as those of the other strategies are: they are compared by sections.
+    """
+    stated = {name.removeprefix("chunk_"): value for name, value in asdict(strategy).items()}
+    given = stated | dict(zip(OWN, (True, seed), strict=True))
+    return {name: value for name, value in given.items() if name in STRATEGIES[strategy.name].parameters}
+
+
+def _stated_parameters(made_of: Ingredients) -> dict[str, Any]:
+    """Return the parameters that shape a strategy, by the names of the file; the others are read and do nothing."""
+    stated = ((name, value) for name, value in made_of.chunk_parameters.items() if name not in OWN)
+    return {f"chunk_{name}" if name in SIZES else name: value for name, value in stated}
 
 
 @dataclass(frozen=True)
@@ -44,7 +189,7 @@ class Prepared:
 
 
 def prepare_experiment(
-    planned: Planned, *, name: str = "", owner: User | None = None, on_progress: OnProgress | None = None
+    plan: ExperimentPlan, *, name: str = "", owner: User | None = None, on_progress: OnProgress | None = None
 ) -> Prepared:
     """Import the documents and questions of an experiment, build its indexes, and create a benchmark over them.
 
@@ -56,32 +201,38 @@ def prepare_experiment(
     Raises ExperimentError where no combination is left to run, before anything is imported if that is known by then,
     and what the readers, importers and `create_benchmark` raise.
     """
-    if len(planned.lacking) == len(planned.combinations):
-        reasons = "; ".join(dict.fromkeys(planned.lacking.values()))
-        raise ExperimentError(f"{planned.path.name} combines nothing that can run here: {reasons}.")
-    mapping, imported = _import(planned, owner)
-    declared = declare_indexes(mapping.collection, planned.ingredients, owner=owner)
-    indexes: dict[str | None, Index] = dict(declared.items())
+    if not plan.able:
+        reasons = "; ".join(dict.fromkeys(cell.lacking for cell in plan.combinations))
+        raise ExperimentError(f"{plan.path.name} combines nothing that can run here: {reasons}.")
+    mapping, imported = _import(plan, owner)
+    indexes = declare_indexes(mapping.collection, plan.grid, owner=owner)
     _build_all(list(indexes.values()), mapping.collection.document_count, owner, on_progress)
     if not any(index.status == Index.Status.READY for index in indexes.values()):
         reasons = " ".join(dict.fromkeys(f"{key}: {index.error}" for key, index in indexes.items()))
-        raise ExperimentError(f"No index of {planned.path.name} could be built. {reasons}")
-    benchmark = _create(planned, mapping, imported, indexes, name=name, owner=owner)
+        raise ExperimentError(f"No index of {plan.path.name} could be built. {reasons}")
+    benchmark = create_benchmark(
+        mapping,
+        _options(plan.experiment, indexes, name),
+        owner=owner,
+        version=imported.version,
+        indexes=dict(indexes.items()),
+        experiment={"id": plan.experiment.id, "config": plan.experiment.as_dict()},
+    )
     return Prepared(benchmark, imported.report.warnings)
 
 
 @transaction.atomic
-def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
+def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetImport]:
     """Import what the experiment keeps of its documents and questions, and lay these over those."""
-    id, data = planned.experiment.id, planned.experiment.data
+    id, data = plan.experiment.id, plan.experiment.data
     directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
     if not truth.is_file():
-        raise _missing(planned, "ground_truth_path", f"there is no file {truth}")
+        raise _missing(plan, "ground_truth_path", f"there is no file {truth}")
     try:
         documents = documents_in(directory, besides=truth)
     except FolderError as error:
         what = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}"
-        raise _missing(planned, "documents_dir", what) from None
+        raise _missing(plan, "documents_dir", what) from None
     record = read_questions(truth, directory=directory, most=data.max_queries)
     if data.max_documents is not None:
         documents = documents.only(kept_documents(documents.ids, _expected(record), data.max_documents))
@@ -96,8 +247,8 @@ def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
     return resolve_now(mapping), imported
 
 
-def _missing(planned: Planned, key: str, what: str) -> ExperimentError:
-    return ExperimentError(f"{planned.path.name}, data.{key}: {what}.", field=f"data.{key}")
+def _missing(plan: ExperimentPlan, key: str, what: str) -> ExperimentError:
+    return ExperimentError(f"{plan.path.name}, data.{key}: {what}.", field=f"data.{key}")
 
 
 def _expected(record: DatasetRecord) -> set[str]:
@@ -105,8 +256,15 @@ def _expected(record: DatasetRecord) -> set[str]:
 
 
 def _build_all(indexes: list[Index], documents: int, owner: User | None, on_progress: OnProgress | None) -> None:
-    """Build the indexes that are not ready and lack no part, one after the other."""
-    wanted = [index for index in indexes if _is_buildable(index)]
+    """Build the indexes that are not ready and lack no part, one after the other; wait for those that are being built.
+
+    One that fails says why.
+    """
+    for index in indexes:
+        index.refresh_from_db()
+    wanted = [
+        index for index in indexes if index.status != Index.Status.READY and not lack(parts_of(index, to_build=True))
+    ]
 
     def report(built: int, event: dict[str, Any]) -> None:
         done = built * documents + event["processed_documents"]
@@ -114,35 +272,16 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
             on_progress({**event, "processed_documents": done, "total_documents": len(wanted) * documents})
 
     for built, index in enumerate(wanted):
-        _build(index, owner, partial(report, built))
+        with contextlib.suppress(OperationFailedError):  # the runs that need it say so
+            wait(building_of(index, by=owner), on_progress=partial(report, built))
+        index.refresh_from_db()
+        if index.status == Index.Status.CANCELLED:
+            raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')
 
 
-def _is_buildable(index: Index) -> bool:
-    index.refresh_from_db()
-    return index.status != Index.Status.READY and not lack(parts_of(index, to_build=True))
-
-
-def _build(index: Index, owner: User | None, on_progress: OnProgress) -> None:
-    """Build an index; wait where it is being built. One that fails says why."""
-    with contextlib.suppress(OperationFailedError):  # told by the runs that need it
-        wait(building_of(index, by=owner), on_progress=on_progress)
-    index.refresh_from_db()
-    if index.status == Index.Status.CANCELLED:
-        raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')
-
-
-def _create(
-    planned: Planned,
-    mapping: Laid,
-    imported: DatasetImport,
-    indexes: Mapping[str | None, Index],
-    *,
-    name: str,
-    owner: User | None,
-) -> Benchmark:
-    experiment = planned.experiment
+def _options(experiment: Experiment, indexes: Iterable[str], name: str) -> BenchmarkOptions:
     cutoffs = sorted(experiment.benchmark.top_k_values)
-    options = BenchmarkOptions(
+    return BenchmarkOptions(
         name=name or f"{experiment.id} {time.strftime('%Y-%m-%d %H:%M:%S')}",
         description=experiment.description,
         matrix={
@@ -156,12 +295,4 @@ def _create(
         execution=Benchmark.Execution.ISOLATED,
         runs_per_query=experiment.benchmark.runs_per_query,
         seed=experiment.benchmark.random_seed,
-    )
-    return create_benchmark(
-        mapping,
-        options,
-        owner=owner,
-        version=imported.version,
-        indexes=indexes,
-        experiment={"id": experiment.id, "config": experiment.as_dict()},
     )

@@ -16,8 +16,12 @@ BY_WORDS = "BM25"
 
 def index_name(made_of: Ingredients) -> str:
     """What an index is in a few words: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
-    models = [short_model(model) for model in (made_of.encoder or BY_WORDS, made_of.llm) if model]
-    return " · ".join([strategy_words(made_of.strategy, made_of.chunk_parameters), *models])
+    return " · ".join([strategy_words(made_of.strategy, made_of.chunk_parameters), *model_words(made_of)])
+
+
+def model_words(made_of: Ingredients) -> list[str]:
+    """Return the short names of the models of an index."""
+    return [short_model(model) for model in (made_of.encoder or BY_WORDS, made_of.llm) if model]
 
 
 def longer_names(made_of: Ingredients) -> Iterator[str]:

@@ -20,8 +20,7 @@ from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.benchmarks.repeating.reproducing import benchmark_from, read_definition
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import preview_text

@@ -8,9 +8,7 @@ from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from apps.retrieval.grids.making import Made, make_grid
-from apps.retrieval.grids.planning import Cell, Grid, plan_grid
-from apps.retrieval.grids.reading import EXAMPLE, read_strategy
+from apps.retrieval.grids.planning import EXAMPLE, Cell, Grid, Made, make_grid, plan_grid, read_strategy
 from benchbench.names import find_named
 
 
