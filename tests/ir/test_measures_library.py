@@ -7,7 +7,7 @@ import ir_measures
 import numpy as np
 import pytest
 
-from benchbench.ir.measures import GradedRankings, Measure, MeasureError, describe, evaluate
+from benchbench.ir.measures import GradedRankings, Measure, MeasureError, definition_of, evaluate
 
 THEIRS = [
     "RBP(p=0.5,rel=1)",
@@ -118,6 +118,6 @@ def test_a_broken_grade_is_refused():
 
 
 def test_it_is_described_in_the_words_of_the_library():
-    assert describe(Measure.parse("RBP(p=.5)")).startswith(
-        "RBP(p=0.5,rel=1), Rank-Biased Precision: A measure of the rate"
-    )
+    definition = definition_of(Measure.parse("RBP(p=.5)"))
+    assert (definition.written, definition.title) == ("RBP(p=0.5,rel=1)", "Rank-Biased Precision")
+    assert definition.meaning.startswith("A measure of the rate")

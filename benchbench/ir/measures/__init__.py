@@ -6,7 +6,7 @@ document cannot be found stands in the truth under an id that no ranking contain
 or without results, scores 0. What each measure means is told in `definitions`.
 """
 
-from benchbench.ir.measures.definitions import Definition, definition_of, describe
+from benchbench.ir.measures.definitions import Definition, definition_of
 from benchbench.ir.measures.formulas import FORMULAS
 from benchbench.ir.measures.graded import GradedRankings, Truths, Values, grade_matrix
 from benchbench.ir.measures.library import MeasureError
@@ -24,7 +24,6 @@ __all__ = [
     "Truths",
     "Values",
     "definition_of",
-    "describe",
     "evaluate",
     "grade_matrix",
     "mean",

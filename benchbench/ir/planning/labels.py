@@ -7,36 +7,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbench.ir.planning.ann import OF_STORES
-from benchbench.ir.planning.configuration import SEARCH_MODES, Configuration
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.query_text import AS_ASKED
 
 LONGEST_MODEL = 60  # characters of a model's name in that of an index or a combination
 SEARCH, METHODS, RERANKING, REWRITING = "Search", "Dense, lexical, hybrid", "Reranking", "Text of the query"  # sections
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AxisWords:
     """The words for one axis.
 
     `option` names it on a command line; `label`, with the sentence `help`, in the `section` of the form; `name` in a
-    table of axes, where that is not its field. `choices` explains each of a few values. `summary` is its part of the
-    label of a run, "" for none; `phrase` puts one value in a sentence, `unstated` None.
+    table of axes. `choices` explains each of a few values. `summary` is its part of the label of a run, "" for none;
+    `phrase` puts one value in a sentence, `unstated` None. Where the field is `top_k` and nothing else is stated, the
+    name is "top k", the label "Top k" and the option "--top-k".
     """
 
-    option: str
-    section: str
-    label: str
     help: str
+    section: str = ""
+    name: str = ""
+    label: str = ""
+    option: str = ""
     choices: Mapping[Any, str] = field(default_factory=dict)
     summary: Callable[[Configuration], str] = lambda run: ""
     phrase: Callable[[Any], str] = str
     unstated: str = ""
-    name: str = ""
 
 
 def axis_name(name: str) -> str:
     """Return the name of a field's axis in a table of axes."""
-    return (AXIS_WORDS[name].name if name in AXIS_WORDS else "") or name.replace("_", " ")
+    return AXIS_WORDS[name].name if name in AXIS_WORDS else name.replace("_", " ")
 
 
 def value_phrase(name: str, value: Any) -> str:
@@ -75,148 +76,131 @@ def _mode_name(mode: str) -> str:
     return "lexical" if mode == "sparse" else mode
 
 
-AXIS_WORDS: dict[str, AxisWords] = {  # by field
-    "index": AxisWords(
-        option="--indexes",
-        section=SEARCH,
-        label="Indexes",
-        help="Names of indexes, the newest of each. None: the one that became ready last.",
-        summary=lambda run: run.index or "",
-        phrase=lambda value: f"index {value}",
-        unstated="the only index",
+def _words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
+    """Return the words of a section's axes by field, completed: what one does not state follows from its field."""
+    for name, axis in words.items():
+        axis.section = section
+        axis.name = axis.name or name.replace("_", " ")
+        axis.label = axis.label or axis.name[0].upper() + axis.name[1:]
+        axis.option = axis.option or f"--{name.replace('_', '-')}"
+    return words
+
+
+AXIS_WORDS: dict[str, AxisWords] = {
+    **_words(
+        SEARCH,
+        index=AxisWords(
+            option="--indexes",
+            label="Indexes",
+            help="Names of indexes, the newest of each. None: the one that became ready last.",
+            summary=lambda run: run.index or "",
+            phrase=lambda value: f"index {value}",
+            unstated="the only index",
+        ),
+        search_mode=AxisWords(
+            option="--modes",
+            label="Modes",
+            help="How the first stage finds chunks.",
+            choices={"dense": "dense: by vectors", "sparse": "lexical: by words", "hybrid": "hybrid: both, fused"},
+            summary=lambda run: _mode_name(run.search_mode),
+            phrase=_mode_name,
+        ),
+        top_k=AxisWords(
+            help="How many chunks a run returns, at least the greatest k measured. “50, 100” makes two runs of each.",
+            summary=lambda run: f"top {run.top_k}",
+            phrase=lambda value: f"top {value}",
+        ),
+        candidates=AxisWords(
+            help="How many chunks the first stage finds before fusion and reranking. Empty: as many as top k.",
+            summary=lambda run: "" if run.candidates is None else f"{run.candidates} candidates",
+            phrase=lambda value: f"{value} candidates",
+            unstated="as many candidates as top k",
+        ),
+        score_threshold=AxisWords(
+            option="--thresholds",
+            label="Score thresholds",
+            help="“none, 0.5”: all results, and only those that score at least 0.5 on their mode's scale of 0 to 1.",
+            summary=lambda run: "" if run.score_threshold is None else f"≥ {run.score_threshold}",
+            phrase=lambda value: f"score ≥ {value:g}",
+            unstated="no threshold",
+            name="threshold",
+        ),
     ),
-    "search_mode": AxisWords(
-        option="--modes",
-        section=SEARCH,
-        label="Modes",
-        help="How the first stage finds chunks.",
-        choices=dict(zip(SEARCH_MODES, ("dense: by vectors", "lexical: by words", "hybrid: both, fused"), strict=True)),
-        summary=lambda run: _mode_name(run.search_mode),
-        phrase=_mode_name,
+    **_words(
+        RERANKING,
+        use_reranker=AxisWords(
+            option="--rerank",
+            help="A second look at the first results: slower, often better.",
+            summary=lambda run: f"rerank {last_part(run.effective_reranker)}" if run.use_reranker else "",
+            phrase=lambda value: "reranked" if value else "not reranked",
+            name="reranking",
+        ),
+        reranker=AxisWords(
+            help="The name of a sentence-transformers CrossEncoder. Empty: late-interaction, by the tokens of "
+            "the index's own encoder.",
+            phrase=last_part,
+        ),
+        rerank_depth=AxisWords(
+            help="How many chunks the reranker reads a query; a reranked run returns no others. Empty: top k.",
+            summary=lambda run: "" if run.rerank_depth is None else f"rerank depth {run.rerank_depth}",
+            phrase=lambda value: f"reranks {value}",
+            unstated="reranks all",
+        ),
     ),
-    "use_reranker": AxisWords(
-        option="--rerank",
-        section=RERANKING,
-        label="Reranking",
-        help="A second look at the first results: slower, often better.",
-        summary=lambda run: f"rerank {last_part(run.effective_reranker)}" if run.use_reranker else "",
-        phrase=lambda value: "reranked" if value else "not reranked",
-        name="reranking",
+    **_words(
+        METHODS,
+        ann=AxisWords(
+            help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exactly in memory, or by an index of pgvector, or by "
+            f"a store, which is then compared with exact search. Of stores: {', '.join(OF_STORES)}.",
+            summary=lambda run: "" if run.ann == "exact" else run.ann,
+            name="dense search",
+        ),
+        lexical=AxisWords(
+            label="Lexical search",
+            help="The engine that searches by words.",
+            choices={"bm25": "BM25", "fts": "PostgreSQL full text"},
+            summary=lambda run: "" if run.lexical == "bm25" else run.lexical,
+            phrase=lambda value: {"fts": "full text", "bm25": "BM25"}.get(value, str(value)),
+        ),
+        fusion=AxisWords(
+            help="How hybrid search makes one list of two.",
+            choices={"rrf": "by rank: RRF", "weighted": "by score: weighted sum of normalised scores"},
+            summary=_fusion_text,
+            phrase=lambda value: "weighted fusion" if value == "weighted" else f"{value} fusion",
+        ),
+        weights=AxisWords(
+            help="Of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: alike.",
+            phrase=lambda value: f"weights {weights_text(value)}",
+        ),
+        rrf_k=AxisWords(
+            help="Hybrid only: reciprocal rank fusion sums 1 / (k + rank). A small k trusts the first ranks more.",
+            phrase=lambda value: f"RRF k {value}",
+            name="RRF k",
+        ),
+        dimensions=AxisWords(
+            help="How many of the encoder's first dimensions exact dense search compares, for encoders trained for "
+            "that (Matryoshka). “none, 128”: all, and 128. Empty: all.",
+            summary=lambda run: "" if run.dimensions is None else f"{run.dimensions} dimensions",
+            phrase=lambda value: f"{value} dimensions",
+            unstated="all dimensions",
+        ),
     ),
-    "reranker": AxisWords(
-        option="--reranker",
-        section=RERANKING,
-        label="Reranker",
-        help="The name of a sentence-transformers CrossEncoder. Empty: late-interaction, by the tokens of "
-        "the index's own encoder.",
-        phrase=last_part,
-    ),
-    "rerank_depth": AxisWords(
-        option="--rerank-depth",
-        section=RERANKING,
-        label="Rerank depth",
-        help="How many chunks the reranker reads a query; a reranked run returns no others. Empty: top k.",
-        summary=lambda run: "" if run.rerank_depth is None else f"rerank depth {run.rerank_depth}",
-        phrase=lambda value: f"reranks {value}",
-        unstated="reranks all",
-    ),
-    "top_k": AxisWords(
-        option="--top-k",
-        section=SEARCH,
-        label="Top k",
-        help="How many chunks a run returns, at least the greatest k measured. “50, 100” makes two runs of each.",
-        summary=lambda run: f"top {run.top_k}",
-        phrase=lambda value: f"top {value}",
-    ),
-    "candidates": AxisWords(
-        option="--candidates",
-        section=SEARCH,
-        label="Candidates",
-        help="How many chunks the first stage finds before fusion and reranking. Empty: as many as top k.",
-        summary=lambda run: "" if run.candidates is None else f"{run.candidates} candidates",
-        phrase=lambda value: f"{value} candidates",
-        unstated="as many candidates as top k",
-    ),
-    "ann": AxisWords(
-        option="--ann",
-        section=METHODS,
-        label="Dense search",
-        help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exactly in memory, or by an index of pgvector, or by a "
-        f"store, which is then compared with exact search. Of stores: {', '.join(OF_STORES)}.",
-        summary=lambda run: "" if run.ann == "exact" else run.ann,
-        name="dense search",
-    ),
-    "lexical": AxisWords(
-        option="--lexical",
-        section=METHODS,
-        label="Lexical search",
-        help="The engine that searches by words.",
-        choices={"bm25": "BM25", "fts": "PostgreSQL full text"},
-        summary=lambda run: "" if run.lexical == "bm25" else run.lexical,
-        phrase=lambda value: {"fts": "full text", "bm25": "BM25"}.get(value, str(value)),
-    ),
-    "fusion": AxisWords(
-        option="--fusion",
-        section=METHODS,
-        label="Fusion",
-        help="How hybrid search makes one list of two.",
-        choices={"rrf": "by rank: RRF", "weighted": "by score: weighted sum of normalised scores"},
-        summary=_fusion_text,
-        phrase=lambda value: "weighted fusion" if value == "weighted" else f"{value} fusion",
-    ),
-    "weights": AxisWords(
-        option="--weights",
-        section=METHODS,
-        label="Weights",
-        help="Of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: alike.",
-        phrase=lambda value: f"weights {weights_text(value)}",
-    ),
-    "rrf_k": AxisWords(
-        option="--rrf-k",
-        section=METHODS,
-        label="RRF k",
-        help="Hybrid only: reciprocal rank fusion sums 1 / (k + rank). A small k trusts the first ranks more.",
-        phrase=lambda value: f"RRF k {value}",
-        name="RRF k",
-    ),
-    "score_threshold": AxisWords(
-        option="--thresholds",
-        section=SEARCH,
-        label="Score thresholds",
-        help="“none, 0.5”: all results, and only those that score at least 0.5 on their mode's scale of 0 to 1.",
-        summary=lambda run: "" if run.score_threshold is None else f"≥ {run.score_threshold}",
-        phrase=lambda value: f"score ≥ {value:g}",
-        unstated="no threshold",
-        name="threshold",
-    ),
-    "dimensions": AxisWords(
-        option="--dimensions",
-        section=METHODS,
-        label="Dimensions",
-        help="How many of the encoder's first dimensions exact dense search compares, for encoders trained for that "
-        "(Matryoshka). “none, 128”: all, and 128. Empty: all.",
-        summary=lambda run: "" if run.dimensions is None else f"{run.dimensions} dimensions",
-        phrase=lambda value: f"{value} dimensions",
-        unstated="all dimensions",
-    ),
-    "query": AxisWords(
-        option="--query",
-        section=REWRITING,
-        label="Query",
-        help="What is searched for: “as_asked, rewrite, hyde, multi(3)”. A language model rewrites the query; or "
-        "writes a passage that answers it, which vectors are compared with (words are searched as asked); or writes 3 "
-        "variants, whose lists are fused by rank. A reranker reads the query as asked.",
-        summary=lambda run: f"query {run.query} by {last_part(run.llm)}" if run.rewrites else "",
-        phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
-    ),
-    "llm": AxisWords(
-        option="--llm",
-        section=REWRITING,
-        label="Language models",
-        help="That make the text of a query, each after the name of its server, one of those in the settings of this "
-        "site: “ollama:llama3.2”.",
-        unstated="no language model",
-        name="language model",
+    **_words(
+        REWRITING,
+        query=AxisWords(
+            help="What is searched for: “as_asked, rewrite, hyde, multi(3)”. A language model rewrites the query; or "
+            "writes a passage that answers it, which vectors are compared with (words are searched as asked); or "
+            "writes 3 variants, whose lists are fused by rank. A reranker reads the query as asked.",
+            summary=lambda run: f"query {run.query} by {last_part(run.llm)}" if run.rewrites else "",
+            phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
+        ),
+        llm=AxisWords(
+            label="Language models",
+            help="That make the text of a query, each after the name of its server, one of those in the settings of "
+            "this site: “ollama:llama3.2”.",
+            unstated="no language model",
+            name="language model",
+        ),
     ),
 }
 IN_LABEL = (  # in the order in which a search goes

@@ -169,24 +169,30 @@ def _unit_kind(configuration: Configuration) -> UnitKind:
 
 def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
     """The stages of one run, each after those that it needs; the last one's list is the run's."""
-    stages: list[Stage] = [RewriteStage.of(run)] if run.rewrites else []
+    stages: list[Stage] = [_rewriting(run)] if run.rewrites else []
     if run.search_mode != "sparse":
-        stages += [EncodeStage.of(run, wording) for wording in _wordings(run)]
+        stages += [EncodeStage(run.index, wording) for wording in _wordings(run)]
     merges: list[Stage] = []
     lists: list[str] = []  # of each engine, the key of its one list
     for engine in _searches(run, asking):
         variants = [replace(stage, depth=depths[stage.key]) for stage in engine]
         stages += variants
         if len(variants) > 1:
-            merges.append(MergeStage.of(run, variants))
+            merges.append(MergeStage(run.index, tuple(stage.key for stage in variants), run.effective_candidates))
         lists.append((merges if len(variants) > 1 else variants)[-1].key)
     stages += merges
     if run.search_mode == "hybrid":
         dense, lexical = lists
-        stages.append(FuseStage.of(run, dense, lexical))
+        candidates = run.effective_candidates
+        stages.append(FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, candidates))
     if run.use_reranker:
-        stages.append(RerankStage.of(run, stages[-1].key))
+        reranker, depth = run.effective_reranker, run.effective_rerank_depth
+        stages.append(RerankStage(run.index, stages[-1].key, reranker, depth))
     return stages
+
+
+def _rewriting(run: Configuration) -> RewriteStage:
+    return RewriteStage(run.query, run.llm or "")
 
 
 def _wordings(run: Configuration) -> list[Wording | None]:
@@ -194,17 +200,17 @@ def _wordings(run: Configuration) -> list[Wording | None]:
     if not run.rewrites:
         return [None]
     how = QueryText.parse(run.query)
-    made_by = RewriteStage.of(run).key
+    made_by = _rewriting(run).key
     return [Wording(made_by, place, how.method == HYDE) for place in range(how.count)]
 
 
 def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:
     """The searches of one run, as deep as it would ask for if it were alone: by engine, one for each text."""
     by_vectors = AskStage if run.index in asking else DenseStage
-    wordings = _wordings(run)
+    index, depth, wordings = run.index, run.effective_candidates, _wordings(run)
     by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
-    dense = [by_vectors.of(run, wording) for wording in wordings]
-    lexical = [LexicalStage.of(run, wording) for wording in by_words]
+    dense = [by_vectors(index, run.ann, depth, run.dimensions, wording) for wording in wordings]
+    lexical = [LexicalStage(index, run.lexical, depth, wording) for wording in by_words]
     by_mode: dict[str, list[list[DenseStage | LexicalStage]]] = {
         "dense": [[*dense]],
         "sparse": [[*lexical]],

@@ -1,19 +1,15 @@
 """Stages of a plan: each a piece of work that several runs may need, with a key that says all it depends on.
 
-`of` makes the stage that a run would do if it were alone; `name` calls it for people.
+`name` calls it for people.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar
 
 from benchbench.ir.planning.query_text import PROMPT_VERSION
-
-if TYPE_CHECKING:
-    from benchbench.ir.planning.configuration import Configuration
 
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
@@ -29,9 +25,7 @@ class RewriteStage:
     method: str
     llm: str
 
-    @classmethod
-    def of(cls, run: Configuration) -> Self:
-        return cls(run.query, run.llm or "")
+    name: ClassVar[str] = "rewritten"
 
     @property
     def key(self) -> str:
@@ -40,10 +34,6 @@ class RewriteStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return ()
-
-    @property
-    def name(self) -> str:
-        return "rewritten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +58,7 @@ class EncodeStage:
     index: str | None
     wording: Wording | None = None
 
-    @classmethod
-    def of(cls, run: Configuration, wording: Wording | None) -> Self:
-        return cls(run.index, wording)
+    name: ClassVar[str] = "encoded"
 
     @property
     def key(self) -> str:
@@ -79,10 +67,6 @@ class EncodeStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return _rewriting(self.wording)
-
-    @property
-    def name(self) -> str:
-        return "encoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +81,6 @@ class DenseStage:
     depth: int
     dimensions: int | None = None
     wording: Wording | None = None
-
-    @classmethod
-    def of(cls, run: Configuration, wording: Wording | None) -> Self:
-        return cls(run.index, run.ann, run.effective_candidates, run.dimensions, wording)
 
     @property
     def key(self) -> str:
@@ -146,10 +126,6 @@ class LexicalStage:
     depth: int
     wording: Wording | None = None
 
-    @classmethod
-    def of(cls, run: Configuration, wording: Wording | None) -> Self:
-        return cls(run.index, run.lexical, run.effective_candidates, wording)
-
     @property
     def key(self) -> str:
         return stage_key("lexical", self.index, self.engine, _worded(self.wording))
@@ -171,10 +147,6 @@ class MergeStage:
     index: str | None
     lists: tuple[str, ...]
     candidates: int
-
-    @classmethod
-    def of(cls, run: Configuration, variants: Sequence[Stage]) -> Self:
-        return cls(run.index, tuple(stage.key for stage in variants), run.effective_candidates)
 
     @property
     def key(self) -> str:
@@ -201,9 +173,7 @@ class FuseStage:
     weights: tuple[float, float] | None
     candidates: int
 
-    @classmethod
-    def of(cls, run: Configuration, dense: str, lexical: str) -> Self:
-        return cls(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, run.effective_candidates)
+    name: ClassVar[str] = "fused"
 
     @property
     def key(self) -> str:
@@ -213,10 +183,6 @@ class FuseStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.dense, self.lexical)
-
-    @property
-    def name(self) -> str:
-        return "fused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +194,7 @@ class RerankStage:
     reranker: str
     depth: int
 
-    @classmethod
-    def of(cls, run: Configuration, source: str) -> Self:
-        return cls(run.index, source, run.effective_reranker, run.effective_rerank_depth)
+    name: ClassVar[str] = "reranked"
 
     @property
     def key(self) -> str:
@@ -239,10 +203,6 @@ class RerankStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.source,)
-
-    @property
-    def name(self) -> str:
-        return "reranked"
 
 
 def _worded(wording: Wording | None) -> str | None:
