@@ -8,8 +8,8 @@ from typing import IO
 
 from django.utils.text import slugify
 
-from apps.datasets.formats.registry import WRITERS
-from apps.datasets.formats.writing import WriteError, Writer, losses
+from apps.datasets.formats.registry import WRITERS, Format
+from apps.datasets.formats.writing import WriteError, losses
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.local_files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
@@ -22,7 +22,7 @@ class DatasetExport:
     `held` is what the format holds of it; `warnings` say what that lacks, and why reading it again may be refused.
     """
 
-    writer: Writer
+    writer: Format
     held: DatasetRecord
     name: str
     warnings: tuple[str, ...]

@@ -6,17 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
-from apps.datasets.formats.schema1 import Limits, parse_schema1, read_schema1
+from apps.datasets.formats.schema1 import parse_schema1, read_schema1
 from apps.datasets.records import DatasetRecord, JudgmentRecord
 from benchbench.errors import BenchbenchError
 
-LIMITS = Limits(upload_bytes=10_000, queries=3, judgments_per_query=3)
+LIMITED = override_settings(
+    BENCHMARK_DATASET_MAX_UPLOAD_BYTES=10_000,
+    BENCHMARK_DATASET_MAX_QUERIES=3,
+    BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY=3,
+)
 
 
-def parse(value: Any, limits: Limits = LIMITS) -> DatasetRecord:
-    content = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return parse_schema1(content, limits=limits)
+@LIMITED
+def parse(value: Any) -> DatasetRecord:
+    return parse_schema1(value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
 def refusal(value: Any) -> BenchbenchError:

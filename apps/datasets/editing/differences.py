@@ -14,14 +14,14 @@ from apps.datasets.records import QUERY_FIELDS
 from apps.datasets.versions import judgment_content, query_content
 from benchbench.decimals import counted
 
-KINDS = (
-    "judgments_added",
-    "judgments_changed",
-    "judgments_removed",
-    "queries_added",
-    "queries_changed",
-    "queries_removed",
-)
+KINDS = {  # of what differs, with their titles
+    "judgments_added": "Judgments added",
+    "judgments_changed": "Judgments changed",
+    "judgments_removed": "Judgments removed",
+    "queries_added": "Queries added, with their judgments",
+    "queries_changed": "Queries reworded or described differently",
+    "queries_removed": "Queries removed, with their judgments",
+}
 SAME_QUERY = Q(**{name: OuterRef(name) for name in QUERY_FIELDS})
 SAME_DOCUMENT = Q(query__key=OuterRef("query__key"), ref_hash=OuterRef("ref_hash"))
 SAME_SECTIONS = Q(section_refs=OuterRef("section_refs")) | Q(section_refs__isnull=True) & Q(

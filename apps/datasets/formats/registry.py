@@ -1,31 +1,35 @@
 """The registry of formats of datasets: those that are read and written, detecting one by its content, reading any."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 
 from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
-from apps.datasets.formats.beir import read_beir
-from apps.datasets.formats.flowbaby import read_flowbaby
 from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.formats.sectioned import read_module_queries, read_sectioned
 from apps.datasets.formats.table import read_table_of_judgments
-from apps.datasets.formats.trec import read_trec
-from apps.datasets.formats.writing import Writer
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.files.archives import unpacked
 from benchbench.files.sniffing import Kind, sniff
+from benchbench.local_files.placing import Files
 from benchbench.reading.strict_json import raw_chunks
+
+JSON, ZIP = "application/json", "application/zip"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A format of datasets: the name that people know it by, its reader, and how it is told.
+    """A format of datasets: the name that people know it by, its reader, how a source is recognised, and its writer.
 
-    `file` and `directory` say in words what holds a whole dataset. A file is told by its `kind`, a directory by a file
-    called `mark`, or of that kind. `options` are the keywords that `read` takes besides the path.
+    `file` and `directory` say in words what holds a whole dataset. A file is recognised by its `kind`, a directory by a
+    file called `mark`, or of that kind. `options` are the keywords that `read` takes besides the path.
+
+    A format with a `content_type` is written too. `fit` returns what it can hold of a dataset, which is what its reader
+    reads again; it leaves out, and raises WriteError for what would become wrong. `files` writes a dataset that fits:
+    one file, whose `extension` that is, or those of a directory by their relative names. `cautions` yields sentences
+    about what its reader would not take again, though it is written.
     """
 
     label: str
@@ -35,32 +39,54 @@ class Format:
     directory: str = ""
     mark: str = ""
     options: tuple[str, ...] = ()
+    content_type: str = ""
+    extension: str = ""
+    fit: Callable[[DatasetRecord], DatasetRecord] = lambda record: record
+    files: Callable[[DatasetRecord], Files] = lambda record: {}
+    cautions: Callable[[DatasetRecord], Iterable[str]] = lambda record: ()
 
 
 FORMATS = {
     "benchbench-json": Format(
-        label="BenchBench JSON, schema 1.0", read=read_schema1, file="JSON of schema 1.0", kind="benchbench-json"
+        label="BenchBench JSON, schema 1.0",
+        read=read_schema1,
+        file="JSON of schema 1.0",
+        kind="benchbench-json",
+        content_type=JSON,
+        extension="json",
+        fit=schema1_writing.fit,
+        files=schema1_writing.files,
+        cautions=schema1_writing.cautions,
     ),
     "beir": Format(
         label="BEIR directory",
-        read=read_beir,
+        read=beir.read_beir,
         directory="BEIR (queries.jsonl, qrels/SPLIT.tsv)",
         mark="queries.jsonl",
         options=("split",),
+        content_type=ZIP,
+        fit=beir.fit,
+        files=beir.files,
     ),
     "trec": Format(
         label="TREC judgments and topics",
-        read=read_trec,
+        read=trec.read_trec,
         kind="trec-qrels",
         directory="TREC judgments with their topics",
         options=("topics",),
+        content_type=ZIP,
+        fit=trec.fit,
+        files=trec.files,
     ),
     "flowbaby": Format(
         label="Flowbaby directory",
-        read=read_flowbaby,
+        read=flowbaby.read_flowbaby,
         directory="Flowbaby (topics.json, qrels.json)",
         mark="topics.json",
         options=("split",),
+        content_type=ZIP,
+        fit=flowbaby.fit,
+        files=flowbaby.files,
     ),
     "sectioned": Format(
         label="Sectioned ground truth",
@@ -87,21 +113,7 @@ FORMATS = {
 FILES = "; ".join(format.file for format in FORMATS.values() if format.file)
 DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if format.directory)
 SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be packed (.gz)."
-JSON, ZIP = "application/json", "application/zip"
-WRITERS = {
-    "benchbench-json": Writer(
-        "BenchBench JSON, schema 1.0",
-        "json",
-        JSON,
-        schema1_writing.fit,
-        schema1_writing.files,
-        schema1_writing.cautions,
-    ),
-    "beir": Writer("BEIR directory", "", ZIP, beir.fit, beir.files),
-    "trec": Writer("TREC judgments and topics", "", ZIP, trec.fit, trec.files),
-    "flowbaby": Writer("Flowbaby directory", "", ZIP, flowbaby.fit, flowbaby.files),
-}
-
+WRITERS = {name: format for name, format in FORMATS.items() if format.content_type}
 
 # What is a part of a dataset, or none, with the way out.
 PARTS: dict[Kind, str] = {

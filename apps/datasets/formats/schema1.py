@@ -102,15 +102,6 @@ class _File(Stated):
     queries: list[Any] = field(kw_only=True)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much this reader takes: bytes of the file, queries, judgments a query."""
-
-    upload_bytes: int
-    queries: int
-    judgments_per_query: int
-
-
 class DatasetTooLargeError(DatasetError):
     """The file has more bytes than an upload may have."""
 
@@ -118,31 +109,22 @@ class DatasetTooLargeError(DatasetError):
     status = 413
 
 
-def configured_limits() -> Limits:
-    return Limits(
-        upload_bytes=settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES,
-        queries=settings.BENCHMARK_DATASET_MAX_QUERIES,
-        judgments_per_query=settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY,
-    )
-
-
 def read_schema1(path: Path) -> DatasetRecord:
-    """Return the dataset that a JSON file states, within the configured limits, `.gz` unpacked; see `parse_schema1`.
+    """Return the dataset that a JSON file states, `.gz` unpacked; see `parse_schema1`.
 
     One that states no name has that of the file.
     """
-    limits = configured_limits()
     content = bytearray()
     for chunk in raw_chunks(path):
         content += chunk
-        if len(content) > limits.upload_bytes:
+        if len(content) > settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES:
             break
-    record = parse_schema1(bytes(content), limits=limits, where=path.name)
+    record = parse_schema1(bytes(content), where=path.name)
     return replace(record, name=record.name or path.name.removesuffix(".gz").removesuffix(".json"))
 
 
-def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") -> DatasetRecord:
-    """Return the dataset that the bytes of a JSON file of schema 1.0 state.
+def parse_schema1(content: bytes, *, where: str = "The file") -> DatasetRecord:
+    """Return the dataset that the bytes of a JSON file of schema 1.0 state, within the limits of the settings.
 
         {schema_version = "1.0", metadata {name, description, version, slice_definitions, …},
          queries: [{query_key (or query_id), query_text (or query), metadata {},
@@ -155,17 +137,17 @@ def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") ->
     `BenchbenchError` with status 400 (413 for too many bytes) and a sentence that names query and key; `where` begins
     those that are about the whole.
     """
-    if len(content) > limits.upload_bytes:
-        raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is allowed.")
+    if len(content) > (most := settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES):
+        raise DatasetTooLargeError(f"{where} has more than {most:,} bytes, the most that is allowed.")
     value = parse(decode(content, where=where), where=where)
     if isinstance(value, list):
         refuse("", 'is a list: put it into an object, {"queries": […]}')
     file = read_as(_File, value)
     if not file.queries:
         refuse("queries", "is empty: a dataset needs at least one query")
-    if len(file.queries) > limits.queries:
-        refuse("queries", f"has {len(file.queries):,} queries: at most {limits.queries:,} are allowed")
-    read = [_query(item, f"queries[{index}]", limits) for index, item in enumerate(file.queries)]
+    if len(file.queries) > (most := settings.BENCHMARK_DATASET_MAX_QUERIES):
+        refuse("queries", f"has {len(file.queries):,} queries: at most {most:,} are allowed")
+    read = [_query(item, f"queries[{index}]") for index, item in enumerate(file.queries)]
     _refuse_repeated_keys([query for query, _ in read])
     return _dataset(dict(file.metadata), [query for query, _ in read], sum(duplicates for _, duplicates in read))
 
@@ -221,12 +203,12 @@ def _restricted(queries: list[QueryRecord]) -> Iterator[str]:
         )
 
 
-def _query(item: Any, place: str, limits: Limits) -> tuple[QueryRecord, int]:
+def _query(item: Any, place: str) -> tuple[QueryRecord, int]:
     """Return a query and how many of its judgments were stated before."""
     query = read_as(_Query, item, prefix=f"{place}.", suffix=_suffix(item))
     docs, suffix = query.relevant_docs, _said(query.query_key)
-    if len(docs) > limits.judgments_per_query:
-        what = f"has {len(docs):,} judgments: at most {limits.judgments_per_query:,} a query are allowed"
+    if len(docs) > (most := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
+        what = f"has {len(docs):,} judgments: at most {most:,} a query are allowed"
         refuse(f"{place}.relevant_docs", what, suffix=suffix)
     metadata = dict(query.metadata)
     own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}

@@ -5,7 +5,9 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits, is_own
+from django.conf import settings
+
+from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, is_own
 from apps.datasets.formats.writing import WriteError, graded, kept
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from benchbench.local_files.placing import Files
@@ -32,15 +34,15 @@ def files(record: DatasetRecord) -> Files:
 
 def cautions(record: DatasetRecord) -> Iterator[str]:
     """Yield what of a dataset is more than the reader takes; of its bytes no more are made than that."""
-    limits = configured_limits()
-    most = max((len(query.judgments) for query in record.queries), default=0)
     beyond = []
-    if len(record.queries) > limits.queries:
-        beyond.append(f"{len(record.queries):,} queries, at most {limits.queries:,} are allowed")
-    if most > limits.judgments_per_query:
-        beyond.append(f"{most:,} judgments of one query, at most {limits.judgments_per_query:,} are allowed")
-    if any(size > limits.upload_bytes for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
-        beyond.append(f"more than {limits.upload_bytes:,} bytes, which is the most that is allowed")
+    if len(record.queries) > (most := settings.BENCHMARK_DATASET_MAX_QUERIES):
+        beyond.append(f"{len(record.queries):,} queries, at most {most:,} are allowed")
+    greatest = max((len(query.judgments) for query in record.queries), default=0)
+    if greatest > (most := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
+        beyond.append(f"{greatest:,} judgments of one query, at most {most:,} are allowed")
+    most = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
+    if any(size > most for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
+        beyond.append(f"more than {most:,} bytes, which is the most that is allowed")
     if beyond:
         yield (
             f"{LABEL} is written whole, but uploading or importing it again would be refused: it has "

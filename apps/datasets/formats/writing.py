@@ -1,8 +1,8 @@
-"""The base of writers, what all of them write alike, and what an export lacks of its dataset."""
+"""What all writers do alike, and what an export lacks of its dataset."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterator
+from dataclasses import fields
 from typing import Any
 
 from apps.datasets.records import (
@@ -14,7 +14,6 @@ from apps.datasets.records import (
     QueryRecord,
 )
 from benchbench.decimals import some_of
-from benchbench.local_files.placing import Files
 from benchbench.reading.strict_json import canonical
 
 
@@ -22,24 +21,6 @@ class WriteError(DatasetError):
     """A dataset that a format would make wrong; the sentence names query and way out."""
 
     code = "dataset_export"
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """A format by the name that people know it by.
-
-    `fit` returns what the format can hold of a dataset, which is what its reader reads again; it leaves out, and raises
-    WriteError for what would become wrong. `files` writes a dataset that fits: one file, or those of a directory by
-    their relative names. `extension` is that of the one file, "" of a directory. `cautions` yields sentences about what
-    its reader would not take again, though it is written.
-    """
-
-    label: str
-    extension: str
-    content_type: str
-    fit: Callable[[DatasetRecord], DatasetRecord]
-    files: Callable[[DatasetRecord], Files]
-    cautions: Callable[[DatasetRecord], Iterable[str]] = lambda record: ()
 
 
 def kept(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changed: Any) -> QueryRecord:

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.datasets.editing.differences import Difference
+from apps.datasets.editing.differences import KINDS, Difference
 from apps.datasets.editing.drafts import difference_of, draft_of, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
@@ -86,14 +86,6 @@ def download_version(
 
 
 SHOWN = 50
-TITLES = {
-    "judgments_added": "Judgments added",
-    "judgments_changed": "Judgments changed",
-    "judgments_removed": "Judgments removed",
-    "queries_added": "Queries added, with their judgments",
-    "queries_changed": "Queries reworded or described differently",
-    "queries_removed": "Queries removed, with their judgments",
-}
 
 
 def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
@@ -135,7 +127,7 @@ def tables_of(difference: Difference) -> list[dict[str, Any]]:
     """Return what differs, by kind: how many there are, and the first of them."""
     return [
         {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:SHOWN]}
-        for kind, title in TITLES.items()
+        for kind, title in KINDS.items()
         if (total := difference.totals[kind])
     ]
 
