@@ -13,6 +13,7 @@ os.environ.setdefault("DATABASE_POOL", "20")
 from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.ws_protocol import WebSocketProtocol
 from django.core.asgi import get_asgi_application
+from django.urls import path, re_path
 
 from benchbench import embedded
 
@@ -33,8 +34,19 @@ warnings.filterwarnings("ignore", message="No directory at")
 django_application = get_asgi_application()
 
 # These need the app registry that the line above fills.
+import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.api.access.sockets import identified
-from apps.operations.sockets.routing import websocket_urlpatterns
+from apps.operations.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
+
+websocket_urlpatterns = [
+    path(f"ws/operations{rest}", consumer.as_asgi())
+    for consumer, tail in (
+        (OperationsConsumer, ""),
+        (OperationConsumer, "/<id:operation_id>"),
+        (HintsConsumer, "/<id:operation_id>/hints"),
+    )
+    for rest in (tail, f"{tail}/")
+] + [re_path("", NowhereConsumer.as_asgi())]
 
 application = ProtocolTypeRouter(
     {"http": django_application, "websocket": identified(URLRouter(websocket_urlpatterns))}

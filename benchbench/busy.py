@@ -1,43 +1,23 @@
 """A spinner on a terminal, for work whose end cannot be foreseen."""
 
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from threading import Timer
+from contextlib import contextmanager
 from typing import TextIO
-
-QUICK_SECONDS = 1.0
 
 
 @contextmanager
-def busy(stream: TextIO, what: str, *, after: float = QUICK_SECONDS) -> Iterator[None]:
-    """Show `what` on a terminal, and for how long it goes on, in a line that is gone at the end.
-
-    Nothing is shown within the first `after` seconds, nor where `stream` is no terminal.
-    """
+def busy(stream: TextIO, what: str) -> Iterator[None]:
+    """Show `what` on a terminal, and for how long it goes on, in a line that is gone at the end."""
     if not stream.isatty():
         yield
         return
-    began = time.monotonic()
+    from rich.console import Console  # takes a tenth of a second, which programs are spared
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    def show() -> None:
-        from rich.console import Console  # takes a tenth of a second, which quick work is spared
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn()
-        line = Progress(*columns, console=Console(file=stream), transient=True, redirect_stdout=False)
+    columns = SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=Console(file=stream), transient=True, redirect_stdout=False) as line:
         line.add_task(what, total=None)
-        line.tasks[0].start_time = began
-        shown.enter_context(line)
-
-    with ExitStack() as shown:
-        timer = Timer(after, show)
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join()
+        yield
 
 
 KEPT = "\n\t"

@@ -15,11 +15,13 @@ from django.core.management.utils import get_random_secret_key
 from benchbench import embedded
 from benchbench.environment import env_bool, env_int, env_list, env_rate, env_str
 from benchbench.logs import logging_as
-from benchbench.site.appearance import UNFOLD as UNFOLD
-from benchbench.site.presets import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
-from benchbench.site.presets import FILE_UPLOAD_HANDLERS as FILE_UPLOAD_HANDLERS
+from benchbench.site.presets import (  # noqa: F401  (settings as they are)
+    CONTENT_SECURITY_POLICY,
+    FILE_UPLOAD_HANDLERS,
+    SPECTACULAR_SETTINGS,
+    UNFOLD,
+)
 from benchbench.site.presets import REST_FRAMEWORK as REST
-from benchbench.site.presets import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -140,7 +142,8 @@ LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env_str("TIME_ZONE", "UTC")
 USE_TZ = True
-FORMAT_MODULE_PATH = "benchbench.site"
+USE_I18N = False  # English alone, dates as engineers sort them
+DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.

@@ -13,6 +13,7 @@ from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from apps.api.errors import unknown
+from apps.operations.views import healthz, metrics, readyz
 from benchbench.site.presets import QUEUES
 
 # Errors of the API are JSON, whoever raises them; those of pages are pages.
@@ -47,7 +48,9 @@ docs = SpectacularSwaggerSplitView.as_view(  # its script is a file, not a part 
 )
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
-    path("", include("apps.operations.monitoring.urls")),
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("metrics", metrics),
     path("admin/rq/", include((queue_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
     path("api/v2/", include("apps.api.urls")),

@@ -189,7 +189,6 @@ MUTANTS = [
     Mutant(
         "sweep-transactions",
         "The sweep does not end transactions of attempts that lost their leases.",
-        "apps/operations/sweeping.py",
         {"    break_off_lost()\n": ""},
         [OF_CLOCKS + "the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out"],
     ),

@@ -10,9 +10,8 @@ from unfold.decorators import display
 from apps.api import accounts, log, views  # noqa: F401 (the first two register their pages)
 from apps.api.access.tokens import revoke_token
 from apps.api.models import AccessToken
-from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin
-from benchbench.site.panels import Button
+from benchbench.site.panels import Button, Page
 
 STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 

@@ -10,8 +10,7 @@ from django.db.models import F
 from apps.benchmarks.describing import flat, run_facts
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import progress_of
-from apps.operations.sockets.snapshots import common_fields
+from apps.operations.progress import common_fields, progress_of
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)

@@ -11,9 +11,8 @@ from unfold.decorators import display
 from apps.collections import views
 from apps.collections.importing import delete_collection
 from apps.collections.models import Collection, Document
-from benchbench.site.additions import Page
 from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Panel, changelist_url
+from benchbench.site.panels import Button, Page, Panel, changelist_url
 
 
 @admin.register(Collection)

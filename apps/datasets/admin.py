@@ -18,9 +18,8 @@ from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from apps.mappings.creating import delete_dataset
 from benchbench.access import may_change
-from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, change_url, changelist_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 

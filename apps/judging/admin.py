@@ -14,10 +14,9 @@ from apps.judging.leading import change_round
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
 from apps.judging.views import adjudication, agreement, grades, judging, llm, opening, reference, rounds
-from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button
+from benchbench.site.panels import Button, Page, add_to
 
 
 @admin.register(Round)

@@ -22,8 +22,7 @@ from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import progress_of
-from apps.operations.sockets.snapshots import common_fields
+from apps.operations.progress import common_fields, progress_of
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import ask_llm
 

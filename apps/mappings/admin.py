@@ -18,10 +18,9 @@ from apps.mappings.repairing import unresolved_of
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
 from benchbench.access import may_change, visible
-from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
 
 
 def repair_url(resolution: Resolution) -> str:

@@ -14,7 +14,7 @@ from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.sockets.snapshots import common_fields
+from apps.operations.progress import common_fields
 
 Outcome = Resolution.Outcome
 

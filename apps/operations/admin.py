@@ -1,20 +1,45 @@
 """Admin pages of operations."""
 
+import uuid
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.operations import views
+from apps.operations.handlers import handler_for
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Batch, Operation
-from apps.operations.subjects import of_subject, subject_of
-from benchbench.site.additions import Page
-from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
-from benchbench.site.panels import Button, Panel, change_url, changelist_url
+from apps.operations.models import Batch, Operation, of_subject
+from apps.operations.progress import progress_of
+from apps.operations.queueing import crew, queues
+from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
+from benchbench.site.panels import Button, Page, Panel, change_url, changelist_url
+
+
+def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Answer the bar of an operation; once that has ended, ask the page that shows it to load itself again."""
+    operation: Operation = model_admin.viewed(request, object_id)
+    if not operation.is_active:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    event = handler_for(operation).event(operation)[1]
+    context = {"operation": operation, "progress": progress_of(operation), "event": event}
+    return render(request, "operations/progress.html", context)
+
+
+def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Answer who works, on what, and what waits; of operations that the user may not see, that there is one."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    workers = crew()
+    at_work = {worker.batch.operation_id for worker in workers if worker.batch}
+    seen = model_admin.get_queryset(request).in_bulk(at_work)
+    rows = [(worker, seen.get(worker.batch.operation_id) if worker.batch else None) for worker in workers]
+    told = {"title": "Workers", "rows": rows, "queues": queues(workers)}
+    return model_admin.page(request, "operations/workers.html", told)
 
 
 @admin.register(Operation)
@@ -26,8 +51,8 @@ class OperationAdmin(FactAdmin):
     search_help_text = "The id of the operation or of what it works on, or words of its error"
     actions = ("cancel_selected",)
     pages = (
-        Page("<uuid:object_id>/progress/", views.progress, "operation_progress"),
-        Page("workers/", views.workers, "workers"),
+        Page("<uuid:object_id>/progress/", progress, "operation_progress"),
+        Page("workers/", workers_page, "workers"),
     )
     fieldsets = (
         (None, {"fields": ("subject", "error")}),
@@ -62,7 +87,7 @@ class OperationAdmin(FactAdmin):
 
     @display(description="works on")
     def subject(self, operation: Operation) -> str:
-        subject = subject_of(operation)
+        subject = operation.subject
         if subject is None:
             return str(operation.subject_id)
         noun = subject._meta.verbose_name
@@ -77,7 +102,7 @@ class OperationAdmin(FactAdmin):
         return operation.owner_name
 
     def concerned(self, row: Operation) -> list[Any]:
-        return [part for part in (row, subject_of(row)) if part is not None]
+        return [part for part in (row, row.subject) if part is not None]
 
     def operation(self, obj: Operation) -> Operation | None:
         return obj if obj.is_active else None

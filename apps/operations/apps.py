@@ -15,6 +15,6 @@ class OperationsConfig(AppConfig):
 
 
 def _count_server_error(**_: Any) -> None:
-    from apps.operations.monitoring.counters import count_server_error  # RQ needs the settings
+    from apps.operations.metrics import count  # RQ needs the settings
 
-    count_server_error()
+    count({("benchbench_server_errors",): 1})

@@ -1,4 +1,7 @@
-"""The end of an operation: completed after its last batch, failed with an error, or cancelled. Each happens once."""
+"""The end of an operation: completed after its last batch, failed with an error, or cancelled. Each happens once.
+
+Sweeping puts right what a killed worker or a restarted Redis left behind.
+"""
 
 import logging
 from datetime import timedelta
@@ -8,17 +11,21 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.operations import queueing
-from apps.operations.handlers import handler_for
-from apps.operations.leasing import ACTIVE
+from apps.operations import events, queueing
+from apps.operations.handlers import HANDLERS, handler_for, handler_of
+from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.sockets import events
-from apps.operations.workers.limits import HeldError, limited
+from apps.operations.workers.limits import HeldError, break_off_lost, limited
 from benchbench.database.failures import was_ended
+from benchbench.decimals import counted
 from benchbench.errors import told
 
 log = logging.getLogger(__name__)
 UNFIT_SECONDS = 60  # in which one that restarts would be there again
+LOST = (
+    "The worker stopped without a message on the last attempt at this batch, as on those before; it may have run out "
+    "of memory. Look at the worker's log, then retry."
+)
 
 
 def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
@@ -126,7 +133,30 @@ def _awaited(operation: Operation, *, patient: bool) -> bool:
     return not waiting.exists() or operation.batches.filter(at_work).exists() or bool(fit_workers(operation))
 
 
-LOST = (
-    "The worker stopped without a message on the last attempt at this batch, as on those before; it may have run out "
-    "of memory. Look at the worker's log, then retry."
-)
+def sweep() -> int:
+    """Enqueue every batch that could be worked on but has no job, fail those whose last attempt expired, end the
+    transactions of those that lost their leases, conclude operations whose worker died between the last batch and the
+    end, and have handlers tidy up. Return how many batches were enqueued.
+
+    Any process may call it at any time: each step is conditional or harmless when repeated, and waits for no lock.
+    """
+    break_off_lost()
+    waiting: dict[str, list[Batch]] = {}
+    for operation in Operation.objects.filter(status__in=ACTIVE):
+        try:
+            if not settle(operation):
+                waiting.setdefault(operation.queue, []).extend(claimable(operation.batches.all()))
+        except Exception as error:
+            if was_ended(error):
+                raise
+            log.exception("Could not see to %s, the next sweep will; going on with the others.", operation)
+    enqueued = 0
+    for queue, batches in waiting.items():
+        present = queueing.queued_job_ids(queue) if batches else set()
+        if missing := [batch for batch in batches if queueing.job_id(batch) not in present]:
+            log.warning("On %s %s without a job, enqueued again.", queue, counted(len(missing), "batch"))
+            queueing.pass_on(queue, *missing)  # under other names: a worker may be at a job that was taken for lost
+            enqueued += len(missing)
+    for kind in HANDLERS:
+        handler_of(kind).tidy()
+    return enqueued

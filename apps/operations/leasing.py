@@ -17,9 +17,8 @@ from django.db import OperationalError, connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from apps.operations import queueing
+from apps.operations import events, queueing
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.sockets import events
 from apps.operations.workers.limits import limited
 from apps.operations.workers.watchdog import Ending, is_overdue
 from benchbench.errors import BenchbenchError

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
-from benchbench.models import PERMISSIONS, PublicModel
+from benchbench.access import visible
+from benchbench.models import PERMISSIONS, OwnedModel, PublicModel
 
 
 class Status(models.TextChoices):
@@ -24,7 +27,8 @@ class Status(models.TextChoices):
 class Operation(PublicModel):
     """A long piece of work on one object, cut into batches that any worker may take.
 
-    It belongs to whoever its subject belongs to, at any time: see `apps.operations.subjects`.
+    It stores no owner: all users who see its subject see it, at any time. So a subject that changes hands takes its
+    operations along, sockets that are open included.
     """
 
     class Kind(models.TextChoices):
@@ -86,10 +90,21 @@ class Operation(PublicModel):
 
     @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return which operations a staff member sees who may not view all, for `benchbench.access.visible`."""
-        from apps.operations.subjects import subject_seen_by
+        """Return which operations a staff member sees who may not view all, for `benchbench.access.visible`.
 
-        return subject_seen_by(user, prefix)
+        Those whose subject the user sees; where the subject is deleted, those that the user started.
+        """
+        seen = Q(pk__in=[])
+        for kind, name in SUBJECTS.items():
+            subject = _rows(name).filter(pk=OuterRef(f"{prefix}subject_id"))
+            theirs = Q(Exists(visible(subject, user))) | Q(~Exists(subject), **{f"{prefix}started_by": user})
+            seen |= Q(theirs, **{f"{prefix}kind": kind})
+        return seen
+
+    @property
+    def subject(self) -> OwnedModel | None:
+        """What the operation works on, or None once that is deleted."""
+        return _rows(SUBJECTS[self.kind]).filter(pk=self.subject_id).first()
 
     @property
     def is_active(self) -> bool:
@@ -99,6 +114,26 @@ class Operation(PublicModel):
     def status_word(self) -> str:
         """What pages call the status: it is queued until a worker took it up."""
         return "queued" if self.status == Status.PENDING else self.status
+
+
+# The names of the models in Django's registry, since this app knows no other.
+SUBJECTS: dict[str, str] = {
+    Operation.Kind.INDEX: "retrieval.Index",
+    Operation.Kind.RESOLVE: "mappings.Mapping",
+    Operation.Kind.BENCHMARK: "benchmarks.Benchmark",
+    Operation.Kind.LLM_JUDGING: "judging.Round",
+    Operation.Kind.MEASURE: "benchmarks.Benchmark",
+}
+
+
+def of_subject(field: str) -> Coalesce:
+    """Return an expression for lists of operations: a field of the subject of each, NULL where that is deleted."""
+    names = dict.fromkeys(SUBJECTS.values())
+    return Coalesce(*(Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in names))
+
+
+def _rows(name: str) -> QuerySet[Any]:
+    return apps.get_model(name)._default_manager.all()
 
 
 class Batch(models.Model):

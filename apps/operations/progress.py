@@ -1,13 +1,18 @@
-"""Progress of an operation, and the time that it still needs."""
+"""Progress of an operation: units done, the time that it still needs, what it waits for, the whole at one moment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Min, Q, Sum
 from django.utils import timezone
 
+from apps.operations import queueing
+from apps.operations.handlers import handler_for
 from apps.operations.models import Batch, Operation
+from apps.operations.waiting import waiting_for
+from benchbench.timestamps import timestamp
 
 # A pace tells something after this share of the work or this many seconds: at first, time goes into loading models.
 TELLING_SHARE = 0.02
@@ -53,3 +58,38 @@ def _progress(operation: Operation, done: int, begun: datetime | None) -> Progre
     if done <= TELLING_SHARE * total and elapsed < TELLING_SECONDS:
         return Progress(done, total, None)
     return Progress(done, total, round(elapsed * (total - done) / done, 1))
+
+
+def snapshot(operation: Operation) -> dict[str, Any]:
+    """Return the operation with its progress: the data of its own events, whose type is `event`.
+
+    Parts that have finished are not told here, but each in an event of its own.
+    """
+    kind, progress = handler_for(operation).event(operation)
+    subject = operation.subject
+    return {
+        "operation_id": str(operation.pk),
+        "kind": operation.kind,
+        "subject_id": str(operation.subject_id),
+        "owner_id": subject.owner_id if subject else None,
+        "started_by": operation.started_by.username if operation.started_by else None,
+        "queue": operation.queue,
+        "status": operation.status,
+        "error": operation.error or None,
+        "created_at": timestamp(operation.created_at),
+        "started_at": timestamp(operation.started_at) if operation.started_at else None,
+        "finished_at": timestamp(operation.finished_at) if operation.finished_at else None,
+        "event": kind,
+        "progress": progress,
+    }
+
+
+def common_fields(operation: Operation) -> dict[str, Any]:
+    """Return what every event tells of its operation."""
+    return {
+        "operation_id": str(operation.pk),
+        "status": operation.status,
+        "error": operation.error or None,
+        "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
+    }

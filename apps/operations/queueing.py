@@ -1,20 +1,26 @@
-"""Queues in Redis, and their jobs: batches and quick ones. RQ carries ids only; the database says what is to do."""
+"""Queues in Redis: their jobs, batches and quick ones, and their workers.
+
+RQ carries ids only; the database says what is to do.
+"""
 
 import logging
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import django_rq
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
 
 from apps.operations.models import Batch, Operation
 
 log = logging.getLogger(__name__)
-JOB = "apps.operations.tasks.work_batch"
+JOB = "apps.operations.working.work_batch"
 RENEW_STATE = "apps.judging.tasks.renew_state"
 JOBS = frozenset({JOB, RENEW_STATE})
 QUICK = "quick"  # of jobs that take about a second; every worker serves it, before the queues that it is started with
@@ -180,3 +186,50 @@ def position(operation: Operation) -> int | None:
         return None
     waiting = Operation.objects.filter(queue=operation.queue, status="pending", created_at__lt=operation.created_at)
     return waiting.count()
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker that gave a sign of life within the last seconds, or still holds the lease of a batch."""
+
+    name: str
+    queues: list[str] = field(default_factory=list)  # none of one that gives no sign
+    waits: str = ""  # the sentence why it takes nothing
+    batch: Batch | None = None  # with its operation
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue, with the jobs that wait in it and the number of workers that serve it."""
+
+    name: str
+    jobs: int
+    workers: int
+
+
+def crew() -> list[Worker]:
+    """Return the workers by name. Raises RedisError."""
+    known: dict[str, Worker] = {}
+
+    def worker(name: str) -> Worker:
+        return known.setdefault(name, Worker(name))
+
+    for queue in settings.RQ_QUEUES:
+        for name in workers_on(queue):
+            worker(name).queues.append(queue)
+        for name, sentence in waiting_workers(queue).items():
+            worker(name).queues.append(queue)
+            worker(name).waits = sentence
+    leased = Batch.objects.filter(state=Batch.State.RUNNING, lease_until__gte=Now())
+    for batch in leased.select_related("operation").order_by("started_at"):
+        worker(batch.lease_owner).batch = batch
+    return [known[name] for name in sorted(known)]
+
+
+def queues(workers: list[Worker]) -> list[Queue]:
+    """Return every queue of the site, served by these workers. Raises RedisError."""
+    serving: defaultdict[str, int] = defaultdict(int)
+    for worker in workers:
+        for queue in worker.queues if not worker.waits else ():
+            serving[queue] += 1
+    return [Queue(name, len(django_rq.get_queue(name)), serving[name]) for name in settings.RQ_QUEUES]

@@ -1,41 +1,78 @@
-"""Pages about operations."""
+"""Addresses for those who watch over a site: /healthz, /readyz, /metrics."""
 
-import uuid
+from collections.abc import Callable
+from hmac import compare_digest
 
+import django_rq
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.db import connection
+from django.db.utils import DatabaseError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from redis.exceptions import RedisError
 
-from apps.operations.handlers import handler_for
-from apps.operations.models import Operation
-from apps.operations.monitoring import crew as monitored
-from apps.operations.progress import progress_of
-from benchbench.site.admin import SiteAdmin
-
-
-def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Answer the bar of an operation; once that has ended, ask the page that shows it to load itself again."""
-    operation: Operation = model_admin.viewed(request, object_id)
-    if not operation.is_active:
-        return HttpResponse(headers={"HX-Refresh": "true"})
-    return render(request, "operations/progress.html", progress_context(operation))
+from apps.operations.metrics import registry
+from benchbench.database.tables import unapplied
 
 
-def workers(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """Answer who works, on what, and what waits; of operations that the user may not see, that there is one."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    crew = monitored.crew()
-    at_work = {worker.batch.operation_id for worker in crew if worker.batch}
-    seen = model_admin.get_queryset(request).in_bulk(at_work)
-    rows = [(worker, seen.get(worker.batch.operation_id) if worker.batch else None) for worker in crew]
-    told = {"title": "Workers", "rows": rows, "queues": monitored.queues(crew)}
-    return model_admin.page(request, "operations/workers.html", told)
+@require_safe
+@never_cache
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Answer that this process answers; nothing else is asked."""
+    return HttpResponse("ok\n", content_type="text/plain")
 
 
-def progress_context(operation: Operation) -> dict[str, object]:
-    return {
-        "operation": operation,
-        "progress": progress_of(operation),
-        "event": handler_for(operation).event(operation)[1],
-    }
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Say whether PostgreSQL, its tables and Redis are there, in a word each: 200 where all are, 503 otherwise.
+
+    Anybody may ask, so it tells no address and no error; `manage.py check` says more.
+    """
+    parts: dict[str, Callable[[], bool]] = {"database": _database, "tables": _tables, "redis": _redis}
+    answers = {name: "ok" if usable() else "unavailable" for name, usable in parts.items()}
+    return JsonResponse(answers, status=200 if set(answers.values()) == {"ok"} else 503)
+
+
+@require_safe
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Answer with the metrics, to whoever has BENCHBENCH_METRICS_TOKEN, and to superusers. 503 without Redis."""
+    if not (_has_token(request) or (request.user.is_active and request.user.is_superuser)):
+        raise PermissionDenied("Metrics are for superusers, and for who sends BENCHBENCH_METRICS_TOKEN as a bearer.")
+    try:
+        return HttpResponse(generate_latest(registry()), content_type=CONTENT_TYPE_LATEST)
+    except RedisError:
+        return HttpResponse("Redis does not answer: start it, or mend REDIS_URL.\n", "text/plain", status=503)
+
+
+def _has_token(request: HttpRequest) -> bool:
+    token: str = settings.BENCHBENCH_METRICS_TOKEN
+    header = request.headers.get("Authorization", "")
+    return bool(token) and compare_digest(header.encode(), f"Bearer {token}".encode())
+
+
+def _database() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return False
+    return True
+
+
+def _tables() -> bool:
+    try:
+        return not unapplied()
+    except DatabaseError:
+        return False
+
+
+def _redis() -> bool:
+    try:
+        return bool(django_rq.get_connection("default").ping())
+    except RedisError:
+        return False

@@ -9,13 +9,11 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.operations import queueing
+from apps.operations import events, queueing
 from apps.operations.handlers import handler_for
 from apps.operations.hosts import Holder, holders, note_of, share_of_host, site_name
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.sockets import events
-from apps.operations.subjects import subject_of
 from benchbench.access import seen_by_all_who_see
 from benchbench.timestamps import timestamp
 
@@ -118,7 +116,7 @@ def _described(holder: Holder, batch: Batch) -> str:
 
 def _named(holder: Operation, watched: Operation) -> str:
     """Name the operation that holds the host, unless whoever sees the other one might not see it, or it was deleted."""
-    subject = subject_of(holder)
-    if subject is not None and seen_by_all_who_see(subject, subject_of(watched)):
+    subject = holder.subject
+    if subject is not None and seen_by_all_who_see(subject, watched.subject):
         return f"the isolated {handler_for(holder).name(holder)}"
     return "somebody's isolated benchmark"

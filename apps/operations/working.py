@@ -1,44 +1,99 @@
-"""Working on batches: shared by RQ jobs and by commands that wait."""
+"""Working on batches: the one entry point of RQ, and commands that wait."""
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.db.models import F
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 
-from apps.operations import queueing
+from apps.operations import events, queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
-from apps.operations.faults import Faults
-from apps.operations.handlers import handler_for
-from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner, process_name
+from apps.operations.handlers import Faults, handler_for
+from apps.operations.leasing import (
+    Lease,
+    Stopped,
+    UnfitWorkerError,
+    claim,
+    claimable,
+    new_owner,
+    process_name,
+    this_worker,
+)
+from apps.operations.metrics import count_batch
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.monitoring import watching
-from apps.operations.monitoring.watching import watched
-from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
 from apps.operations.workers.limits import HeldError, at_work_on, limited
+from apps.operations.workers.turns import take_turn
 from apps.operations.workers.watchdog import Note
 from benchbench.busy import on_one_line
 from benchbench.database.failures import was_ended
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, told
+from benchbench.logs import at_work
 from benchbench.models import with_key
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
+PASS_ON_SECONDS = 1.0  # another worker shall find what this one passes on, before this one does again
+DONE, FAILED, STOPPED, GIVEN_BACK = "done", "failed", "stopped", "given back"
 
 
 class OperationFailedError(BenchbenchError):
     """The work that was waited for did not complete."""
 
     code = "operation_failed"
+
+
+def work_batch(batch_id: int) -> None:
+    """Do a batch, this one or one whose turn it is. One that this worker may not take goes to the others."""
+    close_old_connections()  # the database may have been restarted since the last batch, and RQ does not look
+    try:
+        batch_id = take_turn(batch_id, this_worker())
+        if not perform_batch(batch_id, owner=this_worker()) and pass_on(batch_id, owner=this_worker()):
+            time.sleep(PASS_ON_SECONDS)
+    finally:
+        close_old_connections()
+
+
+@dataclass(slots=True)
+class Watched:
+    """How the batch was left, which is `DONE` unless somebody says otherwise."""
+
+    outcome: str = DONE
+
+
+@contextmanager
+def watched(batch: Batch) -> Iterator[Watched]:
+    """Name the batch in every line that is logged meanwhile, and count it, with its time, at the end."""
+    began, left = time.monotonic(), Watched()
+    kind = batch.operation.kind
+    facts = {"operation": str(batch.operation_id), "batch": batch.ordinal, "worker": batch.lease_owner}
+    try:
+        with at_work(**facts), _span(f"batch {kind}", facts):
+            yield left
+    except BaseException:
+        left.outcome = FAILED
+        raise
+    finally:
+        count_batch(kind, left.outcome, time.monotonic() - began)
+
+
+def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
+    """A span where OpenTelemetry is installed, which does nothing until its SDK is set up; otherwise nothing."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return nullcontext()
+    named = {f"benchbench.{key}": value for key, value in facts.items()}
+    return trace.get_tracer("benchbench").start_as_current_span(name, attributes=named)
 
 
 def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | None = None) -> bool:
@@ -54,7 +109,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
         return False
     with watched(batch) as left:
         left.outcome = _perform(batch, on_tick)
-        if left.outcome == watching.DONE:
+        if left.outcome == DONE:
             conclude(batch.operation)
     return True
 
@@ -69,24 +124,24 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
                 raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")
     except Stopped:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
-        return watching.STOPPED
+        return STOPPED
     except UnfitWorkerError as error:
         unfit = with_key("unfit_workers", batch.lease_owner, str(error))
         _give_back(batch, lease, error, unfit_workers=unfit)
-        return watching.GIVEN_BACK
+        return GIVEN_BACK
     except HeldError as error:
         _give_back(batch, lease, error)
-        return watching.GIVEN_BACK
+        return GIVEN_BACK
     except Exception as error:
         spoken = isinstance(error, BenchbenchError)
         faults = Faults()
         faults.add(told(error), error)
         if not _attempt_failed(batch, told(error), final=spoken, result=faults.as_result()):
             log.info("%s stopped, cancelled or taken over by another worker: %s", batch, told(error), exc_info=error)
-            return watching.STOPPED
+            return STOPPED
         log.error("%s, attempt %d: %s", batch, batch.attempts, told(error), exc_info=None if spoken else error)
-        return watching.FAILED
-    return watching.DONE
+        return FAILED
+    return DONE
 
 
 def _limit() -> AbstractContextManager[None]:

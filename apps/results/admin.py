@@ -11,7 +11,7 @@ from apps.mappings.models import Mapping
 from apps.results.triage.next_steps import next_steps
 from apps.results.views import comparison, judging, measures, results
 from benchbench.access import may_view
-from benchbench.site.additions import Page, add_to
+from benchbench.site.panels import Page, add_to
 
 
 def steps_of_dataset(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:

@@ -20,10 +20,9 @@ from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.strategies import TREES
 from benchbench.access import visible
 from benchbench.errors import ConflictError
-from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Panel, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, changelist_url
 
 
 @admin.register(Index)

@@ -20,8 +20,7 @@ from django.db.models import QuerySet, Sum
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import progress_of
-from apps.operations.sockets.snapshots import common_fields
+from apps.operations.progress import common_fields, progress_of
 from apps.retrieval.building import (
     MOST_AT_ONCE,
     add_vectors_cost,

@@ -7,8 +7,6 @@ is made anew too. The secret key (SECRET_KEY, or the file `secret_key` of an eva
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -22,8 +20,6 @@ from benchbench.embedded.postgres import programs
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import place
 
-Told = Callable[[int, int], None]  # how many tables are done, of how many
-
 FORMAT = b"PGDMP"  # with what a file of pg_dump's custom format begins
 WITHOUT_RIGHTS = ("--no-owner", "--no-privileges")  # whoever restores owns what comes of it
 SAID = 8  # the last lines of a program that failed, which say why
@@ -35,48 +31,45 @@ class BackupError(BenchbenchError):
     code = "backup"
 
 
-def back_up(path: Path, *, force: bool = False, told: Told) -> int:
+def back_up(path: Path, *, force: bool = False) -> int:
     """Write the database as it is at one moment to `path`, in pg_dump's custom format; return the bytes of the file.
 
-    Whoever works on goes on meanwhile. The file appears when it is whole, or not at all. Raises BackupError, and
+    Users and workers go on meanwhile. The file appears when it is whole, or not at all. Raises BackupError, and
     OutputError where the file cannot be written, or is there and not to be replaced.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
-        tables = cursor.fetchone()[0]
 
     def write(file: IO[bytes]) -> None:
-        with _running("pg_dump", "--format=custom", "--verbose", *WITHOUT_RIGHTS, output=file) as lines:
-            _count(lines, "dumping contents of table", tables, told)
+        _run("pg_dump", "--format=custom", *WITHOUT_RIGHTS, output=file)
 
     place(write, path, force=force, mode=0o600)  # it holds the hashes of passwords
     return path.stat().st_size
 
 
-def restore(path: Path, *, told: Told) -> int:
+def restore(path: Path) -> int:
     """Fill the empty database with the backup `path`, bring its tables up to date; return how many were filled.
 
     What Redis kept of another database is forgotten. Raises BackupError: before anything is changed where the file is
     no backup, was made by a newer BenchBench, or the database is not empty.
     """
     _require_backup(path)
-    _require_known_migrations(path)
     if connection.introspection.table_names():
         raise BackupError(
             f'The database "{connection.settings_dict["NAME"]}" is not empty, and a restore replaces nothing: make an '
             "empty one (createdb NAME) and name it in DATABASE_URL, or name a new folder in BENCHBENCH_DATA_DIR."
         )
-    tables = sum(" TABLE DATA " in line for line in _output("pg_restore", "--list", str(path)).splitlines())
-    jobs = f"--jobs={os.cpu_count() or 1}"
-    into = f"--dbname={_address()}"
-    with _running("pg_restore", "--verbose", "--exit-on-error", jobs, *WITHOUT_RIGHTS, into, str(path)) as lines:
-        _count(lines, "TABLE DATA", tables, told, word="finished item")
+    tables = _run("pg_restore", "--list", str(path)).count(" TABLE DATA ")
+    into = f"--dbname={connection.connection.info.dsn}"  # without the password, which others of the machine could read
+    try:
+        _run("pg_restore", "--exit-on-error", f"--jobs={os.cpu_count() or 1}", *WITHOUT_RIGHTS, into, str(path))
+    except BackupError as error:
+        raise BackupError(f"{error.message} Drop the database and make it again before the next try.") from None
     call_command("migrate", verbosity=0)
     cache.clear()
     return tables
 
 
 def _require_backup(path: Path) -> None:
+    """Raise BackupError where the file is no backup, a newer BenchBench made it, or it is of another application."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(FORMAT))
@@ -84,11 +77,7 @@ def _require_backup(path: Path) -> None:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from None
     if begins != FORMAT:
         raise BackupError(f"{path} is no backup: it is not in the custom format of pg_dump, as `backup` writes it.")
-
-
-def _require_known_migrations(path: Path) -> None:
-    """Raise BackupError where a newer BenchBench made the backup, or it is of another application."""
-    rows = _output("pg_restore", "--data-only", "--table=django_migrations", "--file=-", str(path)).splitlines()
+    rows = _run("pg_restore", "--data-only", "--table=django_migrations", "--file=-", str(path)).splitlines()
     applied = [tuple(row.split("\t")[1:3]) for row in rows if row.count("\t") == 3]
     known = set(MigrationLoader(None, ignore_no_migrations=True).disk_migrations or ())
     if not applied:
@@ -99,74 +88,23 @@ def _require_known_migrations(path: Path) -> None:
         )
 
 
-def _count(lines: Iterator[str], text: str, total: int, told: Told, *, word: str = "") -> None:
-    done = 0
-    for line in lines:
-        if text in line and word in line:
-            done += 1
-            told(min(done, total), total)
+def _run(name: str, *arguments: str, output: IO[bytes] | int = subprocess.PIPE) -> str:
+    """Run a program of PostgreSQL, in English, and return what it printed. Raises BackupError with its last lines.
 
-
-@contextmanager
-def _running(program: str, *arguments: str, output: IO[bytes] | None = None) -> Iterator[Iterator[str]]:
-    """Run a program and give its messages as they come. Raises BackupError with the last of them where it fails."""
-    said: list[str] = []
-    with subprocess.Popen(
-        [_program(program), *arguments],
-        stdout=output or subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=_environment(),
-    ) as process:
-        assert process.stderr is not None
-        lines = process.stderr
-
-        def heard() -> Iterator[str]:
-            for line in lines:
-                said.append(line)
-                del said[:-SAID]
-                yield line
-
-        try:
-            yield heard()
-            failed = process.wait()
-        except BaseException:
-            process.kill()
-            raise
-    if failed:
-        raise BackupError(
-            f"{program} failed: {' '.join(line.strip() for line in said)}"
-            + (" Drop the database and make it again before the next try." if program == "pg_restore" else "")
-        )
-
-
-def _output(program: str, *arguments: str) -> str:
-    """Run a program that reads a file alone, and return what it printed. Raises BackupError."""
-    done = subprocess.run([_program(program), *arguments], capture_output=True, text=True, env=_environment())
-    if done.returncode:
-        raise BackupError(f"The file is damaged, or was made by a newer pg_dump: {done.stderr.strip()}")
-    return done.stdout
-
-
-def _program(name: str) -> str:
-    """Return a program of PostgreSQL: those that are installed with BenchBench, or else those of the machine."""
+    It is the program that is installed with BenchBench, or else that of the machine.
+    """
     try:
-        return str(programs(as_root=os.geteuid() == 0) / name)
+        program = str(programs(as_root=os.geteuid() == 0) / name)
     except EmbeddedError:
-        if program := shutil.which(name):
-            return program
-    raise BackupError(f"There is no {name} on this machine: install the client programs of PostgreSQL.")
-
-
-def _address() -> str:
-    connection.ensure_connection()
-    return connection.connection.info.dsn  # without the password, which others of the machine could read
-
-
-def _environment() -> dict[str, str]:
-    """The environment of a program that reaches the database and speaks English."""
+        program = shutil.which(name) or ""
+    if not program:
+        raise BackupError(f"There is no {name} on this machine: install the client programs of PostgreSQL.")
     connection.ensure_connection()
     info = connection.connection.info
     address = {"PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGDATABASE": info.dbname}
-    return os.environ | address | {"PGPASSWORD": info.password, "LC_ALL": "C"}
+    environment = os.environ | address | {"PGPASSWORD": info.password, "LC_ALL": "C"}
+    done = subprocess.run([program, *arguments], stdout=output, stderr=subprocess.PIPE, env=environment)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").splitlines()[-SAID:]
+        raise BackupError(f"{name} failed: {' '.join(map(str.strip, said))}")
+    return (done.stdout or b"").decode()

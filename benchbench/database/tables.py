@@ -1,14 +1,22 @@
-"""State of the database's tables: whether they are those that this code needs."""
+"""State of the database's tables: whether they are those that this code needs. A worker waits until they are."""
 
+import logging
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 
 from benchbench.decimals import counted
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS = 1.0
+# Cheap, so that it can be asked before every batch: whatever is migrated, forward or back, moves one of the two.
+STATE = "SELECT count(*), max(id) FROM django_migrations"
+_seen: tuple[object, str] = None, ""
 
 
 def unapplied() -> int:
@@ -44,6 +52,52 @@ def why_not_usable(program: str) -> str:
 def not_applied(missing: int) -> str:
     """Say how many migrations are not applied."""
     return f"{counted(missing, 'migration')} {'is' if missing == 1 else 'are'} not applied"
+
+
+def misfit() -> str:
+    """Return the sentence that says why this code cannot work on the tables; "" where it can."""
+    global _seen
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(STATE)
+            state = cursor.fetchone()
+    except ProgrammingError:  # there is no table yet
+        state = None
+    if state is None or state != _seen[0]:
+        _seen = state, _misfit()
+    return _seen[1]
+
+
+def wait_until_it_fits() -> None:
+    """Return once the tables are those of this code, and PostgreSQL is there."""
+    waited = False
+    while reason := why_it_waits():
+        if not waited:
+            log.warning("This worker waits. %s", reason)
+        waited = True
+        time.sleep(LOOK_SECONDS)
+    if waited:
+        log.warning("The tables fit: this worker goes on.")
+
+
+def why_it_waits() -> str:
+    """Return the sentence that says why a worker cannot work, as the tables do not fit or are away; "" where it can."""
+    try:
+        return misfit()
+    except (OperationalError, InterfaceError) as error:
+        connection.close()
+        return f"PostgreSQL does not answer: {error}".strip()
+
+
+def _misfit() -> str:
+    if newer := unknown():
+        return (
+            f"The database is of a newer BenchBench: this worker does not know the migration {newer[0]}. Update it and "
+            "start it again."
+        )
+    if missing := unapplied():
+        return f"The tables are older than this worker: {not_applied(missing)}. Run `manage.py migrate`."
+    return ""
 
 
 @contextmanager

@@ -7,13 +7,14 @@ one leaves. Production sets DATABASE_URL and REDIS_URL, and then nothing here do
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from benchbench.embedded import keeper, locks, places
+from benchbench.embedded import locks, places
 from benchbench.embedded.places import EmbeddedError
 from benchbench.embedded.postgres import Postgres
-from benchbench.embedded.redis_server import Redis
-from benchbench.embedded.service import Service, wait_until
+from benchbench.embedded.service import Redis, Service, wait_until
 
 __all__ = ["EmbeddedError", "data_dir", "database_url", "ensure", "redis_url", "remove", "stop"]
 
@@ -55,7 +56,7 @@ def ensure() -> None:
     with locks.holding(locks.exclusive(here.start_lock)):
         if here.data not in _in_use:
             _in_use[here.data] = locks.shared(here.users_lock)  # waits for a keeper that is stopping them just now
-        keeper.start(here)
+        _start_keeper(here)
         for service in services:
             service.start()
 
@@ -89,3 +90,22 @@ def remove() -> None:
     here = places.here()
     for folder in (here.postgres, here.runtime):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_keeper(here: places.Places) -> None:
+    """Return when a keeper lives, having started one if need be."""
+    lock = locks.try_exclusive(here.data / "keeper.lock")
+    if lock is None:
+        return
+    with locks.holding(lock), (here.data / "keeper.log").open("ab") as log:
+        subprocess.run(
+            [sys.executable, "-m", "benchbench.embedded", "keep", str(lock)],
+            cwd=places.BASE_DIR,
+            env=os.environ | {"BENCHBENCH_DATA_DIR": str(here.data)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C and a closed terminal are for the process that started it
+            pass_fds=(lock,),
+            check=True,
+        )

@@ -1,16 +1,56 @@
-"""Commands of the embedded services: `remove` is for `make clean`, `keep` starts a keeper."""
+"""Commands of the embedded services: `remove` is for `make clean`, `keep` starts a keeper.
+
+The keeper is the process that keeps the services running while they are used, and stops them afterwards.
+Twice a second it tries to hold alone the lock that every user of the services holds shared. So it does not matter how
+the last one leaves: it may return, be terminated, be killed or be a forked child that outlived its parent. An exit
+handler would miss all but the first. Until then it starts again whichever service was killed.
+"""
 
 import os
 import sys
+import time
 
 from benchbench import embedded
-from benchbench.embedded import keeper
+from benchbench.embedded import locks
+from benchbench.embedded.places import EmbeddedError, Places, here
+from benchbench.embedded.postgres import Postgres
+from benchbench.embedded.service import Redis
+
+LOOK_SECONDS = 0.5
+
+
+def keep(own_lock: int) -> None:
+    """Wait, stop the services, end. `own_lock` is the descriptor that tells others a keeper lives."""
+    if os.fork():
+        os._exit(0)  # the child belongs to nobody: its starter is not left with a process to wait for
+    places = here()
+    while (users := locks.try_exclusive(places.users_lock)) is None:
+        revive(places)
+        time.sleep(LOOK_SECONDS)
+    with locks.holding(users):
+        os.close(own_lock)  # before the users' lock: whoever comes next must not take this one for theirs
+        for service in (Redis(places), Postgres(places)):
+            service.stop()
+
+
+def revive(places: Places) -> None:
+    """Start again each service that ran and of which no process is left, unless somebody starts or stops them now."""
+    lock = locks.try_exclusive(places.start_lock)
+    if lock is None:
+        return
+    with locks.holding(lock):
+        for service in (Postgres(places), Redis(places)):
+            if service.lock.exists() and not locks.is_held(service.lock):
+                try:
+                    service.start()
+                except EmbeddedError as error:  # such as a full disk: it may be mended
+                    print(error, flush=True)
 
 
 def main() -> None:
     match sys.argv[1:]:
         case ["keep", lock]:
-            keeper.keep(int(lock))
+            keep(int(lock))
         case ["remove"]:
             # The data folder of each test run is inside this checkout's own.
             for lock_file in sorted(embedded.data_dir().rglob("start.lock")):
@@ -22,5 +62,5 @@ def main() -> None:
 
 try:
     main()
-except embedded.EmbeddedError as error:
+except EmbeddedError as error:
     sys.exit(str(error))

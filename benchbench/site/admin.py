@@ -22,10 +22,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import teams_of, visible
 from benchbench.errors import BenchbenchError
-from benchbench.site.additions import ADDITIONS, Addition, Page
 from benchbench.site.history import note
 from benchbench.site.pages import next_page
-from benchbench.site.panels import Button, Panel, Table, change_url, changelist_url, table
+from benchbench.site.panels import ADDITIONS, Addition, Button, Page, Panel, Table, change_url, changelist_url, table
 from benchbench.site.strict import StrictAdmin
 
 # Colours of unfold's labels, by the status of whatever has one.

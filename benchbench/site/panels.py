@@ -1,5 +1,9 @@
-"""Panels of an object's page: buttons, and short tables of what belongs to it."""
+"""Panels of an object's page: buttons, short tables of what belongs to it, pages below it, and what other rooms add.
 
+The room of a model has its admin class. A room above never is imported there: its own `admin.py` calls `add_to`.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +11,9 @@ from typing import Any
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.db.models import Model, QuerySet
-from django.urls import reverse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from unfold.utils import display_for_field, display_for_label
 
@@ -90,3 +96,41 @@ def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
     if field is not None:
         return display_for_field(value, field, EMPTY)
     return EMPTY if value in (None, "") else value
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page below the address of a model: `view` is called with the request, `model_admin` and what `route` holds.
+
+    With the route and the name of a page of Django's (`add/`, `benchmarks_run_change`) it stands in that one's place.
+    """
+
+    route: str
+    view: Callable[..., HttpResponseBase]
+    name: str
+
+    def pattern(self, model_admin: ModelAdmin) -> URLPattern:
+        return path(self.route, model_admin.admin_site.admin_view(self.view), {"model_admin": model_admin}, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a room adds: pages; and for the page of a row its panels and what the template is given besides."""
+
+    pages: Sequence[Page]
+    panels: Callable[[HttpRequest, Any], list[Panel]]
+    context: Callable[[HttpRequest, Any], dict[str, Any]]
+
+
+ADDITIONS: defaultdict[type[Model], list[Addition]] = defaultdict(list)
+
+
+def add_to(
+    model: type[Model],
+    *,
+    pages: Sequence[Page] = (),
+    panels: Callable[[HttpRequest, Any], list[Panel]] = lambda request, obj: [],
+    context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {},
+) -> None:
+    """Add to the admin class of `model`. Additions stand in the order of the rooms: INSTALLED_APPS."""
+    ADDITIONS[model].append(Addition(pages, panels, context))

@@ -1,8 +1,12 @@
-"""Settings that no site changes: of REST framework, of the OpenAPI schema, of what browsers may load."""
+"""Settings that no site changes: REST framework, the OpenAPI schema, what browsers may load, the look of the admin."""
 
+from collections.abc import Callable
 from typing import Any
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse_lazy
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -78,3 +82,124 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "benchbench.site.downloads.NamelessFileUploadHandler",
 ]
+
+
+def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
+    """Return the link to the list of `model` ("collections.document"), shown to those who may view it."""
+    app, name = model.split(".")
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{app}_{name}_changelist"),
+        "permission": may_view(f"{app}.view_{name}"),
+    }
+
+
+def at_operations(request: HttpRequest) -> bool:
+    """Tell whether a page is about operations, and not that of the workers, which lies below them."""
+    lists = reverse_lazy("admin:operations_operation_changelist"), reverse_lazy("admin:workers")
+    below, workers = (request.path.startswith(str(address)) for address in lists)
+    return below and not workers
+
+
+def may_view(permission: str) -> Callable[[HttpRequest], bool]:
+    return lambda request: request.user.has_perm(permission)
+
+
+def is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
+def is_staff(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_staff", False))
+
+
+UNFOLD: dict[str, Any] = {
+    "LOGIN": {"form": "apps.api.forms.SignInForm"},
+    "SITE_TITLE": "BenchBench",
+    "SITE_HEADER": "BenchBench",
+    "SITE_SUBHEADER": "Measure your search",
+    "SITE_SYMBOL": "query_stats",
+    "SITE_URL": None,
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "apps.results.views.results.dashboard",
+    "STYLES": [lambda request: static("benchbench/benchbench.css")],
+    "SCRIPTS": [lambda request: static("benchbench/names.js")],
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda request: static("benchbench/favicon.svg"),
+        }
+    ],
+    "BORDER_RADIUS": "6px",
+    "COLORS": {
+        "primary": {
+            "50": "oklch(97% .014 254.604)",
+            "100": "oklch(93.2% .032 255.585)",
+            "200": "oklch(88.2% .059 254.128)",
+            "300": "oklch(80.9% .105 251.813)",
+            "400": "oklch(70.7% .165 254.624)",
+            "500": "oklch(62.3% .214 259.815)",
+            "600": "oklch(54.6% .215 262.881)",
+            "700": "oklch(48.8% .203 264.376)",
+            "800": "oklch(42.4% .179 265.638)",
+            "900": "oklch(37.9% .136 265.522)",
+            "950": "oklch(28.2% .091 267.935)",
+        },
+    },
+    "SIDEBAR": {
+        "show_search": False,
+        "navigation": [
+            {
+                "items": [{"title": "Start", "icon": "home", "link": reverse_lazy("admin:index")}],
+            },
+            {
+                "title": "What is searched",
+                "items": [
+                    sidebar_item("Collections", "library_books", "collections.collection"),
+                    sidebar_item("Documents", "description", "collections.document"),
+                    sidebar_item("Indexes", "manage_search", "retrieval.index"),
+                ],
+            },
+            {
+                "title": "What is asked",
+                "items": [
+                    sidebar_item("Datasets", "fact_check", "datasets.dataset"),
+                    sidebar_item("Queries", "help_center", "datasets.query"),
+                    sidebar_item("Judgments", "gavel", "datasets.judgment"),
+                    sidebar_item("Mappings", "join_inner", "mappings.mapping"),
+                ],
+            },
+            {
+                "title": "How well it is found",
+                "items": [
+                    sidebar_item("Benchmarks", "leaderboard", "benchmarks.benchmark"),
+                    sidebar_item("Runs", "directions_run", "benchmarks.run"),
+                    sidebar_item("Baselines", "keep", "benchmarks.baseline"),
+                    sidebar_item("Judging", "edit_note", "judging.round"),
+                ],
+            },
+            {
+                "title": "Engine room",
+                "items": [
+                    sidebar_item("Operations", "settings_b_roll", "operations.operation") | {"active": at_operations},
+                    sidebar_item("Workers", "engineering", "operations.operation")
+                    | {"link": reverse_lazy("admin:workers")},
+                    {
+                        "title": "Queues",
+                        "icon": "reorder",
+                        "link": reverse_lazy("django_rq:home"),
+                        "permission": is_superuser,
+                    },
+                    sidebar_item("Tokens", "key", "api.accesstoken") | {"permission": is_staff},
+                    {"title": "API", "icon": "code", "link": reverse_lazy("api_docs"), "permission": is_staff},
+                    sidebar_item("Users", "person", "auth.user"),
+                    sidebar_item("Groups", "group", "auth.group"),
+                    sidebar_item("Log", "history", "admin.logentry") | {"permission": is_superuser},
+                ],
+            },
+        ],
+    },
+}

@@ -26,7 +26,7 @@ def make_world(owner: User) -> None:
     Group.objects.create(name="team")
     note(owner, Benchmark.objects.all(), "Started.")
     issue_token(owner, name="ci")
-    job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.tasks.work_batch", 0)
+    job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.working.work_batch", 0)
     Result.create(job, Result.Type.SUCCESSFUL, ttl=3600, return_value=None)
     django_rq.get_worker("default", name="one").register_birth()
 

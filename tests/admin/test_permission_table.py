@@ -25,8 +25,8 @@ from apps.api.access.roles import make_roles, permissions_of
 from apps.api.access.tokens import issue_token
 from apps.api.endpoint import Endpoint
 from apps.judging.models import RoundItem
-from apps.operations.sockets.consumers import PERMISSIONS
-from apps.operations.sockets.routing import websocket_urlpatterns
+from apps.operations.consumers import PERMISSIONS
+from benchbench.asgi import websocket_urlpatterns
 from benchbench.site.history import note
 from tests.admin.conftest import make_staff  # noqa: F401
 from tests.admin.test_isolation import FORMATS, POSTED, owner  # noqa: F401 (a fixture)

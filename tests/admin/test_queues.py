@@ -14,7 +14,7 @@ HOME = "/admin/rq/"
 
 def addresses() -> list[str]:
     """Return an address of each page."""
-    job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.tasks.work_batch", 0)
+    job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.working.work_batch", 0)
     values = {
         **dict.fromkeys(("queue_index", "scheduler_index", "connection_index"), 0),
         **{"job_id": job.id, "result_id": "1", "key": "w", "scheduler_name": "s", "cron_job_name": "c", "token": "t"},

@@ -22,7 +22,7 @@ ELSEWHERE = (
     "apps.api.access.tokens",
     "apps.benchmarks.repeating.experiments",
     "apps.mappings.beir",
-    "apps.operations.sockets.admission",
+    "apps.operations.admission",
     "apps.operations.working",
     "apps.retrieval.vector_files",
     "benchbench.catalogue",

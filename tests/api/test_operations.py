@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
-from apps.operations.sockets.snapshots import snapshot
+from apps.operations.progress import snapshot
 from apps.retrieval.indexing import build_index, create_index
 from tests.api.callers import Caller, Callers
 from tests.api.test_collections import owned

@@ -12,7 +12,7 @@ from rest_framework_simplejwt.tokens import AccessToken
 from apps.api.access.signing_in import open_sign_in
 from apps.api.access.tokens import issue_token, revoke_token
 from apps.api.models import AccessToken as PersonalToken
-from apps.operations.sockets import consumers
+from apps.operations import consumers
 from tests.sockets import closed, make_watcher, opened, refused, socket
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,10 +18,9 @@ from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
 from apps.benchmarks.retrying import retry
 from apps.datasets.editing.drafts import end_queries, open_draft
 from apps.datasets.models import Query
-from apps.operations.launching import OperationActiveError, cancel_operation
+from apps.operations.launching import OperationActiveError, QuotaError, cancel_operation
 from apps.operations.leasing import new_owner
 from apps.operations.models import Batch, Operation
-from apps.operations.quotas import QuotaError
 from apps.operations.working import perform_batch, wait
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library

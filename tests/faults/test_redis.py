@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from benchbench.embedded.redis_server import program
+from benchbench.embedded.service import program
 from tests.faults.kit import Crew, Scenario, make_nursery, survive, until
 
 STATED_SECONDS = 8

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.operations import handlers, subjects
+from apps.operations import consumers, handlers, models
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
-from apps.operations.sockets import consumers
 from tests.sockets import make_watcher
 
 
@@ -49,7 +48,7 @@ adding = Adding()
 def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
     adding.__init__()  # type: ignore[misc]
     monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.RESOLVE, f"{__name__}.adding")
-    monkeypatch.setitem(subjects.SUBJECTS, Operation.Kind.RESOLVE, "collections.Collection")
+    monkeypatch.setitem(models.SUBJECTS, Operation.Kind.RESOLVE, "collections.Collection")
     return adding
 
 

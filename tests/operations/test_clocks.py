@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from django.db import connection
 
+from apps.operations.ending import sweep
 from apps.operations.leasing import claim
 from apps.operations.models import Operation, Status
-from apps.operations.sweeping import sweep
 from apps.operations.workers import limits
 from benchbench import embedded
 from tests.operations.conftest import Adding

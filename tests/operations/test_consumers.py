@@ -6,9 +6,9 @@ from asgiref.sync import async_to_sync, sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 
+from apps.operations import events
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
-from apps.operations.sockets import events
 from apps.operations.working import wait
 from tests.operations.conftest import Adding
 from tests.operations.watched import ALL, aside, path_of, start

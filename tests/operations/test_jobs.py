@@ -48,6 +48,6 @@ def test_it_unpickles_nothing(queue: Queue, tmp_path: Path) -> None:
     pickle.loads(pickle.dumps(touching))
     assert (tmp_path / "touched").exists(), "that is how one is hurt"
     (tmp_path / "touched").unlink()
-    pickled.enqueue("apps.operations.tasks.work_batch", touching)
+    pickled.enqueue("apps.operations.working.work_batch", touching)
     work()
     assert not (tmp_path / "touched").exists()

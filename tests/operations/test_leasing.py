@@ -13,14 +13,12 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from apps.operations import queueing
-from apps.operations.ending import conclude
+from apps.operations.ending import conclude, sweep
 from apps.operations.launching import OperationActiveError, cancel_operation, start_operation
 from apps.operations.leasing import Lease, Stopped, claim
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.sweeping import sweep
-from apps.operations.tasks import work_batch
 from apps.operations.workers.limits import HeldError
-from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.operations.working import OperationFailedError, perform_batch, wait, work_batch
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.operations.conftest import Adding
 from tests.sessions import elsewhere

@@ -20,11 +20,11 @@ from django.urls import reverse
 from prometheus_client.parser import text_string_to_metric_families
 from pythonjsonlogger.json import JsonFormatter
 
+from apps.operations import metrics as counters
 from apps.operations import queueing, working
 from apps.operations.launching import start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Operation
-from apps.operations.monitoring import counters
 from benchbench.errors import BenchbenchError
 from benchbench.logs import FORMATTERS, WithOperation
 from tests.proxy.conftest import COMPOSE
@@ -105,7 +105,7 @@ class TestMetrics:
         counters.count_batch("benchmark", "done", 7000)
         counters.count_batch("benchmark", "failed", 0.01)
         counters.count_vectors("queries", cached=3, encoded=5)
-        counters.count_server_error()
+        counters.count({("benchbench_server_errors",): 1})
 
         metrics = read_metrics(client, Authorization=f"Bearer {TOKEN}")
         assert of(metrics, "benchbench_workers", queue="gpu") == 1
@@ -184,8 +184,7 @@ def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transaction
     (line,) = [json.loads(line) for line in lines.getvalue().splitlines() if "shelf" in line]
     assert (line["operation"], line["batch"], line["worker"]) == (str(operation.pk), batch.ordinal, "me")
     assert line["level"] == "ERROR"
-    (counted,) = [count for count in counters.counted() if count.name == counters.BATCHES]
-    assert counted == (counters.BATCHES, (operation.kind, "failed"), 1)
+    assert counters.counts()["benchbench_batches", operation.kind, "failed"] == 1
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -31,7 +31,7 @@ from apps.operations import working
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.models import Index
-from benchbench.embedded.redis_server import program
+from benchbench.embedded.service import program
 from tests.factories import make_collection, make_dataset, make_mapping
 from tests.operations.conftest import Adding
 from tests.results.exported import make_exported

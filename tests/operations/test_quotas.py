@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from apps.benchmarks.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
+from apps.operations.launching import QUOTAS, QuotaError
 from apps.operations.models import Operation, Status
-from apps.operations.quotas import QUOTAS, QuotaError
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.models import OwnedModel
 from tests.benchmarks.conftest import make_library

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.operations.sockets.admission import _places
+from apps.operations.admission import _places
 from tests.conftest import kept_redis
 from tests.damages import EXAMPLES, drawn
 from tests.datasets.test_schema1_damaged import ODD

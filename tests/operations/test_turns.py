@@ -12,13 +12,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from apps.operations import queueing
+from apps.operations.ending import sweep
 from apps.operations.launching import start_operation
 from apps.operations.leasing import claim, this_worker
 from apps.operations.management.commands.worker import Command
 from apps.operations.models import Batch, Operation
-from apps.operations.sweeping import sweep
-from apps.operations.tasks import work_batch
 from apps.operations.workers.turns import take_turn
+from apps.operations.working import work_batch
 from benchbench import embedded
 from tests.operations.conftest import Adding
 

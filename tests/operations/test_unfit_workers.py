@@ -11,11 +11,11 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from apps.operations import leasing, queueing, tasks
+from apps.operations import leasing, queueing, working
+from apps.operations.ending import sweep
 from apps.operations.launching import start_operation
 from apps.operations.leasing import Lease, UnfitWorkerError
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.sweeping import sweep
 from apps.operations.waiting import waiting_for
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
@@ -67,16 +67,16 @@ def test_a_job_that_comes_to_one_who_gave_back_goes_on_to_the_others(
     operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(tasks.time, "sleep", pauses.append)
-    monkeypatch.setattr(tasks, "this_worker", lambda: "unfit")
+    monkeypatch.setattr(working.time, "sleep", pauses.append)
+    monkeypatch.setattr(working, "this_worker", lambda: "unfit")
     first, second = operation.batches.order_by("ordinal")
     queue = django_rq.get_queue("default")
     queue.empty()
     for batch in (first, second):
-        tasks.work_batch(batch.pk)
+        working.work_batch(batch.pk)
     jobs = queue.get_job_ids()
     assert [name.rpartition("-")[0] for name in jobs] == [f"batch-{first.pk}-0", f"batch-{second.pk}-0"]
-    assert pauses == [tasks.PASS_ON_SECONDS]  # after what it knew; what it found out may have been its only one
+    assert pauses == [working.PASS_ON_SECONDS]  # after what it knew; what it found out may have been its only one
     assert sweep() == 0
 
 

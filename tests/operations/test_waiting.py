@@ -24,7 +24,7 @@ from apps.operations.hosts import holders, share_of_host
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Operation
-from apps.operations.sockets.snapshots import common_fields
+from apps.operations.progress import common_fields
 from apps.operations.waiting import waiting_for
 from apps.operations.working import perform_batch
 from tests.operations.conftest import Adding

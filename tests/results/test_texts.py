@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchbench.highlighting import EXCERPT, excerpt, marked
+from benchbench.markup import EXCERPT, excerpt, marked
 
 
 def hits(text: str, query: str) -> list[str]:

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection, transaction
 
 from apps.collections.models import Collection
+from apps.operations.ending import sweep
 from apps.operations.launching import cancel_operation
 from apps.operations.leasing import Lease, Stopped, claim, new_owner
 from apps.operations.models import Operation
-from apps.operations.sweeping import sweep
 from apps.operations.working import perform_batch, wait
 from apps.retrieval.building import take_chunks
 from apps.retrieval.chunking import make_chunk_set

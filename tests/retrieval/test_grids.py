@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from apps.collections.models import Collection
+from apps.operations.launching import QuotaError
 from apps.operations.models import Operation
-from apps.operations.quotas import QuotaError
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError
 from apps.retrieval.grids.planning import Grid, make_grid, plan_grid, read_strategy

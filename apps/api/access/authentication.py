@@ -12,7 +12,7 @@ from rest_framework_simplejwt.authentication import JWTAuthentication
 
 from apps.api.access.tokens import PREFIX, find_token
 from apps.api.models import AccessToken, Scope, SignIn
-from apps.operations.sockets.admission import require_origin
+from apps.operations.admission import require_origin
 
 SIGN_IN = "sign_in"  # the claim of a JWT that names its row
 

@@ -12,7 +12,6 @@ from apps.datasets.models import Dataset
 from apps.judging.models import Grade, Round
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from apps.operations.subjects import subject_of
 from apps.retrieval.models import Index
 from benchbench.site.history import note, note_deleted
 
@@ -47,5 +46,5 @@ def log(request: Request, view: Any, response: Response, parameters: dict[str, A
         names = [name for name, model in NAMED.items() if model is view.model]
         keys |= {name: pk for name in names if (pk := response.data.get(name) or response.data.get("id"))}
     rows: list[Any] = [row for name, pk in keys.items() for row in NAMED[name]._default_manager.filter(pk=pk)]
-    subjects = [subject for row in rows if isinstance(row, Operation) and (subject := subject_of(row))]
+    subjects = [subject for row in rows if isinstance(row, Operation) and (subject := row.subject)]
     note(request.user, [*rows, *subjects], said)

@@ -23,7 +23,7 @@ SUBPROTOCOL = "access_token."
 
 
 class Identifying:
-    """Puts `identify` and `subprotocol` into the scope, as `apps.operations.sockets.consumers` asks for them."""
+    """Puts `identify` and `subprotocol` into the scope, as `apps.operations.consumers` asks for them."""
 
     def __init__(self, application: Any) -> None:
         self.application = application

@@ -15,9 +15,8 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.operations.handlers import HANDLERS
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Operation, Status
-from apps.operations.sockets.snapshots import snapshot
-from apps.operations.subjects import of_subject
+from apps.operations.models import Operation, Status, of_subject
+from apps.operations.progress import snapshot
 from benchbench.access import visible
 
 KINDS = [str(kind) for kind in HANDLERS]

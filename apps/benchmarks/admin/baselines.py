@@ -12,10 +12,9 @@ from apps.benchmarks.models import Baseline
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
 from benchbench.access import visible
-from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
 
 
 @admin.register(Baseline)

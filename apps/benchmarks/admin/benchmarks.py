@@ -23,10 +23,9 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from benchbench.access import visible
-from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
 
 
 @admin.register(Benchmark)

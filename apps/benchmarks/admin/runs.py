@@ -13,9 +13,8 @@ from apps.benchmarks.running.timing import execution_of
 from apps.benchmarks.views import gates as gate_views
 from apps.retrieval.models import Index
 from benchbench.access import visible
-from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
-from benchbench.site.panels import Button, Panel
+from benchbench.site.panels import Button, Page, Panel, add_to
 
 
 @admin.register(Run)

@@ -15,7 +15,7 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
-from apps.operations.faults import traceback_of
+from apps.operations.handlers import traceback_of
 from apps.retrieval.availability import UnavailableError, lack, parts_of_run
 from apps.retrieval.models import Index
 from benchbench.deleting import referring

@@ -7,7 +7,7 @@ from uuid import UUID
 from apps.benchmarks.gates.gating import GateResult, RunVerdict
 from benchbench.ir.gate import Check, Outcome
 from benchbench.ir.profiles import Mean
-from benchbench.markdown import code, text
+from benchbench.markup import code, text
 
 Word = Literal["passed", "failed", "undecided"]
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}

@@ -21,8 +21,7 @@ from apps.mappings.truth import truth_hash
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import progress_of
-from apps.operations.sockets.snapshots import common_fields
+from apps.operations.progress import common_fields, progress_of
 from benchbench.database.rereading import read_again
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, Truths

@@ -24,7 +24,7 @@ from apps.benchmarks.running.storing import store_final_lists, store_stage_lists
 from apps.benchmarks.running.work import Work
 from apps.benchmarks.sources import shared_lists, source_ids
 from apps.datasets.models import Query
-from apps.operations.faults import Faults
+from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
 from apps.retrieval.llms.servers import checked_llm, full_name

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from apps.benchmarks.launching import UNFINISHED, query_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
-from apps.operations.faults import Faults
+from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease, Stopped, UnfitWorkerError
 from apps.operations.models import Batch
 from apps.retrieval.models import Index

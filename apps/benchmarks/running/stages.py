@@ -17,7 +17,7 @@ from apps.benchmarks.running.outcomes import Noted, Outcome, note, settle
 from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.datasets.models import Query
-from apps.operations.faults import Faults
+from apps.operations.handlers import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError

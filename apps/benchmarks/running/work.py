@@ -10,7 +10,7 @@ from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.stages import Stages
 from apps.benchmarks.sources import SharedList
 from apps.datasets.models import Query
-from apps.operations.faults import Faults
+from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease
 from benchbench.ir.planning.plan import Plan
 

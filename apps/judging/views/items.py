@@ -10,7 +10,7 @@ from apps.collections.models import Document
 from apps.datasets.models import Query
 from apps.judging.models import Grade
 from apps.judging.showing import MOST_TEXT, Shown
-from benchbench.highlighting import Piece, marked
+from benchbench.markup import Piece, marked
 
 HEAD = 1200  # characters of a document's text that are shown where no passage is known
 MOST_PASSAGE = 4000

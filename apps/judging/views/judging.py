@@ -22,7 +22,7 @@ from apps.judging.showing import show_ungraded
 from apps.judging.views.items import packed, sheet
 from apps.judging.views.messages import UNDO, Said, read_message
 from benchbench.errors import BenchbenchError
-from benchbench.markdown import rendered
+from benchbench.markup import rendered
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.panels import change_url
 

@@ -24,7 +24,7 @@ from apps.judging.views.agreement import matrix_of
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.state import PairState
-from benchbench.markdown import rendered
+from benchbench.markup import rendered
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, form_page, staff
 from benchbench.site.panels import Button, change_url

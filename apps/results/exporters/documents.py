@@ -10,7 +10,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.charts import quality_and_cost
 from apps.results.exporters.story import Line, Story, story_of
 from benchbench.decimals import counted
-from benchbench.markdown import code, text
+from benchbench.markup import code, text
 
 SCRIPT = "<!-- plotly -->"  # where the page has the 4 MB that draw the figure
 ESCAPED = {

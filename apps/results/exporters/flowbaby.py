@@ -19,7 +19,7 @@ from benchbench.files import flowbaby_results as files
 from benchbench.files.flowbaby import written_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
 from benchbench.ir.profiles import Profile
-from benchbench.markdown import text
+from benchbench.markup import text
 from benchbench.scoring.measuring import score
 from benchbench.timestamps import timestamp
 

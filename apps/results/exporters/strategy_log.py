@@ -7,7 +7,7 @@ from typing import Any
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import facts_of, llm_revisions, llms_of
 from apps.datasets.models import DatasetVersion
-from apps.operations.faults import tracebacks_of
+from apps.operations.handlers import tracebacks_of
 from benchbench.files.strategy_results import Configuration
 from benchbench.timestamps import timestamp
 

@@ -10,9 +10,8 @@ from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation, Status, of_subject
 from apps.operations.progress import progress_of_each
-from apps.operations.subjects import of_subject
 from apps.results.leaderboard.runs import Row, best_runs, primary_measure
 from apps.retrieval.models import Index
 from benchbench.access import visible

@@ -14,7 +14,6 @@ from apps.mappings.truth import Unresolved
 from apps.results.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.retrieval.search.crediting import summaries_behind
-from benchbench.highlighting import Piece, excerpt
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import (
@@ -26,6 +25,7 @@ from benchbench.ir.planning.stages import (
     Stage,
 )
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
+from benchbench.markup import Piece, excerpt
 
 # What no stage could have found stands nowhere, and need not be shown to do so.
 NEVER_SEARCHED = (Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED)

@@ -17,8 +17,8 @@ from apps.results.leaderboard.versions import version_with_values
 from apps.results.triage.triaging import QueryLoss, RunLosses
 from apps.retrieval.models import Chunk
 from benchbench.errors import ConflictError
-from benchbench.highlighting import Piece, excerpt
 from benchbench.ir.measures import Measure, definition_of
+from benchbench.markup import Piece, excerpt
 
 
 class UnmeasuredError(ConflictError):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apps.operations.leasing import UnfitWorkerError
-from apps.operations.monitoring.counters import count_vectors
+from apps.operations.metrics import count_vectors
 from apps.operations.workers.watchdog import calling
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors, flawed_vector, vector_flaws
 from apps.retrieval.encoders.batching import BATCH

@@ -27,8 +27,8 @@ The file holds the hashes of passwords, and only you can read it.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        with self.progress("tables") as progress:
-            size = back_up(options["file"], force=options["force"], told=progress)
+        with self.busy("Writing"):
+            size = back_up(options["file"], force=options["force"])
         self.report(
             {"file": str(options["file"]), "bytes": size},
             f"Wrote {options['file']}, {filesizeformat(size)}. `benchbench restore` fills an empty database with it.",

@@ -24,8 +24,8 @@ begun when the backup was made goes on when a worker starts.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        with self.progress("tables") as progress:
-            tables = restore(options["file"], told=progress)
+        with self.busy("Restoring"):
+            tables = restore(options["file"])
         self.report(
             {"file": str(options["file"]), "tables": tables},
             f"Restored {tables} tables, and brought them up to date.",

@@ -18,13 +18,13 @@ from rq.serializers import JSONSerializer
 
 from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
+from apps.operations.ending import sweep
 from apps.operations.leasing import this_worker
-from apps.operations.sweeping import sweep
 from apps.operations.workers import turns
 from apps.operations.workers.limits import WORKER, call_sessions
 from apps.operations.workers.pool import Pool
-from apps.operations.workers.schema import wait_until_it_fits, why_it_waits
 from apps.operations.working import release
+from benchbench.database.tables import wait_until_it_fits, why_it_waits
 
 SIGN_OF_LIFE_SECONDS = 5
 AWAY_SECONDS = 1.0  # before a worker that lost Redis tries again

@@ -1,7 +1,10 @@
-"""Texts with the words of the query highlighted."""
+"""Texts of users: with the words of a query highlighted, escaped for Markdown, and Markdown as HTML."""
 
 import re
 from dataclasses import dataclass
+from functools import cache
+
+from markdown_it import MarkdownIt
 
 WORD = re.compile(r"\w+")
 MIN_LENGTH = 3
@@ -64,3 +67,23 @@ def _pattern(query: str) -> re.Pattern[str] | None:
         return None
     longest_first = sorted(stems, key=lambda stem: (-len(stem), stem))
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\w*", re.IGNORECASE)
+
+
+def text(words: str) -> str:
+    """Return `words` on one line, with what Markdown or HTML would read as markup escaped; fit for a table's cell."""
+    return re.sub(r"[\\`*<|~]|(?<!\w)[@_]|_(?!\w)|\](?=[(\[:])", r"\\\g<0>", " ".join(words.split()))
+
+
+def code(words: str) -> str:
+    """Return `words` as a code span on one line."""
+    return "`" + " ".join(words.replace("`", "'").split()) + "`"
+
+
+def rendered(words: str) -> str:
+    """Return Markdown as HTML that is safe to show: markup of its own is text, and it loads nothing from elsewhere."""
+    return str(_renderer().render(words))
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

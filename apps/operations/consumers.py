@@ -19,10 +19,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.operations.handlers import handler_for
-from apps.operations.models import Operation, Status
-from apps.operations.sockets import events
-from apps.operations.sockets.admission import (
+from apps.operations import events
+from apps.operations.admission import (
     CLOSE_POLICY,
     Pace,
     Places,
@@ -32,7 +30,9 @@ from apps.operations.sockets.admission import (
     require_origin,
     take_place,
 )
-from apps.operations.sockets.snapshots import snapshot
+from apps.operations.handlers import handler_for
+from apps.operations.models import Operation, Status
+from apps.operations.progress import snapshot
 from benchbench.access import visible
 from benchbench.timestamps import timestamp
 

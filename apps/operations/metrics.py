@@ -1,0 +1,106 @@
+"""Metrics of a site in the text format of Prometheus: queues and tables as they are, and counters.
+
+The counters are in Redis, since the processes that count begin and end at any time. They serve alarms and graphs: no
+result is made of them, and a Redis that is away or was emptied costs some counts.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from typing import Any
+
+import django_rq
+from django.conf import settings
+from django.db.models import Count
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from redis.exceptions import RedisError
+
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.queueing import workers_on
+
+KEY = "benchbench:counters"
+BATCH_SECONDS = "benchbench_batch_seconds"
+ENDS = ("0.1", "1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "3600.0", "+Inf")  # upper ends of classes of batch times
+COUNTERS = {
+    "benchbench_batches": ("Batches that a worker has left.", ("kind", "outcome")),
+    "benchbench_vector_lookups": ("Vectors that were wanted: in the cache, or encoded.", ("of", "result")),
+    "benchbench_server_errors": ("Requests that ended in an error of the site.", ()),
+}
+
+
+def count_batch(kind: str, outcome: str, seconds: float) -> None:
+    """Count a batch that a worker has left, `outcome` being done, failed, stopped or given back; `seconds` it took."""
+    bucket = next(end for end in ENDS if seconds <= float(end))
+    classes = {(f"{BATCH_SECONDS}_bucket", kind, bucket): 1, (f"{BATCH_SECONDS}_sum", kind): seconds}
+    count({("benchbench_batches", kind, outcome): 1, **classes})
+
+
+def count_vectors(of: str, *, cached: int, encoded: int) -> None:
+    """Count the vectors `of` queries or documents that the cache had, and those that were encoded."""
+    count({("benchbench_vector_lookups", of, "hit"): cached, ("benchbench_vector_lookups", of, "miss"): encoded})
+
+
+def count(more: dict[tuple[str, ...], float]) -> None:
+    """Add to counters, by name and values of labels."""
+    with suppress(RedisError):
+        together = django_rq.get_connection("default").pipeline(transaction=False)
+        for labels, number in more.items():
+            if number:
+                together.hincrbyfloat(KEY, "\t".join(labels), number)
+        together.execute()
+
+
+def counts() -> dict[tuple[str, ...], float]:
+    """Return all that was counted, by name and values of labels. Raises RedisError."""
+    stored: Any = django_rq.get_connection("default").hgetall(KEY)
+    return {tuple(str(field, "utf-8").split("\t")): float(value) for field, value in sorted(stored.items())}
+
+
+class SiteCollector(Collector):
+    """What stands in the queues and the tables now, and what the processes of the site have counted."""
+
+    def collect(self) -> Iterator[Metric]:
+        jobs = [((queue,), len(django_rq.get_queue(queue))) for queue in settings.RQ_QUEUES]
+        yield _gauge("benchbench_queue_jobs", "Jobs that wait in a queue.", ["queue"], jobs)
+        workers = [((queue,), len(workers_on(queue))) for queue in settings.RQ_QUEUES]
+        yield _gauge("benchbench_workers", "Workers that serve a queue.", ["queue"], workers)
+        work = Operation.objects.values_list("kind", "status").annotate(Count("pk")).order_by()
+        yield _gauge("benchbench_operations", "Operations.", ["kind", "status"], (((k, s), n) for k, s, n in work))
+        active = Batch.objects.filter(operation__status__in=Status.active()).exclude(state=Batch.State.DONE)
+        left = active.values_list("operation__kind", "state").annotate(Count("pk")).order_by()
+        text = "Batches that are not done, of operations that go on."
+        yield _gauge("benchbench_batches_left", text, ["kind", "state"], (((k, s), n) for k, s, n in left))
+        yield from _counters()
+
+
+def registry() -> CollectorRegistry:
+    """Return the metrics of the site, and those of the process that is asked (memory, CPU, open files)."""
+    of_site = CollectorRegistry()
+    of_site.register(SiteCollector())
+    ProcessCollector(registry=of_site)
+    return of_site
+
+
+def _gauge(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    gauge = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in rows:
+        gauge.add_metric(values, number)
+    return gauge
+
+
+def _counters() -> Iterator[Metric]:
+    counted = counts()
+    for name, (text, labels) in COUNTERS.items():
+        counter = CounterMetricFamily(name, text, labels=labels)
+        for (of, *values), number in counted.items():
+            if of == name:
+                counter.add_metric(values, number)
+        yield counter
+    times = HistogramMetricFamily(BATCH_SECONDS, "Seconds that a worker was at a batch.", labels=["kind"])
+    for (of, *values), total in counted.items():
+        if of == f"{BATCH_SECONDS}_sum":
+            up_to = accumulate(counted.get((f"{BATCH_SECONDS}_bucket", *values, end), 0.0) for end in ENDS)
+            times.add_metric(values, list(zip(ENDS, up_to, strict=True)), total)
+    yield times

@@ -1,1 +1,0 @@
-"""English, with moments to the minute."""
