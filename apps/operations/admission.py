@@ -85,22 +85,6 @@ def _places(user_id: int) -> str:
     return f"benchbench:sockets:{user_id}"
 
 
-class Places:
-    """The sockets that are open in this process."""
-
-    def __init__(self) -> None:
-        self.taken = 0
-
-    def take(self) -> None:
-        """Raise RefusedError where the process has as many as it may."""
-        if self.taken >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
-            raise RefusedError("busy", "The site has as many open sockets as it allows: try again in a minute.")
-        self.taken += 1
-
-    def leave(self) -> None:
-        self.taken -= 1
-
-
 class Pace:
     """What one client has said within the last minute."""
 

@@ -11,10 +11,11 @@ import json
 import logging
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -23,7 +24,6 @@ from apps.operations import events
 from apps.operations.admission import (
     CLOSE_POLICY,
     Pace,
-    Places,
     RefusedError,
     keep_place,
     leave_place,
@@ -52,7 +52,7 @@ class _Watcher(AsyncWebsocketConsumer):
     """What the two sockets share: who may connect and stay, ping, and looking without being told."""
 
     group: str
-    places = Places()
+    open_here: ClassVar[set[str]] = set()  # the sockets of this process, by channel
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.user: Any = None
@@ -76,10 +76,12 @@ class _Watcher(AsyncWebsocketConsumer):
         try:
             require_origin(dict(self.scope["headers"]))
             await self._require()
-            self.places.take()
+            if len(self.open_here) >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
+                raise RefusedError("busy", "The site has as many open sockets as it allows: try again in a minute.")
         except RefusedError as error:
             await self._refuse(error)
         else:
+            self.open_here.add(self.channel_name)
             self._watching = asyncio.create_task(self._watch())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -182,7 +184,7 @@ class _Watcher(AsyncWebsocketConsumer):
 
     async def _release(self) -> None:
         if self._watching is not None:
-            self.places.leave()
+            self.open_here.discard(self.channel_name)
             self._watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watching

@@ -5,7 +5,7 @@ RQ carries ids only; the database says what is to do.
 
 import logging
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,17 +44,7 @@ class OwnJob(Job):
         called: Callable[..., Any] = super().func
         return called
 
-    @property
-    def success_callback(self) -> None:
-        """None: no job of ours has one."""
-
-    @property
-    def failure_callback(self) -> None:
-        """None, as above."""
-
-    @property
-    def stopped_callback(self) -> None:
-        """None, as above."""
+    success_callback = failure_callback = stopped_callback = None  # no job of ours has one
 
 
 def job_id(batch: Batch) -> str:
@@ -192,7 +182,7 @@ def position(operation: Operation) -> int | None:
 class Worker:
     """A worker that gave a sign of life within the last seconds, or still holds the lease of a batch."""
 
-    name: str
+    name: str = ""
     queues: list[str] = field(default_factory=list)  # none of one that gives no sign
     waits: str = ""  # the sentence why it takes nothing
     batch: Batch | None = None  # with its operation
@@ -209,27 +199,20 @@ class Queue:
 
 def crew() -> list[Worker]:
     """Return the workers by name. Raises RedisError."""
-    known: dict[str, Worker] = {}
-
-    def worker(name: str) -> Worker:
-        return known.setdefault(name, Worker(name))
-
+    known: defaultdict[str, Worker] = defaultdict(Worker)
     for queue in settings.RQ_QUEUES:
-        for name in workers_on(queue):
-            worker(name).queues.append(queue)
-        for name, sentence in waiting_workers(queue).items():
-            worker(name).queues.append(queue)
-            worker(name).waits = sentence
+        for name, said in _signs(queue).items():
+            known[name].queues.append(queue)
+            known[name].waits = "" if said == SERVES else said
     leased = Batch.objects.filter(state=Batch.State.RUNNING, lease_until__gte=Now())
     for batch in leased.select_related("operation").order_by("started_at"):
-        worker(batch.lease_owner).batch = batch
+        known[batch.lease_owner].batch = batch
+    for name, worker in known.items():
+        worker.name = name
     return [known[name] for name in sorted(known)]
 
 
 def queues(workers: list[Worker]) -> list[Queue]:
     """Return every queue of the site, served by these workers. Raises RedisError."""
-    serving: defaultdict[str, int] = defaultdict(int)
-    for worker in workers:
-        for queue in worker.queues if not worker.waits else ():
-            serving[queue] += 1
+    serving = Counter(queue for worker in workers if not worker.waits for queue in worker.queues)
     return [Queue(name, len(django_rq.get_queue(name)), serving[name]) for name in settings.RQ_QUEUES]

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from django.db.models.functions import Now
 from django.utils import timezone
 from redis.exceptions import RedisError
 
@@ -78,7 +77,7 @@ def _holder(batch: Batch, *, alone: bool) -> Holder:
 
 
 def _reason(batch: Batch) -> str:
-    """Return what a batch waits for, by the notes of those who hold the host, and without one by the database."""
+    """Return what a batch waits for, by the notes of the batches that hold the host."""
     host = batch.lease_owner.partition(":")[0]
     there = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
     if there and there[0].alone:
@@ -86,14 +85,6 @@ def _reason(batch: Batch) -> str:
     at_work = "; ".join(f"{_described(holder, batch)}, since {holder.since}" for holder in there[:MOST_NAMED])
     more = f"; and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
     at_work = f" At work on it: {at_work}{more}." if there else ""
-    # Without a lease nobody is at it: a worker that stops, for it was cancelled or killed, leaves the row as it is.
-    timed = Batch.objects.filter(
-        state=Batch.State.RUNNING, payload__alone=True, lease_owner__startswith=f"{host}:", lease_until__gt=Now()
-    ).exclude(operation=batch.operation_id)
-    # One that waits itself comes last: it is served before this one, but another is at work.
-    holder = timed.select_related("operation").order_by("waits_for", "ordinal").first()
-    if holder is not None:
-        return f"Waits for the host {host}: {_named(holder.operation, batch.operation)} runs alone on it."
     if batch.payload.get("alone"):
         return f"Waits until the host {host} does nothing else: times are measured alone on it.{at_work}"
     if there:
@@ -102,21 +93,19 @@ def _reason(batch: Batch) -> str:
 
 
 def _described(holder: Holder, batch: Batch) -> str:
-    """Name who holds the host: work of this site as `_named` does, that of another by its operation and process."""
+    """Name the work that holds the host: of another site by its operation and process.
+
+    Work of this site has its name only if all users who see the waiting operation see it too.
+    """
     if holder.site == site_name():
         operation = Operation.objects.filter(pk=holder.operation).first()
-        if operation is not None and holder.alone:
-            return _named(operation, batch.operation)
-        if operation is not None:
+        if operation is not None and not holder.alone:
             return f"the {operation.kind} operation {operation.pk}"
+        if operation is not None:
+            subject = operation.subject
+            is_seen = subject is not None and seen_by_all_who_see(subject, batch.operation.subject)
+            name = f"the isolated {handler_for(operation).name(operation)}"
+            return name if is_seen else "somebody's isolated benchmark"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
     isolated = "isolated " if holder.alone else ""
     return f"the {isolated}{kind} operation {holder.operation} of the site {holder.site}, process {holder.process},"
-
-
-def _named(holder: Operation, watched: Operation) -> str:
-    """Name the operation that holds the host, unless whoever sees the other one might not see it, or it was deleted."""
-    subject = holder.subject
-    if subject is not None and seen_by_all_who_see(subject, watched.subject):
-        return f"the isolated {handler_for(holder).name(holder)}"
-    return "somebody's isolated benchmark"

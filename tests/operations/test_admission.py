@@ -135,7 +135,7 @@ class TestLimits:
     def test_a_process_may_hold_so_many_sockets_open(
         self, handler: Adding, staff: User, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(consumers._Watcher, "places", consumers.Places())
+        monkeypatch.setattr(consumers._Watcher, "open_here", set())
         settings.BENCHBENCH_SOCKETS_PER_PROCESS = 1
         first, second, third = (socket(ALL, staff) for _ in range(3))
 
