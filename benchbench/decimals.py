@@ -23,6 +23,17 @@ def figure(number: float, decimals: int = 4) -> str:
     return shown[1:] if shown.startswith("0.") else shown
 
 
+def short_signed(number: float, decimals: int = 4) -> str:
+    """Return a difference as pages show it: `+.0123`, `−1.0000`, `.0000` for what rounds to it."""
+    shown = figure(abs(number), decimals)
+    return shown if not float(shown) else f"{'+' if number > 0 else '−'}{shown}"
+
+
+def p_text(p: float) -> str:
+    """Return the p of a test: `.031`; `< .001` below that."""
+    return "< .001" if p < 0.001 else figure(p, 3)
+
+
 def some_of(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
     """Return the first of many names, as a sentence has them: "q1, q2, q3, q4, q5 and 12 more"."""
     return between.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

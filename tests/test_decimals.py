@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from apps.api.answers import Moment
 from apps.results.templatetags.benchbench import difference, value
-from benchbench.decimals import counted, signed
+from benchbench.decimals import counted, short_signed, signed
 from benchbench.timestamps import timestamp
 
 
@@ -33,6 +33,7 @@ def test_a_difference_has_a_sign_unless_it_rounds_to_nothing(number: float, deci
 def test_pages_know_no_negative_nothing() -> None:
     assert [value(-0.00001), value(0.6451), value(0.99999), value(-0.25)] == [".0000", ".6451", "1.0000", "-0.2500"]
     assert [difference(-0.00001), difference(0.0123), difference(0)] == [".0000", "−.0123", ""]
+    assert [short_signed(number) for number in (-0.0045, 0.2, -1e-9)] == ["−.0045", "+.2000", ".0000"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import numpy as np
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
-from apps.results.comparison.comparing import Described, RunComparison, Standing, compare_runs, described
+from apps.results.comparison.comparing import RunComparison, Standing, compare_runs
+from apps.results.comparison.describing import Described, described
 from apps.results.comparison.sentences import about, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed

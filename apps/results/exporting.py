@@ -1,18 +1,88 @@
 """Exporting the results of a benchmark or a run in one of the formats."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import Exporter, ExportError, ExportStateError, Piece, slug_of
+from apps.results.exporters import documents, flowbaby, results_json, spec002, strategy, tables, trec
+from apps.results.exporters.outcomes import ExportError, ExportStateError, slug_of
 from apps.results.leaderboard.runs import evaluations_of
 from apps.results.leaderboard.versions import version_with_values
-from benchbench.local_files.placing import make_folder, place_directory, place_pieces
+from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
+from benchbench.local_files.placing import Files, Piece, make_folder, place_directory, place_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One format of results. `write` takes a benchmark or a run, as `exports` says, and the dataset version on which
+    its values are to be, and yields the file in pieces.
+
+    It may raise an ExportError at any piece, so what it yields is kept only once it has ended. `marks_failures`:
+    whether the format can say that a query failed; one that cannot leaves such a query out.
+    `file_name` where the format prescribes one. `files` where the format is a directory, which `write` yields as a zip:
+    they are to be written in their order, each wholly before the next.
+    """
+
+    name: str
+    title: str
+    exports: Literal["benchmark", "run"]
+    content_type: str
+    extension: str
+    write: Callable[[Any, DatasetVersion], Iterator[Piece]]
+    marks_failures: bool = True
+    file_name: Callable[[Any, DatasetVersion], str] | None = None
+    files: Callable[[Any, DatasetVersion], Files] | None = None
+
+
+CSV, JSON, MARKDOWN, TEXT = "text/csv", "application/json", "text/markdown", "text/plain"
+TEX = "application/x-tex"
+_KNOWN = (
+    Exporter("json", "JSON, as the API has it", "benchmark", JSON, "json", results_json.write),
+    Exporter("csv", "CSV, one row a run", "benchmark", CSV, "csv", tables.write_runs),
+    Exporter("csv-queries", "CSV, one row a run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
+    Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", documents.write_markdown),
+    Exporter("latex", "LaTeX table, significance marked", "benchmark", TEX, "tex", documents.write_latex),
+    Exporter("html", "HTML, one file that needs no network", "benchmark", "text/html", "html", documents.write_html),
+    Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", trec.write_qrels),
+    Exporter(
+        "strategy",
+        "Retrieval-strategy benchmark, several files",
+        "benchmark",
+        "application/zip",
+        "zip",
+        strategy.write,
+        file_name=strategy.file_name,
+        files=strategy.files,
+    ),
+    Exporter("csv-run", "CSV, one row a query", "run", CSV, "csv", tables.write_run),
+    Exporter("trec-run", "TREC run", "run", TEXT, "run", trec.write_run, marks_failures=False),
+    Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),
+    Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby.write_run, marks_failures=False),
+    *(
+        Exporter(
+            f"flowbaby-{part}-{profile.name.removeprefix('flowbaby-')}",
+            f"Flowbaby {file}, profile {profile.name.removeprefix('flowbaby-')}, {profile.mean} mean",
+            "run",
+            content_type,
+            f"{profile.name}.{file}",
+            partial(write, profile=profile),
+        )
+        for profile in (FLOWBABY_1_1, FLOWBABY_1_0)
+        for part, file, content_type, write in (
+            ("results", "results.json", JSON, flowbaby.write_results),
+            ("markdown", "results.md", MARKDOWN, flowbaby.write_markdown),
+            ("summary", "summary.json", JSON, flowbaby.write_summary),
+        )
+    ),
+)
+EXPORTERS = {exporter.name: exporter for exporter in _KNOWN}
 
 
 def exporters_of(subject: Benchmark | Run) -> list[Exporter]:

@@ -7,8 +7,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.results.exporters import EXPORTERS
-from apps.results.exporting import export, file_name
+from apps.results.exporting import EXPORTERS, export, file_name
 from tests.api.callers import Callers
 from tests.results.exported import make_exported
 

@@ -5,8 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, MustNotFail, Outcome, Rules, overall
-from benchbench.ir.gate_checks import judge, number
+from benchbench.ir.gate import (
+    Change,
+    Check,
+    Difference,
+    Evidence,
+    Floor,
+    MustNotFail,
+    Outcome,
+    Rules,
+    judge,
+    overall,
+)
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean
 
@@ -166,17 +176,3 @@ def test_what_cannot_be_decided_is_never_a_pass() -> None:
     assert overall([PASSED, PASSED]) == PASSED
     assert overall([PASSED, FAILED]) == FAILED
     assert overall([FAILED, UNDECIDED, PASSED]) == UNDECIDED
-
-
-@pytest.mark.parametrize(
-    ("value", "signed", "shown"),
-    [
-        (0.7123, False, ".7123"),
-        (1.0, False, "1.0000"),
-        (-0.0045, True, "−.0045"),
-        (0.2, True, "+.2000"),
-        (-1e-9, True, ".0000"),
-    ],
-)
-def test_numbers_read_as_on_the_pages(value: float, signed: bool, shown: str) -> None:
-    assert number(value, signed=signed) == shown

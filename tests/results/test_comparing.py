@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, described
+from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs
+from apps.results.comparison.describing import described
 from apps.results.comparison.page import choices
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare

@@ -15,9 +15,9 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.judging.models import Round
 from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.describing import by_slice
 from apps.results.comparison.figures import slice_figure
 from apps.results.comparison.sentences import disorder_sentence, verdict_sentence
-from apps.results.comparison.slice_differences import by_slice
 from apps.results.templatetags.benchbench import interval, p_text, signed
 from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)

@@ -17,7 +17,7 @@ from apps.collections.records import DocumentRecord
 from apps.mappings.filters import MissingModulesError, missing_modules
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.console import Console, write_baselines
+from apps.results.exporters.spec002 import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.files.spec002 import BLOCKS
 from tests.kept import made_once

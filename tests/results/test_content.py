@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.stage_lists import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
@@ -18,7 +19,6 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.triage import content
 from apps.results.triage.content import Content, ContentError, QueryContent, content_of
-from apps.results.triage.kept import KeptError
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.created import create_benchmark

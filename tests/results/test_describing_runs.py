@@ -9,13 +9,11 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.results.comparison.axes import effects_of
-from apps.results.comparison.choosing import Bounds
 from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.describing import Bounds, by_slice, query_differences, reversed_runs
 from apps.results.comparison.figures import difference_figure, pair_figure, query_figure, slice_figure
 from apps.results.comparison.page import comparison_context
-from apps.results.comparison.query_differences import query_differences
 from apps.results.comparison.sentences import reversal_sentence
-from apps.results.comparison.slice_differences import by_slice, reversed_runs
 from tests.rankings import added_ranking
 from tests.results.compared import make_compared, make_queries, noisy
 

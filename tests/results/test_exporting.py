@@ -20,10 +20,9 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import ExportError
+from apps.results.exporters.outcomes import ExportError
 from apps.results.exporters.trec import strictly_falling
-from apps.results.exporting import export, export_to
+from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.triage.queries import evaluation_of
 from benchbench.files.runs import read_run_file
 from benchbench.files.tables import cell

@@ -9,9 +9,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.models import Benchmark
-from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import ExportError
-from apps.results.exporting import export_to
+from apps.results.exporters.outcomes import ExportError
+from apps.results.exporting import EXPORTERS, export_to
 from tests.results.exported import make_exported
 
 

@@ -15,12 +15,12 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
+from apps.benchmarks.measuring.stage_lists import KeptError
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.models import Batch
 from apps.results.exporting import export, export_to
-from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_means
 from benchbench.files.experiment import experiment_of
 from tests.kept import made_once

@@ -15,8 +15,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.operations.working import wait
-from apps.results.exporters import EXPORTERS
-from apps.results.exporting import export, export_to
+from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.leaderboard.versions import NoValuesError
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library

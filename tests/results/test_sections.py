@@ -5,11 +5,11 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.stage_lists import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.operations.working import wait
-from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_at, section_means
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all

@@ -9,12 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.slicing import SlicingError, slicing_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Query
 from apps.mappings.truth import truth_hash
 from apps.results.comparison.comparing import compare_runs
 from apps.results.leaderboard.runs import leaderboard
-from apps.results.leaderboard.slicing import SlicingError, slicing_of
 from apps.results.triage.by_slice import slice_groups
 from benchbench.site.panels import change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping

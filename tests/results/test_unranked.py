@@ -21,9 +21,8 @@ from apps.judging.opening import RoundOptions, open_round
 from apps.results.board_text import text_of
 from apps.results.comparison.comparing import ComparingError, compare_runs
 from apps.results.comparison.history import history
-from apps.results.exporters import EXPORTERS
 from apps.results.exporters.results_json import results
-from apps.results.exporting import export, lost_failures
+from apps.results.exporting import EXPORTERS, export, lost_failures
 from apps.results.leaderboard.runs import leaderboard
 from apps.results.leaderboard.start import start_context
 from benchbench.ir.gate import Outcome

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from apps.datasets.models import Dataset
-from apps.results.comparison.choosing import Bounds, costs_of, index_bytes
 from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.describing import Bounds, costs_of, index_bytes
 from apps.results.comparison.sentences import (
     choice_sentence,
     disorder_sentence,

@@ -19,7 +19,7 @@ from apps.benchmarks.measuring.measures import LONGEST
 from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
-from apps.results.comparison.query_differences import every_difference, told_differences
+from apps.results.comparison.describing import every_difference, told_differences
 from apps.results.comparison_report import ComparisonReport, comparison_report
 from benchbench.access import visible
 

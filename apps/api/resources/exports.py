@@ -17,9 +17,7 @@ from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.resources.results import VersionQuery
 from apps.benchmarks.models import Benchmark, Run
-from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import Exporter
-from apps.results.exporting import export, file_name, lost_failures
+from apps.results.exporting import EXPORTERS, Exporter, export, file_name, lost_failures
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.downloads import attachment
 

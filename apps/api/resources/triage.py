@@ -17,9 +17,8 @@ from apps.api.openapi import refusals
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.resources.results import VersionQuery, measured_run
 from apps.benchmarks.models import Run
-from apps.results.causes import CAUSES
 from apps.results.triage.by_slice import RunSlices, run_slices
-from apps.results.triage.losing import CauseRow, cause_rows
+from apps.results.triage.causes import CAUSES, CauseRow, cause_rows
 from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.ir.triage import Loss
 

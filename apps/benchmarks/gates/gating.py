@@ -15,8 +15,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.mappings.truth import truth_hash
 from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.gate import Check, Outcome, Rules, overall
-from benchbench.ir.gate_checks import judge
+from benchbench.ir.gate import Check, Outcome, Rules, judge, overall
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MOST_LOST_PERCENT
 

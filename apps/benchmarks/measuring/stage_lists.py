@@ -1,6 +1,6 @@
 """Stored stage lists of a benchmark, read again to explain a ranking or to cut it anew."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -10,8 +10,10 @@ from apps.benchmarks.measuring.reading import rows_of, streamed_rows_of
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
+from benchbench.errors import ConflictError
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import Searching
+from benchbench.ir.ranking import cut, unit_scores
 from benchbench.ir.records import ScoredList
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
@@ -80,3 +82,41 @@ def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:
     """Return the document of each chunk in the lists, in one query."""
     chunks = np.unique(np.concatenate([np.empty(0, np.int64), *(scored.ids for scored in lists)]))
     return dict(Chunk.objects.filter(pk__in=chunks.tolist()).values_list("pk", "document_id"))
+
+
+class KeptError(ConflictError):
+    """The chunks that a run kept cannot be told."""
+
+    code = "kept_chunks"
+
+
+def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    """Return the ids of the chunks that the run kept of its last stage's list, for each query of `rankings`.
+
+    `rankings` holds the documents that the run ranked, by query. Raises KeptError where no lists are stored, or where
+    the documents of these chunks are not those.
+    """
+    plan = stored_plan(run)
+    if plan is None:
+        raise KeptError(
+            "This run was made elsewhere, and its file names documents alone: which parts of them it found is not "
+            "known."
+        )
+    lists = read_lists(run.benchmark, [plan.final], query_ids=rankings.keys())
+    if lists.keys() != rankings.keys():
+        raise KeptError("The lists of this run's last stage are not stored: run the benchmark again.")
+    kept = {query: _kept(plan, stages[plan.final]) for query, stages in lists.items()}
+    documents = documents_of(kept.values())
+    chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in kept.items()}
+    for query, ids in chunks.items():
+        if list(dict.fromkeys(map(documents.get, ids))) != list(rankings[query]):
+            raise KeptError(
+                "The stored lists are not those that this run's rankings were made of: run the benchmark again."
+            )
+    return chunks
+
+
+def _kept(plan: RunPlan, ranked: ScoredList) -> ScoredList:
+    kept = ranked.head(plan.candidates)
+    compared = unit_scores(plan.unit_kind, kept.compared_scores)
+    return cut(kept, unit_scores=compared, threshold=plan.threshold, top_k=plan.top_k)

@@ -21,7 +21,6 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure, Values, definition_of
 from benchbench.ir.slices import MINIMUM, Slice
-from benchbench.ir.statistics.resampling import MeanInterval, mean_intervals
 from benchbench.ir.statistics.significance import Comparison, compare
 from benchbench.ir.statistics.verdict import Verdict, verdict
 
@@ -180,15 +179,6 @@ def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.pk in pinned]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Described:
-    """One measure of every run: its mean, and its difference to the reference with an interval. Nothing is tested."""
-
-    measure: str
-    means: list[float | None]
-    differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
-
-
 def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
     """Return the runs; of more than can be compared those ranked with the greatest means of the primary measure.
 
@@ -208,29 +198,6 @@ def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, bas
         return run != baseline, -mean if mean is not None else 0.0, run.run_order
 
     return sorted(known, key=place)[:MOST_RUNS]
-
-
-def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[Described]:
-    """Return every measure that all runs have, the primary one first, on the compared queries.
-
-    `only`: the runs whose differences get an interval, where not all.
-    """
-    names = sorted(comparison.values, key=lambda name: name != comparison.primary)
-    values = [comparison.values[name][:, comparison.members] for name in names]
-    runs, reference = len(comparison.runs), comparison.reference
-    rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
-    drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
-    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=2_000, only=drawn)
-    return [
-        Described(name, means_of(part), intervals[place * runs : (place + 1) * runs])
-        for place, (name, part) in enumerate(zip(names, values, strict=True))
-    ]
-
-
-def means_of(values: Values) -> list[float | None]:
-    """Return the mean of each row of `values` over the queries that it has a value on; None where it has none."""
-    known = ~np.isnan(values)
-    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, known, strict=True)]
 
 
 def _load(runs: Iterable[Run]) -> list[Run]:

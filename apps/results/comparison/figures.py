@@ -9,10 +9,9 @@ import numpy as np
 from apps.benchmarks.running.timing import shared_mark
 from apps.results.charts import COLOURS, height_of_rows, time_axis, wrapped
 from apps.results.comparison.axes import Effect
-from apps.results.comparison.choosing import Costs
 from apps.results.comparison.comparing import RunComparison
-from apps.results.comparison.slice_differences import SliceDifferences
-from apps.results.templatetags.benchbench import p_text, signed
+from apps.results.comparison.describing import Costs, SliceDifferences
+from benchbench.decimals import p_text, short_signed
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
 
@@ -80,7 +79,7 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
         ]
         return _forest(lines, _title(comparison))
     means = [[in_slice.differences[run].mean for run in others] for in_slice in slices]
-    texts = [["" if mean is None else signed(mean, 3) for mean in row] for row in means]
+    texts = [["" if mean is None else short_signed(mean, 3) for mean in row] for row in means]
     shown = [
         [None if in_slice.is_small(run) else in_slice.differences[run].mean for run in others] for in_slice in slices
     ]

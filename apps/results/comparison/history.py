@@ -20,7 +20,7 @@ from apps.results.charts import COLOURS
 from apps.results.comparison.comparing import falls
 from apps.results.leaderboard.runs import measures_at, primary_measure
 from benchbench.access import visible
-from benchbench.ir.gate_checks import number
+from benchbench.decimals import figure
 
 LEAST_MARGIN = timedelta(hours=12)
 
@@ -188,7 +188,7 @@ def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dic
         "xanchor": side,
         "yanchor": "bottom",
         "showarrow": False,
-        "text": f"{line.baseline.name} ({line.truth}) {number(line.value)}",
+        "text": f"{line.baseline.name} ({line.truth}) {figure(line.value)}",
         "font": {"color": colour, "size": 12},
     }
     return across | {"line": {"color": colour, "width": 1.5}}, name

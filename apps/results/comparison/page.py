@@ -7,8 +7,19 @@ from django.utils.http import urlencode
 
 from apps.benchmarks.models import Run
 from apps.results.comparison.axes import Effect, effects_of
-from apps.results.comparison.choosing import Bounds, Costs, costs_of
-from apps.results.comparison.comparing import Described, RunComparison, described, falls, pinned_baselines
+from apps.results.comparison.comparing import RunComparison, falls, pinned_baselines
+from apps.results.comparison.describing import (
+    Bounds,
+    Costs,
+    Described,
+    QueryDifferences,
+    SliceDifferences,
+    by_slice,
+    costs_of,
+    described,
+    query_differences,
+    reversed_runs,
+)
 from apps.results.comparison.figures import (
     Figure,
     difference_figure,
@@ -18,7 +29,6 @@ from apps.results.comparison.figures import (
     query_figure,
     slice_figure,
 )
-from apps.results.comparison.query_differences import QueryDifferences, query_differences
 from apps.results.comparison.sentences import (
     choice_sentence,
     disorder_sentence,
@@ -27,7 +37,6 @@ from apps.results.comparison.sentences import (
     reversal_sentence,
     verdict_sentence,
 )
-from apps.results.comparison.slice_differences import SliceDifferences, by_slice, reversed_runs
 from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
 from benchbench.ir.slices import MINIMUM
 

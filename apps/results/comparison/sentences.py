@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from apps.results.comparison.choosing import Costs
 from apps.results.comparison.comparing import RunComparison
+from apps.results.comparison.describing import Costs
 from benchbench.decimals import counted, figure
 from benchbench.ir.slices import Reversal
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.reading import in_order, rows_of
+from apps.benchmarks.measuring.slicing import slicings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import unpacked
 from apps.results.leaderboard.runs import primary_measure
-from apps.results.leaderboard.slicing import slicings_of
 from benchbench.ir.measures import Values
 from benchbench.ir.slices import MINIMUM, Slice
 

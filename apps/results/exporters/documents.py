@@ -2,15 +2,116 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from django.template.loader import render_to_string
 
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.running.timing import shared_mark
 from apps.datasets.models import DatasetVersion
 from apps.results.charts import quality_and_cost
-from apps.results.exporters.story import Line, Story, story_of
+from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.sentences import about, verdict_sentence
+from apps.results.configurations import distinct_labels, shared
+from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
 from benchbench.markup import code, text
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run: `cells` has the value of each measure, `standing` how the verdict places it, empty where it does not."""
+
+    row: Row
+    label: str
+    cells: list[float | None]
+    standing: str
+
+    @property
+    def numbers(self) -> list[str]:
+        """The cells as texts, then the milliseconds per query; a dash where there is none."""
+        ms = self.row.run.timing.get("total_ms")
+        values = ["–" if value is None else f"{value:.4f}" for value in self.cells]
+        return [*values, "–" if ms is None else f"{ms:.1f}"]
+
+    @property
+    def lost(self) -> str:
+        """How many queries the run could not answer, and that it is not ranked for it; empty where it answered all."""
+        if self.row.unranked:
+            return self.row.unranked
+        failed = self.row.run.failed_queries
+        return f"{counted(failed, 'query')} failed" if failed else ""
+
+    @property
+    def failure(self) -> str:
+        """Why the run has no values; empty where it has some."""
+        run = self.row.run
+        return "" if run.status == Run.Status.COMPLETED else f"{run.status}: {run.error_message or 'no values'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A benchmark told to people. `verdict` says why there is none, where there is none; then `comparison` is None."""
+
+    benchmark: Benchmark
+    board: Leaderboard
+    measures: list[str]  # the primary one first
+    shared: list[str]  # what all configurations have in common
+    lines: list[Line]
+    comparison: RunComparison | None
+    verdict: str
+    time: str  # what the column of times is called
+    notes: list[str]  # what the verdict rests on, and what differs besides the configuration
+
+
+def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
+    """Return what is to be told of a benchmark that has ended, with its values on `version`."""
+    board = leaderboard(benchmark, version=version)
+    runs = [row.run for row in board.rows]
+    comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
+    standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
+    measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
+    return Story(
+        benchmark=benchmark,
+        board=board,
+        measures=measures,
+        shared=shared([run.config for run in runs]),
+        lines=[
+            Line(row, label, [row.values.get(name) for name in measures], standing.get(row.run.pk, ""))
+            for row, label in zip(board.rows, distinct_labels(runs), strict=True)
+        ],
+        comparison=comparison,
+        verdict=verdict_sentence(comparison) if comparison else said,
+        time=f"ms per query{shared_mark(row.run for row in board.rows)}",
+        notes=_notes(comparison, board, benchmark.dataset_version),
+    )
+
+
+def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:
+    if len(runs) < 2:
+        return None, "No verdict: that takes two runs with values."
+    try:
+        return compare_runs(runs, version=version), ""
+    except BenchbenchError as error:
+        return None, f"No verdict: {error.message}"
+
+
+def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
+    failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
+    notes = [*about(comparison), *comparison.comparability.warnings] if comparison else []
+    if board.version != own:
+        notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
+    if failed and not comparison:  # which warns of it
+        notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
+    if board.evaluation and board.evaluation.unresolved_count:
+        lost = board.evaluation
+        notes.append(
+            f"{lost.unresolved_count:,} judgments name no document of the collection; they hold "
+            f"{lost.unresolved_share:.1%} of the ideal gain."
+        )
+    return notes
+
 
 SCRIPT = "<!-- plotly -->"  # where the page has the 4 MB that draw the figure
 ESCAPED = {

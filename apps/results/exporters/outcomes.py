@@ -3,16 +3,28 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from django.utils.text import slugify
+
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved
-from apps.results.exporters.base import ExportStateError
 from apps.results.triage.queries import evaluation_of, results_by_query
+from benchbench.errors import BenchbenchError, ConflictError
 
 AT_ONCE = 500
 NOT_ASKED = "The run was never asked this query."
 UNRESOLVED = "unresolved:"
+
+
+class ExportError(BenchbenchError):
+    """Results that cannot be written in a format."""
+
+    code = "export"
+
+
+class ExportStateError(ExportError, ConflictError):
+    """The benchmark or the run is in a state in which it has no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +114,8 @@ def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
         given.add((judgment.query_id, name))
         names[Unresolved.of(judgment.pk)] = name
     return names
+
+
+def slug_of(benchmark: Benchmark) -> str:
+    """Return the name of a benchmark as files are called after it."""
+    return slugify(benchmark.name) or "benchmark"

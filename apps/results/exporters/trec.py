@@ -8,8 +8,7 @@ import numpy as np
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.base import ExportError
-from apps.results.exporters.outcomes import measured, names_of, outcomes_of
+from apps.results.exporters.outcomes import ExportError, measured, names_of, outcomes_of
 from benchbench.files.trec import fits_column
 
 

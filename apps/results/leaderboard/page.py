@@ -4,6 +4,7 @@ from typing import Any
 
 from apps.benchmarks.gates.baselines import baseline_names
 from apps.benchmarks.measuring.losses import ann_of
+from apps.benchmarks.measuring.slicing import slicing_or_why
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
 from apps.benchmarks.repeating.verifying import verify
@@ -14,11 +15,9 @@ from apps.operations.models import Status
 from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
-from apps.results.configurations import distinct_labels, phrases, shared, varying
+from apps.results.configurations import built, differ_in_making, distinct_labels, phrases, searched_by, shared, varying
 from apps.results.leaderboard.coverage import judged_name, low, uneven
-from apps.results.leaderboard.made_of import built, differ_in_making, searched_by
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
-from apps.results.leaderboard.slicing import slicing_or_why
 from apps.results.leaderboard.versions import VersionShown, moved
 
 ENDED = (Status.COMPLETED, Status.FAILED)

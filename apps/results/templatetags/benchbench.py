@@ -6,14 +6,16 @@ from typing import Any
 
 from django import template
 from django.db.models import Model
+from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import slugify
 
 from apps.benchmarks.models import Benchmark
-from apps.results.causes import CAUSES
+from apps.collections.models import Document
+from apps.results.triage.causes import CAUSES
 from benchbench import decimals
-from benchbench.decimals import figure
+from benchbench.decimals import figure, p_text, short_signed
 from benchbench.ir.measures import Measure, definition_of
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.triage import Loss
@@ -51,19 +53,13 @@ def value(number: float | None, decimals: int = 4) -> str:
 @register.filter
 def difference(number: float | None) -> str:
     """The distance to the best: `−.0123`; nothing for the best itself."""
-    if number is None or number == 0:
-        return ""
-    return signed(-abs(number))
+    return short_signed(-abs(number)) if number else ""
 
 
 @register.filter
 def signed(number: float | None, decimals: int = 4) -> str:
     """A difference with its sign: `+.0123`, `−1.0000`, `.0000` for what rounds to it; a dash where there is none."""
-    if not isinstance(number, int | float):
-        return DASH
-    shown = f"{abs(number):.{decimals}f}"
-    sign = "" if not float(shown) else "+" if number > 0 else "−"
-    return sign + (shown[1:] if shown.startswith("0.") else shown)
+    return short_signed(number, decimals) if isinstance(number, int | float) else DASH
 
 
 @register.filter
@@ -126,7 +122,8 @@ def percent(share: float) -> str:
 @register.filter
 def p_value(p: float) -> str:
     """`p = .031`; `p < .001` below that."""
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
+    shown = p_text(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 @register.filter
@@ -135,12 +132,10 @@ def interval(ends: Interval | None) -> str:
     return DASH if ends is None else f"[{signed(ends.low)}, {signed(ends.high)}]"
 
 
-@register.filter("p")
-def p_text(number: float | None) -> str:
+@register.filter
+def p(number: float | None) -> str:
     """`.031`; `< .001` below that; a dash where there is none."""
-    if number is None:
-        return DASH
-    return "< .001" if number < 0.001 else f"{number:.3f}".removeprefix("0")
+    return DASH if number is None else p_text(number)
 
 
 @register.filter
@@ -170,3 +165,18 @@ def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
     measure = Measure.parse(name)
     shown = {"definition": definition_of(measure), "cutoff": measure.cutoff}
     return shown | {"id": f"define-{place}-{slugify(name)}", "label": label or name}
+
+
+@register.inclusion_tag("results/judge.html", takes_context=True)
+def judge(context: Context, document: Document | None, grade: int | None) -> dict[str, Any]:
+    """The button that opens a form in its place, and what the draft says other than `grade`, which the page shows."""
+    judging = context.get("judging")
+    if judging is None or document is None:
+        return {}
+    return {
+        "document": document,
+        "result": judging.result,
+        "permitted": judging.permitted and document.removed_at is None,
+        "change": judging.change(document.pk, grade),
+        "next": context["request"].get_full_path(),
+    }

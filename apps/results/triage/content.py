@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 from django.core.cache import cache
 
 from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.stage_lists import kept_chunks
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Query
 from apps.results.leaderboard.coverage import KEPT_SECONDS, state_of
-from apps.results.triage.kept import kept_chunks
 from apps.retrieval.models import Chunk
 from benchbench.errors import ConflictError
 from benchbench.ir.content import answer_token_overlap, evidence_recall, rouge_l

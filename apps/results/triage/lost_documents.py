@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from apps.benchmarks.measuring.stage_lists import stored_plan
 from apps.benchmarks.models import Evaluation, Run
 from apps.results.leaderboard.runs import primary_measure
-from apps.results.triage.losing import worst_first
 from apps.results.triage.paths import what_happened
-from apps.results.triage.queries import values_on
+from apps.results.triage.queries import values_on, worst_first
 from apps.results.triage.relevance import Judged, judged_of
 from apps.results.triage.triaging import RunLosses, losses_by, lost_documents
 from benchbench.errors import ConflictError

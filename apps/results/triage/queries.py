@@ -1,9 +1,10 @@
 """The queries of one run, worst first, and what one ranking holds."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from django.db.models import Q
 
 from apps.benchmarks.measuring.evaluating import policies_of
@@ -14,10 +15,12 @@ from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import truth
 from apps.results.leaderboard.runs import evaluations_of, primary_measure
 from apps.results.leaderboard.versions import version_with_values
+from apps.results.triage.causes import ANY
 from apps.results.triage.triaging import QueryLoss, RunLosses
 from apps.retrieval.models import Chunk
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, definition_of
+from benchbench.ir.triage import Loss, by_difference, by_loss
 from benchbench.markup import Piece, excerpt
 
 
@@ -120,6 +123,37 @@ def ordered_queries(
         return ((value is None) == best, 0.0 if value is None else -value if falling else value)
 
     return sorted(wanted, key=place)
+
+
+def having(query_ids: Iterable[int], losses: RunLosses, cause: Loss | str) -> list[int]:
+    """Return those of the queries that lost a document by `cause`, in their order."""
+    lost = losses.queries
+    return [query for query in query_ids if query in lost and (cause == ANY or cause in lost[query].causes)]
+
+
+def worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLosses, measure: str) -> list[int]:
+    """Return the queries, the greatest loss first: 1 − `measure`, an nDCG. Failed ones stand before all.
+
+    Those that lose nothing come last, and with them those for which nothing is relevant: no run can do better there.
+    """
+    values = column_of(evaluation, measure)
+    failed = [query for query in query_ids if values.get(query) is None]
+    rest = [query for query in query_ids if values.get(query) is not None]
+    numbers = np.array([values[query] for query in rest], np.float64)
+    losing = [rest[n] for n in by_loss(numbers, np.array([query in losses.judged for query in rest], bool))]
+    return [*failed, *losing, *sorted(set(rest) - set(losing), key=rest.index)]
+
+
+def furthest_apart(query_ids: Sequence[int], first: Evaluation, second: Evaluation, measure: str) -> list[int]:
+    """Return the queries that have a value of `measure` in both evaluations, the widest gap first."""
+    columns = column_of(first, measure), column_of(second, measure)
+    pair = np.array([[column.get(query) for query in query_ids] for column in columns], np.float64)  # None is NaN
+    return [query_ids[n] for n in by_difference(*pair)]
+
+
+def column_of(evaluation: Evaluation, measure: str) -> Mapping[int, float | None]:
+    """Return the values of a measure by query id; none where the evaluation does not have that measure."""
+    return evaluation.by_query(measure) if measure in evaluation.measures else {}
 
 
 def query_rows(

@@ -8,18 +8,19 @@ from django.core.paginator import Paginator
 from apps.benchmarks.comparability import differences
 from apps.benchmarks.gates.baselines import baseline_names
 from apps.benchmarks.measuring.losses import ann_of
+from apps.benchmarks.measuring.slicing import slicing_or_why
 from apps.benchmarks.models import Evaluation, Run
 from apps.benchmarks.running.approximations import ann_text
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard.coverage import is_coverage, judged_name
 from apps.results.leaderboard.runs import measures_at, primary_measure
-from apps.results.leaderboard.slicing import slicing_or_why
 from apps.results.leaderboard.versions import VersionShown
 from apps.results.triage import queries
 from apps.results.triage.by_slice import slices_context
+from apps.results.triage.causes import cause_rows, read_cause
 from apps.results.triage.content import has_content
-from apps.results.triage.losing import cause_rows, column_of, furthest_apart, having, read_cause, worst_first
+from apps.results.triage.queries import column_of, furthest_apart, having, worst_first
 from apps.results.triage.sections import names_sections
 from apps.results.triage.triaging import RunLosses, losses_of
 

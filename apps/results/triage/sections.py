@@ -8,12 +8,12 @@ import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.stage_lists import KeptError, kept_chunks
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved, truth_hash
-from apps.results.triage.kept import KeptError, kept_chunks
 from apps.retrieval.models import Chunk
 from benchbench.ir.sections import (
     SectionHit,

@@ -8,15 +8,15 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.benchmarks.measuring.slicing import slicing_of_version
+from apps.benchmarks.measuring.stage_lists import KeptError
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Dataset
 from apps.results.leaderboard.coverage import CoverageError, coverage_of
-from apps.results.leaderboard.slicing import slicing_of_version
 from apps.results.triage import queries
 from apps.results.triage.content import ContentError, content_of
-from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_means
-from apps.results.views.asked import version_asked
+from apps.results.views.results import version_asked
 from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.library import catalogue
 from benchbench.ir.slices import MINIMUM

@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -15,20 +16,49 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results.comparison.history import history, history_figure
-from apps.results.exporters import EXPORTERS
-from apps.results.exporting import export, exporters_of, file_name
+from apps.results.exporting import EXPORTERS, export, exporters_of, file_name
 from apps.results.leaderboard.page import ENDED, board_context
 from apps.results.leaderboard.start import start_context
-from apps.results.triage.judging import judging_of
+from apps.results.leaderboard.versions import NoValuesError, VersionShown, version_shown
 from apps.results.triage.query_page import query_context
 from apps.results.triage.run_page import run_context
-from apps.results.views.asked import cutoff_asked, run_against, version_asked
+from apps.results.views.judging import judging_of
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.downloads import attachment
 from benchbench.site.panels import Button, change_url, changelist_url
+
+MOST_SHOWN = 20  # characters
+
+
+def version_asked(request: HttpRequest, benchmark: Benchmark) -> VersionShown:
+    """Return the version of the values that `?version=` names; the benchmark's own where it names none."""
+    try:
+        return version_shown(benchmark, request.GET.get("version", ""))
+    except NoValuesError as error:
+        raise Http404(error.message) from None
+
+
+def cutoff_asked(request: HttpRequest, benchmark: Benchmark) -> int:
+    """Return the cutoff that `?k=` names; the benchmark's primary one where it names none."""
+    asked = request.GET.get("k", "")
+    there = {str(k): k for k in benchmark.k_values}
+    if asked and asked not in there:
+        raise Http404(f'"{benchmark}" has no values at k = {asked[:MOST_SHOWN]}; there are k = {", ".join(there)}.')
+    return there[asked] if asked else benchmark.primary_k
+
+
+def run_against(request: HttpRequest) -> Run | None:
+    """Return the run that `?against=` names. One that is not there, or not for this user to see, is not found."""
+    asked = request.GET.get("against", "")
+    if not asked:
+        return None
+    try:
+        return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=asked)
+    except (Run.DoesNotExist, ValidationError):
+        raise Http404(f"There is no run {asked} that you may see.") from None
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:

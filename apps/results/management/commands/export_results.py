@@ -8,8 +8,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.finding import find_subject
 from apps.benchmarks.models import Run
 from apps.operations.commands import UseCaseCommand
-from apps.results.exporters import EXPORTERS
-from apps.results.exporting import export_to, lost_failures
+from apps.results.exporting import EXPORTERS, export_to, lost_failures
 
 
 def formats() -> str:

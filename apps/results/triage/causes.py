@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from apps.results.triage.triaging import RunLosses
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss
+
+ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +76,27 @@ def sentence_of(loss: Loss, configuration: Configuration, *, k: int, before: int
         Loss.BELOW_K: f"It is at rank {rank or 0:,}, below the first {k}.",
     }
     return sentences[loss]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """One way in which a run lost documents: "demoted by the reranker: 31 documents in 28 queries"."""
+
+    cause: Loss
+    name: str
+    remedy: str
+    documents: int
+    queries: int
+
+
+def cause_rows(losses: RunLosses) -> list[CauseRow]:
+    """Return the ways in which a run lost documents, in the order of the stages."""
+    return [
+        CauseRow(loss, CAUSES[loss].name, CAUSES[loss].remedy, counted.documents, counted.queries)
+        for loss, counted in losses.tally.items()
+    ]
+
+
+def read_cause(text: str) -> Loss | str:
+    """Return the cause that a page is asked for: a Loss, ANY of them, or "" for queries whether they lost or not."""
+    return text if text == ANY else Loss(text) if text in list(Loss) else ""

@@ -1,0 +1,242 @@
+"""Descriptions of a comparison besides its test: other measures, slices, single queries, and cost against quality."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.benchmarks.models import QueryResult, Run
+from apps.datasets.models import Query
+from apps.results.comparison.comparing import RunComparison
+from benchbench.ir.measures import Values
+from benchbench.ir.slices import MINIMUM, Reversal, Slice, reversals
+from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
+from benchbench.ir.statistics.resampling import MeanInterval, mean_intervals
+
+SHOWN = 10
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Described:
+    """One measure of every run: its mean, and its difference to the reference with an interval. Nothing is tested."""
+
+    measure: str
+    means: list[float | None]
+    differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
+
+
+def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[Described]:
+    """Return every measure that all runs have, the primary one first, on the compared queries.
+
+    `only`: the runs whose differences get an interval, where not all.
+    """
+    names = sorted(comparison.values, key=lambda name: name != comparison.primary)
+    values = [comparison.values[name][:, comparison.members] for name in names]
+    runs, reference = len(comparison.runs), comparison.reference
+    rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
+    drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
+    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=RESAMPLES, only=drawn)
+    return [
+        Described(name, means_of(part), intervals[place * runs : (place + 1) * runs])
+        for place, (name, part) in enumerate(zip(names, values, strict=True))
+    ]
+
+
+def means_of(values: Values) -> list[float | None]:
+    """Return the mean of each row of `values` over the queries that it has a value on; None where it has none."""
+    known = ~np.isnan(values)
+    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, known, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDifference:
+    """One query: the values of two runs, and their rankings of it where they are asked for and kept."""
+
+    query: Query
+    value: float
+    reference_value: float
+    result: QueryResult | None = None
+    reference_result: QueryResult | None = None
+
+    @property
+    def difference(self) -> float:
+        return self.value - self.reference_value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryDifferences:
+    """Two runs by query: every difference, run − reference, and the queries with the greatest, at both ends."""
+
+    run: int
+    differences: list[float]
+    gains: list[QueryDifference]  # the greatest first
+    losses: list[QueryDifference]
+
+
+def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN) -> QueryDifferences:
+    """Return on which queries `run` and the reference differ, by the compared measure, in three database queries."""
+    reference = comparison.reference
+    pair, ids = _answered_by_both(comparison, run)
+    differences = pair[0] - pair[1]
+    order = np.argsort(-differences, kind="stable")
+    gains = [place for place in order[:shown].tolist() if differences[place] > 0]
+    losses = [place for place in order[::-1][:shown].tolist() if differences[place] < 0]
+    wanted = [int(ids[place]) for place in (*gains, *losses)]
+    queries = Query.objects.in_bulk(wanted)
+    results = [_results(comparison.runs[number], wanted) for number in (run, reference)]
+
+    def told(place: int) -> QueryDifference:
+        key = int(ids[place])
+        mine, other = pair[:, place].tolist()
+        return QueryDifference(queries[key], mine, other, results[0].get(key), results[1].get(key))
+
+    return QueryDifferences(
+        run, differences.tolist(), [told(place) for place in gains], [told(place) for place in losses]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePair:
+    """What two runs have on one query."""
+
+    query_id: int
+    value: float
+    reference_value: float
+
+
+def every_difference(comparison: RunComparison, run: int) -> list[ValuePair]:
+    """Return the values of `run` and the reference on the compared queries that both answered, the widest gap first.
+
+    Equal gaps stand in the order of the queries.
+    """
+    pair, ids = _answered_by_both(comparison, run)
+    order = np.argsort(-np.abs(pair[0] - pair[1]), kind="stable")
+    rows = zip(ids[order].tolist(), *pair[:, order].tolist(), strict=True)
+    return [ValuePair(query_id, value, other) for query_id, value, other in rows]
+
+
+def told_differences(pairs: Sequence[ValuePair]) -> list[QueryDifference]:
+    """Return the pairs with their queries, in one database query."""
+    queries = Query.objects.in_bulk([pair.query_id for pair in pairs])
+    return [QueryDifference(queries[pair.query_id], pair.value, pair.reference_value) for pair in pairs]
+
+
+def _answered_by_both(comparison: RunComparison, run: int) -> tuple[Values, NDArray[np.int64]]:
+    """Return the values (2, queries) of `run` and the reference where both have one, and the ids of these queries."""
+    pair = comparison.compared[[run, comparison.reference]]
+    both = ~np.isnan(pair).any(axis=0)
+    return pair[:, both], comparison.query_ids[comparison.members][both]
+
+
+def _results(run: Run, query_ids: Iterable[int]) -> dict[int, QueryResult]:
+    """The first ranking of each query that did not fail."""
+    rows = run.query_results.filter(query__in=query_ids, error="").defer("document_ids", "chunk_ids", "scores")
+    return {row.query_id: row for row in rows.order_by("query_id", "-repetition")}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceDifferences:
+    """One slice: the mean of every run, and the difference of every run to the reference, with a plain interval.
+
+    `slice` has the queries that the reference and any other run answered.
+    """
+
+    slice: Slice
+    means: tuple[float | None, ...]
+    differences: tuple[MeanInterval, ...]  # the reference's own is 0
+
+    def is_small(self, run: int) -> bool:
+        """Tell whether `run` and the reference both answered so few of its queries that nothing is concluded."""
+        return self.slice.is_small or self.differences[run].n < MINIMUM
+
+
+@dataclass(frozen=True, slots=True)
+class ReversedRun:
+    """A partition of the slices that tells another story of `run` and the reference than all queries together."""
+
+    run: int
+    reversal: Reversal
+
+
+def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
+    """Return the slices of all queries, by the compared measure, each with an interval of its own (2,000 resamples).
+
+    The intervals are of one slice and one pair each, and not corrected for how many there are. `only`: the runs whose
+    differences get one, where not all.
+    """
+    seed = comparison.comparison.seed
+    values = comparison.values[comparison.measure]
+    differences = values - values[comparison.reference]
+    answered = (~np.isnan(np.delete(differences, comparison.reference, axis=0))).any(axis=0)
+    rows = []
+    for slice_ in comparison.slices:
+        intervals = mean_intervals(differences[:, slice_.members], seed=seed, resamples=RESAMPLES, only=only)
+        rows.append(
+            SliceDifferences(slice_.among(answered), tuple(means_of(values[:, slice_.members])), tuple(intervals))
+        )
+    return rows
+
+
+def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
+    """Return where the slices contradict the whole: most of a partition's against the order of a run and the reference.
+
+    On the queries that both answered, so that no difference comes of which queries failed; by their number a slice is
+    small, too.
+    """
+    values = comparison.values[comparison.measure]
+    reference = comparison.reference
+    rows = []
+    for run in comparison.order:
+        if run != reference:
+            both = ~np.isnan(values[run] + values[reference])
+            first, second = (np.where(both, values[number], np.nan) for number in (reference, run))
+            slices = [slice_.among(both) for slice_ in comparison.slices]
+            rows += [ReversedRun(run, reversal) for reversal in reversals(first, second, slices)]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a run may take at most; None does not bound."""
+
+    latency_ms: float | None = None
+    index_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Quality, latency and index size of every run in the order of the comparison, and what follows from them.
+
+    `choice` is None where no run is within the bounds, and where the comparison is against a baseline or not tested:
+    only a test of all pairs says what is not significantly worse than the best.
+    """
+
+    points: tuple[Point, ...]
+    frontier: tuple[int, ...]
+    bounds: Bounds
+    choice: Choice | None
+
+
+def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
+    """Return what the compared runs cost, with the cheapest within `bounds` not significantly worse than the best."""
+    points = tuple(
+        Point(quality=mean, latency_ms=run.timing.get("total_ms"), index_bytes=index_bytes(run))
+        for run, mean in zip(comparison.runs, comparison.comparison.means, strict=True)
+    )
+    choice = None
+    if comparison.tested and comparison.comparison.baseline is None:
+        choice = cheapest_not_worse(
+            comparison.comparison, points, max_latency_ms=bounds.latency_ms, max_index_bytes=bounds.index_bytes
+        )
+    return Costs(points=points, frontier=frontier(points), bounds=bounds, choice=choice)
+
+
+def index_bytes(run: Run) -> float | None:
+    """Return the size of what the run searches: its index, and what a store made of it where it uses one."""
+    size = run.index.stats.get("bytes") if run.index else None
+    if size is None:
+        return None
+    approximate = run.provenance.get("ann") or {}
+    return float(size + (approximate.get("bytes") or 0))
