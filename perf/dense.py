@@ -19,10 +19,10 @@ throwaway.open_site()
 import numpy as np
 import torch
 
-from apps.retrieval import exact
-from apps.retrieval.exact import nearest
 from apps.retrieval.models import Index
+from apps.retrieval.search import exact
 from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.exact import nearest
 from apps.retrieval.search.vectors import table_store
 from benchbench.ir.planning.ann import Ann
 

@@ -28,12 +28,12 @@ throwaway.open_site()
 import numpy as np
 from torch.utils.flop_counter import FlopCounterMode
 
-from apps.retrieval import exact
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.batching import BATCH, length_batches
+from apps.retrieval.encoders.base import BATCH, length_batches
 from apps.retrieval.encoders.model_files import find_model
-from apps.retrieval.encoders.sentence_transformer import SentenceTransformerEncoder
+from apps.retrieval.encoders.registry import SentenceTransformerEncoder
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+from apps.retrieval.search import exact
 
 TEXTS, PAIR_QUERIES, PAIR_TEXTS, LAYERS = 20_000, 20, 100, 12
 QUERIES, DIMENSION, DEPTH, SIZES = 300, 384, 100, (5_000, 100_000, 1_000_000)

@@ -18,11 +18,10 @@ throwaway.open_site()
 import numpy as np
 from django.db import connection
 
-from apps.retrieval.exact import nearest
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.pgvector_search import explain
+from apps.retrieval.search.exact import nearest
+from apps.retrieval.search.pgvector import explain, make_ann_index
 from apps.retrieval.search.vectors import table_store
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.records import ScoredList

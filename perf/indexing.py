@@ -29,9 +29,9 @@ from apps.operations.working import wait
 from apps.retrieval.building import MOST_AT_ONCE, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.batching import BATCH
+from apps.retrieval.encoders.base import BATCH
 from apps.retrieval.encoders.encoding import encode_texts
-from apps.retrieval.encoders.sentence_transformer import SentenceTransformerEncoder
+from apps.retrieval.encoders.registry import SentenceTransformerEncoder
 from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index

@@ -38,8 +38,7 @@ from apps.mappings.beir import import_beir
 from apps.operations.working import wait
 from apps.retrieval.encoders.encoding import query_vectors
 from apps.retrieval.models import Index
-from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.approximate import ApproximateView, collections_folder
 from apps.retrieval.search.vectors import local_vectors
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import collection_name, open_collection

@@ -17,9 +17,8 @@ from apps.collections.sources import read_corpus
 from apps.datasets.formats.schema1 import read_schema1
 from apps.mappings.creating import lay
 from apps.mappings.models import Mapping
-from apps.retrieval.indexing import create_index
+from apps.retrieval.indexing import create_index, equal_indexes
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import equal_indexes
 
 DATA = Path(__file__).parent / "data"
 CORPUS = DATA / "python-docs.jsonl.gz"

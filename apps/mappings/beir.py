@@ -24,9 +24,8 @@ from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
-from apps.retrieval.indexing import building_of, create_index
+from apps.retrieval.indexing import building_of, create_index, equal_indexes
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import equal_indexes
 from benchbench.catalogue import catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
 

@@ -1,4 +1,13 @@
+"""The app, and its system check: whether the default model is on this machine."""
+
+from typing import Any
+
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register
+
+from apps.operations.checks import wanted
+from apps.retrieval.encoders.model_files import find_model
 
 
 class RetrievalConfig(AppConfig):
@@ -6,4 +15,18 @@ class RetrievalConfig(AppConfig):
     verbose_name = "Retrieval"
 
     def ready(self) -> None:
-        from apps.retrieval import checks  # noqa: F401  (registers them)
+        register(check_default_model)
+
+
+def check_default_model(**kwargs: Any) -> list[CheckMessage]:
+    """Warn where the default model could not be loaded without a download. Looks for its files only."""
+    name = settings.BENCHBENCH_DEFAULT_MODEL
+    if not wanted() or find_model(name):
+        return []
+    return [
+        Warning(
+            f"The default model {name!r} is not on this machine: the first index that needs it will download it.",
+            hint="Download it now with `hf download`, or set BENCHBENCH_DEFAULT_MODEL to the path of a model's folder.",
+            id="benchbench.W002",
+        )
+    ]

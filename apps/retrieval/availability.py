@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from apps.retrieval.encoders.admitting import PREFIX
 from apps.retrieval.encoders.model_files import lack_of_model
 from apps.retrieval.encoders.registry import ENCODERS
-from apps.retrieval.llms.looking import lack_of_answers
-from apps.retrieval.llms.servers import full_name, lack_of_llm
+from apps.retrieval.llms.servers import full_name, lack_of_answers, lack_of_llm
 from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES

@@ -14,7 +14,7 @@ from apps.operations.models import Operation
 from apps.operations.workers.limits import HeldError, limited
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
-from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store, vectors_file
 from benchbench.database.rereading import refresh

@@ -24,7 +24,7 @@ ELSEWHERE = (
     "apps.mappings.beir",
     "apps.operations.admission",
     "apps.operations.working",
-    "apps.retrieval.vector_files",
+    "apps.retrieval.importing_vectors",
     "benchbench.catalogue",
     "benchbench.client",
     "benchbench.database.backups",

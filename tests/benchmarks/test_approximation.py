@@ -18,7 +18,7 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.board_text import facts_of, text_of
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import find_ann_index
+from apps.retrieval.search.pgvector import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_of, work_one
 from tests.benchmarks.conftest import run_key

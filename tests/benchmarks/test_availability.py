@@ -20,7 +20,7 @@ from apps.operations.working import wait
 from apps.retrieval.availability import UnavailableError, lack, parts_of_run
 from apps.retrieval.encoders import model_files
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.llms import looking
+from apps.retrieval.llms import servers as llm_servers
 from apps.retrieval.models import Index
 from benchbench.ir.planning.configuration import Configuration
 from tests.benchmarks.approximated import benchmark_of
@@ -42,7 +42,7 @@ def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer
 @pytest.fixture(autouse=True)
 def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a server or the hub said a moment ago is not believed."""
-    for module in (looking, model_files):
+    for module in (llm_servers, model_files):
         monkeypatch.setattr(module, "BELIEVED_SECONDS", 1e-9)
 
 

@@ -14,8 +14,8 @@ from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import Index
+from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.truncating import TruncatedView
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER, import_all
 from tests.benchmarks.test_approximation import benchmark_of

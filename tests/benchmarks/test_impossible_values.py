@@ -11,7 +11,7 @@ from apps.benchmarks.retrying import retry
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.models import CachedVector
 from apps.retrieval.rerankers import PairScores
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker

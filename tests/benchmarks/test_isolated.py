@@ -17,7 +17,7 @@ from apps.operations.workers import watchdog
 from apps.operations.workers.watchdog import Board
 from apps.operations.working import OperationFailedError, wait
 from apps.results.leaderboard.runs import leaderboard
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.benchmarks.conftest import ENCODER, make_library, make_wide, run_key
 from tests.created import create_benchmark
 

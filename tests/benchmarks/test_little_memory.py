@@ -14,7 +14,7 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from apps.retrieval.search import pgvector_search
+from apps.retrieval.search import pgvector
 from apps.retrieval.search.layouts import Layout
 from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
 from tests.benchmarks.conftest import ENCODER, make_library
@@ -55,7 +55,7 @@ def test_what_is_read_once_costs_no_query(
 ) -> None:
     """By a clock on which it takes a thousand seconds to open an index, to read its layout, and to ready PostgreSQL."""
     library = make_library(documents=12, queries=3)
-    once = [(OpenIndex, "__init__"), (Layout, "of"), (pgvector_search, "_plan"), (pgvector_search, "_parameters")]
+    once = [(OpenIndex, "__init__"), (Layout, "of"), (pgvector, "_plan"), (pgvector, "_parameters")]
     with known_server(settings, monkeypatch):
         for name, llm in (("lod_embed", ""), ("lod_llm", MODEL)):
             stated = {"name": name, "strategy": name, "llm": llm}

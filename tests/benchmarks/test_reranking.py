@@ -13,8 +13,8 @@ from apps.benchmarks.running import execution
 from apps.mappings.models import Mapping
 from apps.operations.models import Batch
 from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.retrieval import rerankers
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.rerankers import registry
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library, run_key
@@ -149,7 +149,7 @@ class TestRevisions:
     def replace(self, folder: Path, *, seed: int) -> None:
         """Put a model into the folder, and let a new worker load it."""
         save_cross_encoder(folder, seed=seed)
-        registry._cross_encoder.cache_clear()
+        rerankers._cross_encoder.cache_clear()
 
     def start(self, library: Mapping, folder: Path, execution: str) -> tuple[Benchmark, list[Batch]]:
         matrix = {"use_reranker": [True], "rerankers": [str(folder)], "top_k_values": [20]}

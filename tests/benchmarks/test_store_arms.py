@@ -18,8 +18,8 @@ from apps.results.board_text import text_of
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
+from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.arms import make_arm, missing_arm
-from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.stores.faiss_store import FaissStore
 from benchbench.ir.planning.ann import Ann, recall

@@ -21,7 +21,7 @@ from apps.results.triage.paths import paths_of
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.strategies.lod_llm import OFFERED
+from apps.retrieval.strategies.lod import OFFERED
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.word_experiment import QUESTIONS
 from tests.created import create_benchmark

@@ -19,7 +19,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import perform_batch, wait
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import LexicalPiece
 from apps.retrieval.search.open_indexes import close_indexes

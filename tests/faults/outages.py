@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
 from tests.faults.planting import ACTIONS, action

@@ -79,7 +79,7 @@ POINTS = {
     "claimed": Point("apps.operations.working", "claim", "after"),
     "benchmark: planned": Point("apps.benchmarks.running.execution", "_work", "after"),
     "benchmark: prepared": Point("apps.benchmarks.running.preparing", "_prepare", "after"),
-    "benchmark: encoding": Point("apps.retrieval.encoders.keyword", "KeywordEncoder.embed_batch"),
+    "benchmark: encoding": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch"),
     "benchmark: encoded": Point("apps.benchmarks.running.stages", "query_vectors", "after"),
     "benchmark: reranking": Point("apps.retrieval.rerankers.late_interaction", "LateInteractionReranker.score"),
     "benchmark: reranked": Point("apps.benchmarks.running.pairs", "_check"),
@@ -111,7 +111,7 @@ POINTS = {
     "measure: commit begun": Point("apps.benchmarks.measuring.again", "keep_measured"),
     "measure: commit stored": Point("apps.benchmarks.measuring.again", "keep_measured", "after"),
     "measure: finished": Point("apps.benchmarks.measuring.again", "measure_again", "after"),
-    "model: encoded": Point("apps.retrieval.encoders.keyword", "KeywordEncoder.embed_batch", "made"),
+    "model: encoded": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch", "made"),
 }
 
 

@@ -23,7 +23,7 @@ from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval.llms import asking
-from apps.retrieval.llms.base import LLMError
+from apps.retrieval.llms.clients import LLMError
 from tests.retrieval.llm_server import LLMServer
 
 LLM = "ollama:llama3"

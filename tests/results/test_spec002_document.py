@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.operations.working import wait
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 
 MODULES: dict[str, tuple[str, Any]] = {

@@ -22,7 +22,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.results.stated import (
     CUTOFFS,
     EXPERIMENT,

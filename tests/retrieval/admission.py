@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from django.db import connection
 
-from apps.retrieval import exact
+from apps.retrieval.search import exact
 from benchbench.ir.planning.ann import STORES as METHODS
 from benchbench.ir.planning.ann import Ann, recall
 from tests.retrieval.arms import LEARNS, WIDEST, Arm, Vectors, lack_of, unit, version_of

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter, admits
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.search.ann_indexes import make_ann_index
-from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.collections import SearchFault
+from apps.retrieval.search.approximate import ApproximateView, SearchFault
+from apps.retrieval.search.pgvector import make_ann_index
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import OpenCollection, collection_name, installed_version, open_collection

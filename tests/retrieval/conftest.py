@@ -2,8 +2,7 @@ import pytest
 
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from apps.retrieval.encoders.keyword import KeywordEncoder
-from apps.retrieval.encoders.registry import ENCODERS
+from apps.retrieval.encoders.registry import ENCODERS, KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.search.open_indexes import close_indexes
 from tests.factories import make_collection

@@ -12,11 +12,17 @@ from django.db import connection
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import create_index
-from apps.retrieval.search.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.pgvector_search import explain
+from apps.retrieval.search.pgvector import (
+    AnnIndexError,
+    ann_index_name,
+    check_ann,
+    explain,
+    find_ann_index,
+    make_ann_index,
+)
 from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann, recall
 from tests.factories import make_collection

@@ -1,6 +1,6 @@
 import pytest
 
-from apps.retrieval.checks import check_default_model
+from apps.retrieval.apps import check_default_model
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from apps.retrieval import tasks
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.models import ChunkSet, LexicalIndex, LLMAnswer
 from tests.retrieval.test_raptor import LLM
 from tests.retrieval.words import BAG

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.encoders import EncoderError, load_encoder
-from apps.retrieval.encoders.batching import BATCH, length_batches
+from apps.retrieval.encoders.base import BATCH, length_batches
 from apps.retrieval.encoders.model_files import ModelError, find_model, revision_of
 from apps.retrieval.encoders.registry import RESIDENT_ENCODERS
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from apps.retrieval import exact
-from apps.retrieval.exact import nearest
+from apps.retrieval.search import exact
+from apps.retrieval.search.exact import nearest
 from benchbench.ir.ranking import RankingError
 
 

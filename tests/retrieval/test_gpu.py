@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from apps.retrieval import exact
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.model_files import load_model
-from apps.retrieval.exact import nearest
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+from apps.retrieval.search import exact
+from apps.retrieval.search.exact import nearest
 from benchbench.ir.ranking import RankingError
 from tests.retrieval.test_exact import unit
 from tests.tiny_models import save_cross_encoder

@@ -3,11 +3,10 @@ import pytest
 
 from apps.retrieval.describing import identity_of
 from apps.retrieval.encoders import EncoderError
-from apps.retrieval.importing_vectors import VectorImport, import_vectors
+from apps.retrieval.importing_vectors import VectorFileError, VectorImport, import_vectors, read_vector_file
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.vector_files import VectorFileError, read_vector_file
 from benchbench.errors import ConflictError
 from tests.retrieval.conftest import KEYWORDS
 

@@ -11,7 +11,7 @@ from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import tasks
 from apps.retrieval.building import ranges
 from apps.retrieval.encoders import load_encoder, registry
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.vectors import table_store

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apps.retrieval.search.lexical import Bm25
+from apps.retrieval.search.lexical_indexes import Bm25
 from benchbench.ir.records import ScoredList
 
 TEXTS = ["Apples and pears", "An apple, an apple: three apples", "Running dogs run", "", "Über die Brücke gehen"]
@@ -77,7 +77,7 @@ def test_it_comes_back_from_its_bytes(index):
 
 def test_every_process_builds_the_same_bytes(index):
     program = (
-        "import sys, ast; from apps.retrieval.search.lexical import Bm25; "
+        "import sys, ast; from apps.retrieval.search.lexical_indexes import Bm25; "
         "sys.stdout.buffer.write(Bm25.build(ast.literal_eval(sys.argv[1])).to_bytes())"
     )
     made = subprocess.run(

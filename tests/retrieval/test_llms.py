@@ -15,11 +15,13 @@ from apps.operations.workers import watchdog
 from apps.operations.workers.watchdog import Board
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
-from apps.retrieval.llms import asking, breaker
+from apps.retrieval.llms import asking
 from apps.retrieval.llms.answers import passing_by_answers, trim_answers
-from apps.retrieval.llms.asking import BACKOFF_SECONDS  # before fixtures set it to zero
-from apps.retrieval.llms.base import LLMError, Reply
-from apps.retrieval.llms.breaker import Breaker
+from apps.retrieval.llms.asking import (
+    BACKOFF_SECONDS,  # before fixtures set it to zero
+    Breaker,
+)
+from apps.retrieval.llms.clients import LLMError, Reply
 from apps.retrieval.llms.servers import checked_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
 from tests.retrieval.llm_server import MODEL, LLMServer
@@ -125,7 +127,7 @@ class TestAServer:
         self, index: Index, server: LLMServer, kind: str, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+http://127.0.0.1:1"]
-        for _ in range(breaker.REQUESTS):
+        for _ in range(asking.REQUESTS):
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
                 ask(index, "Which?")
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+{server.url}{'/v1' * (kind == 'openai')}"]

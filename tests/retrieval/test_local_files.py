@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from apps.retrieval import rerankers
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.base import TokenVectors
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.encoders.token_store import TokenStore, _packs_in
-from apps.retrieval.rerankers import load_reranker, registry
+from apps.retrieval.rerankers import load_reranker
 from apps.retrieval.search.open_indexes import close_indexes, open_index
 from apps.retrieval.search.vectors import VectorsError, local_vectors, table_store, vectors_file
 from benchbench.local_files import sealed
@@ -35,7 +36,7 @@ def index(built):
 def new_process():
     """Forget what a process has open and knows of files."""
     close_indexes()
-    registry._for_index.cache_clear()
+    rerankers._for_index.cache_clear()
     _packs_in.cache_clear()
     sealed._checked.clear()
 

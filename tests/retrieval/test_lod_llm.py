@@ -11,7 +11,7 @@ from apps.retrieval.llms import asking
 from apps.retrieval.models import Index, LLMAnswer
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies.base import Answer
-from apps.retrieval.strategies.lod_llm import labels, picked
+from apps.retrieval.strategies.lod import labels, picked
 from tests.retrieval.llm_server import MODEL, LLMServer
 from tests.retrieval.test_strategies import hits
 from tests.retrieval.words import BAG, BagOfWords, import_words

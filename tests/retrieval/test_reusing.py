@@ -6,9 +6,8 @@ import pytest
 
 from apps.collections.models import Collection
 from apps.operations.working import wait
-from apps.retrieval.indexing import build_index
+from apps.retrieval.indexing import Ingredients, build_index, index_of, unavailable_index
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
 from apps.retrieval.strategies import get_strategy
 from tests.retrieval.conftest import KEYWORDS
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.encoders import EncoderError, load_encoder
-from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace

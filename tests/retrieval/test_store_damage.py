@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from apps.retrieval.models import Index
-from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.open_indexes import close_indexes, open_index
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import collection_name
-from apps.retrieval.stores.sealing import SEAL
+from apps.retrieval.stores.filling import SEAL, collection_name
 from benchbench.ir.planning.ann import Ann
 from tests.files.spoiling import spoil, ways
 from tests.retrieval.arms import keep, require_installed, unit

@@ -6,13 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from apps.retrieval import exact
-from apps.retrieval.search.vector_table import VectorTables
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search import exact
+from apps.retrieval.search.vectors import VectorTables, table_store
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import StoreError
-from apps.retrieval.stores.filling import installed_version
-from apps.retrieval.stores.sealing import SEAL, read_seal, seal_folder
+from apps.retrieval.stores.filling import SEAL, installed_version, read_seal, seal_folder
 from benchbench.ir.planning import ann
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList

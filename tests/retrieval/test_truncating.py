@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from apps.retrieval.search.truncating import TruncatedView, TruncationError, truncated
+from apps.retrieval.search.exact import TruncatedView, TruncationError, truncated
 
 
 def unit(rows: int, dimensions: int, *, seed: int) -> np.ndarray:

@@ -25,7 +25,7 @@ from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from apps.retrieval.rerankers.registry import RERANKERS
+from apps.retrieval.rerankers import RERANKERS
 from benchbench.access import visible
 from benchbench.database.rereading import read_again
 from benchbench.ir.planning.ann import STORES

@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import AnnIndexError
 from apps.retrieval.search.arms import check_arm
+from apps.retrieval.search.pgvector import AnnIndexError
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration

@@ -23,10 +23,10 @@ from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
-from apps.retrieval.llms.rewriting import rewritten
+from apps.retrieval.llms.asking import rewritten
 from apps.retrieval.search import full_text
+from apps.retrieval.search.exact import QueryTruncationError
 from apps.retrieval.search.open_indexes import OpenIndex
-from apps.retrieval.search.truncating import QueryTruncationError
 from apps.retrieval.strategies.base import Answer
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, told

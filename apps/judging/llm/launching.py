@@ -14,8 +14,7 @@ from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.llms.asking import UNKNOWN, llm_revision
-from apps.retrieval.llms.looking import require_model
-from apps.retrieval.llms.servers import checked_llm
+from apps.retrieval.llms.servers import checked_llm, require_model
 from apps.retrieval.models import LLMAnswer
 from benchbench.decimals import counted
 

@@ -11,7 +11,7 @@ from apps.results.leaderboard.runs import primary_measure
 from apps.results.leaderboard.versions import VersionShown
 from apps.results.triage import queries
 from apps.results.triage.paths import paths_of
-from apps.retrieval.llms.rewriting import kept_texts
+from apps.retrieval.llms.asking import kept_texts
 from benchbench.ir.planning.configuration import Configuration
 
 SHOWN_HITS = 20

@@ -1,6 +1,7 @@
-"""The protocols of encoders, and what they share: token vectors, and the error of vectors that are not sound."""
+"""What encoders share: protocols, batches of texts, one thread of torch, the error of vectors that are not sound."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -83,3 +84,41 @@ def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
         f"{encoder} made a vector of {of} that is {flaw}: look at the text, at the model's files, and at the precision "
         "and the device that it runs on."
     )
+
+
+BATCH = 32
+BATCH_CHARACTERS = 64_000  # 32 texts of about 500 tokens; models with a longer window get fewer texts at once
+CHARACTERS_PER_TOKEN = 4
+
+
+def length_batches(texts: Sequence[str], *, window: int | None = None) -> Iterator[list[int]]:
+    """Cut `texts` into batches of like length, longest first, as lists of their indices.
+
+    A batch is padded to its longest text, so equal lengths waste nothing: on a CPU that is worth a factor of two. It
+    holds at most BATCH texts, and fewer where they are long. `window` is how many tokens a model reads of a text; the
+    longest batch comes first, so that a machine with too little memory fails at once.
+    """
+    longest = (window or 10**9) * CHARACTERS_PER_TOKEN
+    order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
+    start = 0
+    while start < len(order):
+        room = BATCH_CHARACTERS // max(1, min(len(texts[order[start]]), longest))
+        end = start + min(BATCH, max(1, room))
+        yield order[start:end]
+        start = end
+
+
+@contextmanager
+def one_thread() -> Iterator[int]:
+    """Let torch compute on one thread meanwhile; give how many it had.
+
+    Small products gain nothing by a second thread, wait long for it on a busy machine, and differ by it in last bits.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)

@@ -9,8 +9,16 @@ import numpy as np
 from apps.operations.leasing import UnfitWorkerError
 from apps.operations.metrics import count_vectors
 from apps.operations.workers.watchdog import calling
-from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors, flawed_vector, vector_flaws
-from apps.retrieval.encoders.batching import BATCH
+from apps.retrieval.encoders.base import (
+    BATCH,
+    Encoder,
+    EncoderError,
+    Kind,
+    TokenEncoder,
+    Vectors,
+    flawed_vector,
+    vector_flaws,
+)
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.encoders.vector_cache import document_space, encoding_ms, find_vectors, sound_vectors, space_of

@@ -1,13 +1,147 @@
-"""Encoders by name: a prefix names a kind. Any other name is that of a model of sentence-transformers."""
+"""The encoders, by name: a prefix names a kind. Any other name is that of a model of sentence-transformers."""
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
-from apps.retrieval.encoders.base import Encoder
-from apps.retrieval.encoders.keyword import KeywordEncoder
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.retrieval.encoders.base import (
+    BATCH,
+    NO_TOKENS,
+    Encoder,
+    EncoderError,
+    Kind,
+    TokenVectors,
+    Vectors,
+    length_batches,
+)
 from apps.retrieval.encoders.model_files import load_model
-from apps.retrieval.encoders.sentence_transformer import SentenceTransformerEncoder, TransformerEncoder
+
+
+class KeywordEncoder:
+    """Counts named words: an encoder whose rankings a reader can predict. For tests and for trying things out.
+
+    `keyword:apple,pear` makes vectors of three dimensions: how often a text has "apple" and "pear", as words of any
+    case, and a small constant, without which a text that has neither would have no direction.
+    """
+
+    PREFIX = "keyword:"
+    CONSTANT = 0.1
+    revision = "1"
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+        self.keywords = [word.strip().lower() for word in model_name.removeprefix(self.PREFIX).split(",")]
+        if not all(self.keywords) or len(set(self.keywords)) < len(self.keywords):
+            raise EncoderError(f"{model_name!r} names no distinct keywords; write, for example, keyword:apple,pear.")
+        self.dimension = self.token_dimension = len(self.keywords) + 1
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        counts = np.full((len(texts), self.dimension), self.CONSTANT)
+        for row, text in zip(counts, texts, strict=True):
+            words = Counter(re.findall(r"\w+", text.lower()))
+            row[:-1] = [words[keyword] for keyword in self.keywords]
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+
+    def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
+        """Each keyword has a direction of its own; other words are no tokens."""
+        one_hot = np.eye(self.dimension, dtype=np.float16)
+        return self.embed_batch(texts), [TokenVectors(ids, one_hot[ids]) for ids in self.token_ids(texts)]
+
+    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+        numbers = {keyword: number for number, keyword in enumerate(self.keywords)}
+        words = (re.findall(r"\w+", text.lower()) for text in texts)
+        return [np.array([numbers[word] for word in text_words if word in numbers], np.int32) for text_words in words]
+
+
+class SentenceTransformerEncoder:
+    """A model of sentence-transformers, by name or local path, on CUDA, MPS or CPU as the machine has it."""
+
+    def __init__(self, model_name: str, model: Any, revision: str) -> None:
+        """`model` is the SentenceTransformer that `load_model` returned under this name and revision."""
+        self.model_name = model_name
+        self.revision = revision
+        self._model = model
+        self.dimension = len(self._model.encode("", show_progress_bar=False))
+
+    @property
+    def device(self) -> str:
+        return str(self._model.device)
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        for chosen in length_batches(texts, window=self._model.max_seq_length):
+            vectors[chosen] = self._encode(texts, chosen, kind, normalize_embeddings=True)
+        return vectors
+
+    def _encode(self, texts: Sequence[str], chosen: list[int], kind: Kind, **options: Any) -> Any:
+        """Encode some of the texts with the prompt that the model's configuration has for such."""
+        encode = self._model.encode_query if kind == "query" else self._model.encode_document
+        return encode([texts[index] for index in chosen], batch_size=BATCH, show_progress_bar=False, **options)
+
+
+class TransformerEncoder(SentenceTransformerEncoder):
+    """One whose first part is a transformer, so that its tokens have vectors too."""
+
+    def __init__(self, model_name: str, model: Any, revision: str) -> None:
+        super().__init__(model_name, model, revision)
+        self.token_dimension: int = self._model[0].get_embedding_dimension()
+        # The unknown token is one of the text's: it stands for a word.
+        tokenizer = self._model.tokenizer
+        self._special = [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id]
+        self._prompts = {kind: self._prompt(kind) for kind in ("query", "document")}
+        self._prompt_tokens = {
+            kind: len(tokenizer(prompt.strip(), add_special_tokens=False)["input_ids"])
+            for kind, prompt in self._prompts.items()
+        }
+
+    def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        tokens: list[TokenVectors] = [NO_TOKENS] * len(texts)
+        for chosen in length_batches(texts, window=self._model.max_seq_length):
+            made = self._encode(texts, chosen, kind, output_value=None)
+            vectors[chosen] = _unit([output["sentence_embedding"] for output in made])
+            for index, output in zip(chosen, made, strict=True):
+                ids = output["input_ids"].cpu().numpy()
+                own = self._own_tokens(ids, kind)
+                tokens[index] = TokenVectors(
+                    ids[own].astype(np.int32), _unit([output["token_embeddings"]])[0, own].astype(np.float16)
+                )
+        return vectors, tokens
+
+    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+        read = self._model.tokenizer(
+            [self._prompts[kind] + text for text in texts], truncation=True, max_length=self._model.max_seq_length
+        )
+        all_ids = [np.array(ids, np.int32) for ids in read["input_ids"]]
+        return [ids[self._own_tokens(ids, kind)] for ids in all_ids]
+
+    def _own_tokens(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
+        """Which tokens (t,) are the text's own: neither special, as padding is too, nor of the prompt."""
+        own: NDArray[np.bool_] = ~np.isin(ids, self._special)
+        own[np.flatnonzero(own)[: self._prompt_tokens[kind]]] = False
+        return own
+
+    def _prompt(self, kind: str) -> str:
+        """The prompt as the library chooses it for `encode_query` and `encode_document`."""
+        names = ("query",) if kind == "query" else ("document", "passage", "corpus")
+        prompts = self._model.prompts
+        chosen = next((name for name in names if name in prompts), self._model.default_prompt_name)
+        return str(prompts.get(chosen) or "")
+
+
+def _unit(tensors: Sequence[Any]) -> Vectors:
+    """Tensors of one shape, stacked, as NumPy's, each vector along the last axis scaled to unit length."""
+    import torch
+
+    scaled: Vectors = torch.nn.functional.normalize(torch.stack(list(tensors)), dim=-1).cpu().numpy()
+    return scaled
+
 
 RESIDENT_ENCODERS = 4
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
-from apps.retrieval.encoders.base import EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
-from apps.retrieval.encoders.batching import BATCH
+from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
 from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
 from benchbench.ir.ranking import flaws, shape_flaw

@@ -15,9 +15,16 @@ from apps.operations.models import Operation
 from apps.retrieval.availability import UnavailableError, lack, parts_of
 from apps.retrieval.building import IndexingError, require_bounded
 from apps.retrieval.grids.naming import index_name, longer_names
-from apps.retrieval.indexing import building_of, require_searchable
+from apps.retrieval.indexing import (
+    Ingredients,
+    building_of,
+    complete,
+    index_of,
+    index_there,
+    require_searchable,
+    unavailable_index,
+)
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import Ingredients, complete, index_of, index_there, unavailable_index
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.rereading import read_again

@@ -1,18 +1,75 @@
 """Asking a language model: usable answers are stored, passing errors retried, a server that is down left alone."""
 
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from apps.operations.workers.watchdog import GRACE_SECONDS, calling
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_kept, are_passed_by, find_answer, keep_answer
-from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
-from apps.retrieval.llms.breaker import Breaker
-from apps.retrieval.llms.looking import require_model
-from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, servers
+from apps.retrieval.llms.clients import LLM, LLMError, PassingLLMError, Reply
+from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, require_model, servers
 from apps.retrieval.models import Index, LLMAnswer
+from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
+
+REQUESTS = 30  # the latest requests that are counted,
+SECONDS = 300.0  # or fewer, as soon as they took so long together,
+LEAST = 5  # but at least so many
+SHARE = 0.9  # of them that failed, from which on the server is left alone
+BREAK_SECONDS = 30
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Opens when at least SHARE of a server's latest requests failed for good, after their retries.
+
+    The window is of requests, so that a server that refuses some queries in a row is asked the others too, and bounded
+    in seconds, so that a server whose every request runs into its time limit costs minutes and not hours. A refusal
+    that no retry can mend (a wrong key, a prompt that is too long) counts neither way. After BREAK_SECONDS one request
+    decides: it closes the breaker or opens it again. Times are those of the monotonic clock.
+    """
+
+    requests: deque[tuple[bool, float]] = field(default_factory=lambda: deque(maxlen=REQUESTS))  # failed, seconds
+    reason: str = ""  # why it is open, or was before the request that decides; "" while it is closed
+    open_until: float = 0.0
+
+    def check(self, server: str, now: float) -> None:
+        """Raise LLMError while the server is left alone."""
+        if now < self.open_until:
+            raise LLMError(
+                f"The language model server {server} is not asked for {BREAK_SECONDS} seconds, because it failed "
+                f"{self.reason}: start it or look at its log, then retry what failed."
+            )
+
+    def record_success(self) -> None:
+        if self.reason:
+            self.requests.clear()
+            self.reason = ""
+        self.requests.append((False, 0.0))
+
+    def record_failure(self, seconds: float, now: float) -> None:
+        """Count a request that failed for good after some seconds, and open where that is one too many."""
+        self.requests.append((True, seconds))
+        window = self._window()
+        failed = sum(has_failed for has_failed, _ in window)
+        if self.reason or (window and failed >= SHARE * len(window)):
+            if window:
+                self.reason = f"{failed} of its latest {len(window)} requests ({failed / len(window):.0%})"
+            self.open_until = now + BREAK_SECONDS
+
+    def _window(self) -> list[tuple[bool, float]]:
+        """The requests that count, the latest first; none while they are too few to tell."""
+        window: list[tuple[bool, float]] = []
+        seconds = 0.0
+        for request in reversed(self.requests):
+            window.append(request)
+            seconds += request[1]
+            if len(window) >= REQUESTS or (len(window) >= LEAST and seconds >= SECONDS):
+                return window
+        return []
+
 
 ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; twice as long before each further one
@@ -142,3 +199,27 @@ def _attempted(server: str, call: Callable[[], Result]) -> Result:
 
 def _since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
+
+
+def rewritten(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Reply]:
+    """Return the texts that `llm`, such as ollama:llama3, makes of a question, and the reply that holds them.
+
+    `method` is the text of a `QueryText`. Raises LLMError, and QueryTextError for a reply that holds too few texts.
+    """
+    how = QueryText.parse(method)
+    model, parameters = _model_for(how, llm)
+    reply = ask_llm(model, parameters, how.prompt(question), how.accepts)
+    return how.texts(reply.text), reply
+
+
+def kept_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
+    """Return the texts that a revision of `llm` made of a question; none where no such answer is stored."""
+    how = QueryText.parse(method)
+    model, parameters = _model_for(how, llm)
+    answer = kept_text(model, parameters, revision, how.prompt(question))
+    return how.texts(answer) if answer is not None and how.accepts(answer) else ()
+
+
+def _model_for(how: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
+    server, _, model = llm.partition(":")
+    return model, checked_llm({"provider": server, "max_tokens": MAX_TOKENS[how.method]})

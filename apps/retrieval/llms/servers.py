@@ -1,8 +1,9 @@
-"""Servers of language models: those that the settings name, and no other."""
+"""Servers of language models: those that the settings name, and whether one would answer."""
 
 import re
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -10,9 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from apps.retrieval.llms.base import LLM, LLMError
-from apps.retrieval.llms.ollama_llm import OllamaLLM
-from apps.retrieval.llms.openai_llm import OpenAILLM
+from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM
 
 # By the name of the package that each needs, and of its extra.
 KINDS: dict[str, Callable[..., LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
@@ -123,3 +122,37 @@ def load_llm(provider: str, model: str) -> LLM:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+LOOK_SECONDS = 5.0  # that a server may take to list its models: somebody may wait for a page
+BELIEVED_SECONDS = 5.0  # for which at most a server is believed: each run of a benchmark looks
+
+
+def lack_of_answers(name: str) -> str:
+    """Say why a language model, by its full name, would not answer here now, without a full stop; "" where it would."""
+    if lacking := lack_of_llm(name):
+        return lacking
+    server, _, rest = name.partition(":")
+    return _lack(servers()[server], rest.partition(" at ")[0], int(time.monotonic() / BELIEVED_SECONDS))
+
+
+def require_model(server: str, model: str) -> None:
+    """Raise LLMError unless a server answers, and has a model."""
+    if lacking := lack_of_llm(f"{server}:{model}"):
+        raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
+    known = servers()[server]
+    there = made(replace(known, timeout=min(known.timeout, LOOK_SECONDS)), model).models()
+    if model not in there:
+        raise LLMError(
+            f"The language model server {server} has no model {model!r}; it has {', '.join(sorted(there)) or 'none'}.",
+            field="llm",
+        )
+
+
+@lru_cache(maxsize=64)
+def _lack(server: Server, model: str, moment: int) -> str:
+    try:
+        require_model(server.name, model)
+    except LLMError as error:
+        return error.message[0].lower() + error.message[1:].rstrip(".")
+    return ""

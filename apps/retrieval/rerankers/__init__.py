@@ -1,9 +1,36 @@
-"""Rerankers: they score pairs of a query and a text. `registry` has those that are made for an index.
+"""Rerankers by name: they score pairs of a query and a text. Any name that is not here is that of a cross-encoder."""
 
-How thresholds read their scores is decided by name, in `benchbench.ir.planning.plan`.
-"""
+from collections.abc import Callable
+from functools import lru_cache
 
+from apps.retrieval.models import Index
 from apps.retrieval.rerankers.base import PairScores, Reranker, RerankerError
-from apps.retrieval.rerankers.registry import load_reranker
+from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
+from benchbench.ir.planning.configuration import LATE_INTERACTION
 
 __all__ = ["PairScores", "Reranker", "RerankerError", "load_reranker"]
+
+
+RESIDENT_RERANKERS = 2
+
+# Rerankers that are made for an index, of its own encoder and chunks.
+RERANKERS: dict[str, Callable[[Index], Reranker]] = {LATE_INTERACTION: LateInteractionReranker}
+
+
+def load_reranker(name: str, index: Index) -> Reranker:
+    """Return the reranker called `name` for the chunks of a ready index, resident in this process.
+
+    Raises ModelError, EncoderError, RerankerError.
+    """
+    return _for_index(name, index) if name in RERANKERS else _cross_encoder(name)
+
+
+@lru_cache(maxsize=2 * RESIDENT_RERANKERS)
+def _for_index(name: str, index: Index) -> Reranker:
+    return RERANKERS[name](index)
+
+
+@lru_cache(maxsize=RESIDENT_RERANKERS)
+def _cross_encoder(name: str) -> Reranker:
+    return CrossEncoderReranker(name)

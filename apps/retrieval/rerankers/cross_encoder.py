@@ -6,9 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from apps.retrieval.encoders.batching import BATCH, length_batches
+from apps.retrieval.encoders.base import BATCH, length_batches, one_thread
 from apps.retrieval.encoders.model_files import ModelError, load_model
-from apps.retrieval.encoders.threads import one_thread
 from apps.retrieval.rerankers.base import PairScores
 from benchbench.ir.records import Scores
 

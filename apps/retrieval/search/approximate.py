@@ -1,27 +1,111 @@
-"""Search by a store: it nominates chunks, and their full vectors decide."""
+"""Search by a store: its collections on this machine nominate chunks, and their full vectors decide."""
 
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from socket import gethostname
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.operations.leasing import UnfitWorkerError
 from apps.operations.workers.watchdog import calling
-from apps.retrieval import exact
+from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
-from apps.retrieval.search import pgvector_search
-from apps.retrieval.search.collections import SearchFault
-from apps.retrieval.search.pgvector_search import Among
-from apps.retrieval.search.vectors import incomplete_table
+from apps.retrieval.search import exact, pgvector
+from apps.retrieval.search.pgvector import Among
+from apps.retrieval.search.vectors import incomplete_table, vectors_file
+from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
+from apps.retrieval.stores.filling import OpenCollection, collection_name, open_collection
 from apps.retrieval.strategies.base import Answer
+from benchbench.errors import told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
 from benchbench.ir.records import Positions, ScoredList, Scores
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class SearchFault(Exception):
+    """A search of a collection failed with `error`, and may succeed once its files are verified."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def collections_folder(index: Index) -> Path:
+    """Where they lie, a folder each."""
+    return vectors_file(index).with_suffix(".stores")
+
+
+class Collections:
+    """The collections of an open index, opened when they are first asked for, and then kept open."""
+
+    def __init__(self, index: Index, vectors: NDArray[np.float32] | None) -> None:
+        self._index = index
+        self._vectors = vectors
+        self._open: dict[str, OpenCollection] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(opened.bytes for opened in self._open.values())
+
+    def search(self, setting: Ann, run: Callable[[Collection | None], Result]) -> Result:
+        """Return what `run` makes of the collection that a setting searches; of None where PostgreSQL has that.
+
+        Where `run` raises SearchFault, or something wrote to the files meanwhile, the collection is closed, verified,
+        filled again where it is damaged, and searched once more. Raises the cause of the second SearchFault; StoreError
+        where the files changed again; and as `filled`.
+        """
+        if setting.store not in STORES or self._vectors is None or not len(self._vectors):
+            return run(None)
+        try:
+            return self._once(setting, run)
+        except SearchFault as fault:
+            log.warning("%s is verified and searched again: %s", setting, told(fault.error))
+        self._open.pop(collection_name(setting)).close()
+        try:
+            return self._once(setting, run)
+        except SearchFault as fault:
+            raise fault.error from None
+
+    def _once(self, setting: Ann, run: Callable[[Collection], Result]) -> Result:
+        opened = self.filled(setting)
+        result = run(opened.collection)
+        if not opened.is_current:
+            raise SearchFault(
+                StoreError(
+                    f"The files of {setting} changed while they were searched: let nothing but BenchBench write to "
+                    "BENCHBENCH_VECTOR_DIR."
+                )
+            )
+        return result
+
+    def filled(self, setting: Ann) -> OpenCollection:
+        """Return the collection that a setting of a store searches, filled first where it is not: that takes a while.
+
+        Raises StoreError, OutputError; UnfitWorkerError where the store is not installed.
+        """
+        assert self._vectors is not None
+        if lacking := lack({"store": setting.store}):
+            raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {lacking}.")
+        name = collection_name(setting)
+        if name in self._open and not self._open[name].is_current:
+            self._open.pop(name).close()
+        if name not in self._open:
+            folder, store = collections_folder(self._index) / name, STORES[setting.store]
+            self._open[name] = open_collection(folder, store, setting, self._vectors, holds=self._index.fingerprint)
+        return self._open[name]
+
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -100,7 +184,7 @@ class ApproximateView:
             yield self._collection.nominator(self._setting, mask)
             return
         among = Among(self._filter, mask)
-        search = pgvector_search.nominating(self._index, self._setting, among, depth)
+        search = pgvector.nominating(self._index, self._setting, among, depth)
         with search as (nominate, uses_index, apart):
             self.apart += apart
             if not uses_index:

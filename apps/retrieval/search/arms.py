@@ -3,10 +3,16 @@
 from typing import Any
 
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
-from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.pgvector_search import explain
+from apps.retrieval.search.pgvector import (
+    AnnIndexError,
+    ann_index_name,
+    check_ann,
+    explain,
+    find_ann_index,
+    make_ann_index,
+)
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import collection_name, is_filled
 from benchbench.ir.planning.ann import Ann

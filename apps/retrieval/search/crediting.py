@@ -6,7 +6,7 @@ from apps.retrieval.encoders.encoding import space_of
 from apps.retrieval.encoders.vector_cache import find_vectors
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import Chunk, Index
-from apps.retrieval.search.truncating import truncated
+from apps.retrieval.search.exact import truncated
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import TREES
 from benchbench.ir.ranking import pair_scores

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.retrieval.llms.asking import ask
-from apps.retrieval.llms.base import Reply
+from apps.retrieval.llms.clients import Reply
 from apps.retrieval.models import Chunk, ChunkSet, Index
 from apps.retrieval.strategies.base import Described
 from benchbench.ir.records import Positions, ScoredList

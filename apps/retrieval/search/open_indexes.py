@@ -13,17 +13,15 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
-from apps.retrieval import exact
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.encoders.encoding import encoder_for, query_vectors
 from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.models import Index
-from apps.retrieval.search import full_text
-from apps.retrieval.search.approximate import ApproximateView, Approximation
-from apps.retrieval.search.collections import Collections
+from apps.retrieval.search import exact, full_text
+from apps.retrieval.search.approximate import ApproximateView, Approximation, Collections
+from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
-from apps.retrieval.search.truncating import TruncatedView
 from apps.retrieval.search.vectors import local_vectors, vectors_file
 from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy, has_summaries

@@ -1,18 +1,154 @@
-"""The vectors of an index: kept in its table in PostgreSQL, and on each machine that searches in one mapped file."""
+"""The vectors of an index: kept in a pgvector table of its own, and on each machine that searches in a mapped file."""
 
-from collections.abc import Iterator
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from django.conf import settings
+from django.db import connection
 from numpy.typing import NDArray
+from psycopg import sql
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
-from apps.retrieval.search.vector_table import VectorTables
+from apps.retrieval.stores.base import StoreError, Vectors
+from benchbench.database.binary import HEADER, NULL_SIZE, copy_into
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ranking import flaws
+from benchbench.ir.records import Positions
 from benchbench.local_files.sealed import kept_array
+
+Rows = NDArray[np.void]
+Metadata = Mapping[str, Any]
+
+MAX_DIMENSION = 16_000  # of pgvector's type `vector`
+COPY_ROWS = 500  # few enough that what is laid out is still in the processor's cache when it is sent
+
+# In binary COPY a vector is two uint16 (dimension, unused) and float4s, a jsonb the number of its format and its text.
+# Rows are laid out by NumPy: pgvector's own conversion, a row at a time in Python, takes longer than PostgreSQL does to
+# store them.
+JSONB_FORMAT = b"\x01"
+
+
+class VectorTables:
+    """Works on Django's connection: what it writes belongs to the transaction it is called in."""
+
+    def create_collection(self, name: str, dimension: int) -> None:
+        if not 1 <= dimension <= MAX_DIMENSION:
+            raise StoreError(f"pgvector holds vectors of 1 to {MAX_DIMENSION:,} dimensions; these have {dimension:,}.")
+        if self._exists(name):
+            raise StoreError(f"The table {name!r} exists already; delete it first.")
+        self._execute(
+            sql.SQL(
+                "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, metadata jsonb)"
+            ).format(table=sql.Identifier(name), dimension=sql.Literal(dimension))
+        )
+
+    def insert(
+        self, collection: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None
+    ) -> None:
+        with copy_into(collection, ("id", "embedding", "metadata")) as copy:
+            for start in range(0, len(ids), COPY_ROWS):
+                part = slice(start, start + COPY_ROWS)
+                rows = _rows(ids[part], vectors[part])
+                copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[part])))
+
+    def count(self, collection: str) -> int:
+        if not self._exists(collection):
+            return 0
+        return int(self._value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(collection))))
+
+    def delete_collection(self, name: str) -> None:
+        self._execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
+
+    def ids(self, collection: str) -> Positions:
+        """Return the ids that are stored, ascending."""
+        statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(collection))
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
+
+    def of(self, collection: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
+        """Return the vectors of some ids, in the order of the ids, as (ids, vectors)."""
+        parts = list(self.read(collection, dimension, ids))
+        none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
+        of_ids, vectors = zip(none, *parts, strict=True)
+        return np.concatenate(of_ids), np.concatenate(vectors)
+
+    def read(
+        self, collection: str, dimension: int, ids: Sequence[int] | None = None
+    ) -> Iterator[tuple[Positions, Vectors]]:
+        """Yield all vectors, or those of `ids`, in the order of the ids, some hundred at a time: (ids, vectors)."""
+        row = np.dtype(_layout(dimension))
+        such = sql.SQL("") if ids is None else sql.SQL("WHERE id = ANY({ids})").format(ids=sql.Literal(list(ids)))
+        statement = sql.SQL(
+            "COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)"
+        ).format(table=sql.Identifier(collection), such=such)
+        rest = bytearray()
+        skip = len(HEADER)
+        with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
+            for data in copy:
+                rest += data
+                whole = (len(rest) - skip) // row.itemsize
+                if whole >= COPY_ROWS:
+                    yield _read(rest, row, skip, whole)
+                    rest, skip = rest[skip + whole * row.itemsize :], 0
+        if whole := (len(rest) - skip) // row.itemsize:
+            yield _read(rest, row, skip, whole)
+
+    def _exists(self, name: str) -> bool:
+        return self._value("SELECT to_regclass(%s)", [sql.Identifier(name).as_string(None)]) is not None
+
+    def _execute(self, statement: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def _value(self, statement: Any, parameters: Sequence[Any] = ()) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchone()[0]
+
+
+def _layout(dimension: int) -> list[tuple[Any, ...]]:
+    """The fields of a row of the COPY stream: how many columns, then size and value of each."""
+    return [
+        ("columns", ">i2"),
+        ("id_size", ">i4"),
+        ("id", ">i4"),
+        ("size", ">i4"),
+        ("dimension", ">u2"),
+        ("unused", ">u2"),
+        ("vector", ">f4", (dimension,)),
+    ]
+
+
+def _rows(ids: Positions, vectors: Vectors) -> Rows:
+    """Rows without metadata."""
+    dimension = vectors.shape[1]
+    rows = np.zeros(len(ids), [*_layout(dimension), ("metadata_size", ">i4")])
+    rows["columns"] = 3
+    rows["id_size"] = 4
+    rows["id"] = ids
+    rows["size"] = 4 + 4 * dimension
+    rows["dimension"] = dimension
+    rows["vector"] = vectors
+    rows["metadata_size"] = NULL_SIZE
+    return rows
+
+
+def _annotated(rows: Rows, metadata: Sequence[Metadata]) -> Iterator[bytes]:
+    """The bytes of each row with its metadata in the place of the null."""
+    for row, row_metadata in zip(rows, metadata, strict=True):
+        value = JSONB_FORMAT + json.dumps(dict(row_metadata)).encode()
+        yield row.tobytes()[:-4] + struct.pack("!i", len(value)) + value
+
+
+def _read(stream: bytearray, row: np.dtype[np.void], skip: int, count: int) -> tuple[Positions, Vectors]:
+    rows = np.frombuffer(stream, row, count, skip)
+    return rows["id"].astype(np.int64), rows["vector"].astype(np.float32)
 
 
 class VectorsError(BenchbenchError):
@@ -45,10 +181,10 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
         return np.empty(shape, np.float32)
     file.with_suffix(".npy").unlink(missing_ok=True)  # as it was called before it was sealed
     holds = fingerprint(index=index.pk.hex, content=index.fingerprint)
-    return kept_array(file, np.float32, shape, holds=holds, make=lambda: _rows(index, *shape))
+    return kept_array(file, np.float32, shape, holds=holds, make=lambda: _table_rows(index, *shape))
 
 
-def _rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
+def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
     """The vectors in the table of an index, each looked at."""
     read = 0
     for positions, rows in table_store().read(index.vector_table, dimension):

@@ -1,24 +1,68 @@
 """Collections in folders of this machine: filled whole or not at all, sealed, and verified when they are opened."""
 
+import json
 import logging
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from multiprocessing.util import Finalize
 from pathlib import Path
+from typing import Any
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
-from apps.retrieval.stores.sealing import SEAL, Facts, checksums, read_seal, seal_folder
 from apps.retrieval.stores.sharing import filling_lock, is_open, marks_of_dead, open_mark, own_folder, tidy
 from benchbench.errors import told
 from benchbench.ir.planning.ann import Ann
-from benchbench.local_files.placing import OutputError, make_folder
+from benchbench.local_files.placing import OutputError, make_folder, place_pieces
 from benchbench.local_files.sealed import Identity, identity_of, is_still
+
+SEAL = "filled.json"
+BLOCK_BYTES = 2**20
+
+Facts = dict[str, Any]
+
+
+def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Seal the files in a folder as they are: `facts` about them are kept with `files` and their `bytes` in sum."""
+    files = checksums(folder)
+    sealed = {**facts, "files": files, "bytes": sum(size for size, _ in files.values())}
+    place_pieces([json.dumps(sealed | {"crc32": _of_facts(sealed)})], folder / SEAL)
+
+
+def read_seal(folder: Path) -> Facts:
+    """Return the facts and files of a sealed folder. Raises FileNotFoundError; StoreError where the seal is damaged."""
+    try:
+        sealed = json.loads((folder / SEAL).read_bytes())
+        if sealed.pop("crc32") == _of_facts(sealed):
+            return dict(sealed)
+    except (ValueError, KeyError, AttributeError, TypeError):
+        pass
+    raise StoreError(f"{folder / SEAL} is damaged.")
+
+
+def checksums(folder: Path) -> dict[str, list[int]]:
+    """Return the length and the CRC-32 of each file in a folder but the seal. Cached files take 0.5 s per GB."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / SEAL)
+    return {str(path.relative_to(folder)): [path.stat().st_size, _of_file(path)] for path in files}
+
+
+def _of_file(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
+
+
+def _of_facts(facts: Facts) -> int:
+    return zlib.crc32(json.dumps(facts).encode())
+
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from apps.retrieval.strategies.base import Parameters, RetrievalStrategy, StrategyError, TreeStrategy
 from apps.retrieval.strategies.flat import FlatStrategy
-from apps.retrieval.strategies.lod_embed import LODEmbedStrategy
-from apps.retrieval.strategies.lod_llm import LODLLMStrategy
+from apps.retrieval.strategies.lod import LODEmbedStrategy, LODLLMStrategy
 from apps.retrieval.strategies.raptor import RaptorStrategy
 from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
 

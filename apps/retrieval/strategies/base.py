@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.llms.base import Reply
+from apps.retrieval.llms.clients import Reply
 from benchbench.errors import BenchbenchError
 from benchbench.ir.chunking import check_chunk_parameters
 from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
