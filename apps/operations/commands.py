@@ -202,6 +202,10 @@ class Progress:
             is_counted = self.task.total is not None and self.task.completed >= self.task.total
             self._say(line + (", finishing…" if is_counted else _left(self.task.time_remaining) or ESTIMATING))
 
+    def documents(self, event: Mapping[str, Any]) -> None:
+        """Show the progress event of an operation that builds an index."""
+        self.count(event, "processed_documents", "total_documents")
+
     def share(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation: a share of the work and the time left, or what it waits for."""
         if not self._waits(event):

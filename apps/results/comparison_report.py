@@ -14,7 +14,7 @@ from apps.results.comparison.describing import Described, described
 from apps.results.comparison.sentences import about, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed
-from benchbench.files.flowbaby_results import Change, SummaryComparison
+from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
@@ -36,7 +36,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
         "runs": [
             vars(_run_report(run, comparison.labels[place])) for run, place in zip((before, after), runs, strict=True)
         ],
-        "duration_ms": _change(*map(cost_ms, (before, after))),
+        "duration_ms": change(*map(cost_ms, (before, after))),
         "primary": {
             "measure": comparison.measure,
             "queries": comparison.comparison.n,
@@ -198,20 +198,6 @@ def _pair_report(pair: Pair, *, tested: bool = True) -> PairReport:
     )
 
 
-def summary_facts(comparison: SummaryComparison) -> dict[str, Any]:
-    """Return a comparison of two summaries as plain facts, in the words of `compare_pair`."""
-    return {
-        "dataset_version": comparison.dataset,
-        "runs": [
-            {"id": run, "git_sha": sha, "execution": execution}
-            for run, sha, execution in zip(comparison.runs, comparison.git_shas, comparison.executions, strict=True)
-        ],
-        "duration_ms": _change(comparison.duration.before, comparison.duration.after),
-        "measures": {metric.name: _change(metric.before, metric.after) for metric in comparison.metrics},
-        "warnings": comparison.warnings,
-    }
-
-
 def text_of(facts: dict[str, Any]) -> str:
     """Return such facts as lines of text: the verdict where something was tested, then a table."""
     lines = [facts["verdict"]] if "verdict" in facts else []
@@ -246,11 +232,6 @@ def _run_report(run: Run, label: str) -> RunReport:
         failed_queries=run.failed_queries,
         execution=execution_of(run.benchmark, cost_ms(run)),
     )
-
-
-def _change(before: float | None, after: float | None) -> dict[str, float | None]:
-    change = Change(name="", before=before, after=after)
-    return {"before": before, "after": after, "difference": change.difference}
 
 
 def _interval(interval: Interval | None) -> Ends | None:

@@ -1,21 +1,19 @@
 """Flowbaby's files of results, of values measured anywhere, and comparing two of its summaries."""
 
-from __future__ import annotations
-
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from benchbench.errors import BenchbenchError, FileFormatError
+from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import why_unranked
 from benchbench.ir.profiles import Mean, Profile
 from benchbench.ir.slices import label_shape
+from benchbench.reading.objects import Must, Stated, read_as
 from benchbench.reading.strict_json import attributes, read_value
 
 SHAPE_ROWS = {
@@ -116,8 +114,7 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
-    """The content of summary.json, from that of results.json. Raises SelectionError, see `check_selection`."""
-    check_selection(about.selection_split)
+    """The content of summary.json, from that of results.json."""
     content = {
         **attributes(about, "run_id", "timestamp", "git_sha", "dataset_id", "dataset_version"),
         "canonicalization_version": about.canonicalization_version,
@@ -193,7 +190,6 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-TEXTS = ("run_id", "dataset_id", "dataset_version", "canonicalization_version")
 # Must be equal in both: the figures are of the same queries, judgments and ids only then.
 SAME = {
     "dataset_id": "datasets",
@@ -209,92 +205,79 @@ class IncomparableSummariesError(BenchbenchError):
     code = "incomparable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One figure in both summaries; None where one of them has not got it."""
-
-    name: str
-    before: float | None
-    after: float | None
-
-    @property
-    def difference(self) -> float | None:
-        return None if self.before is None or self.after is None else self.after - self.before
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryComparison:
-    """What changed from the first summary to the second. `warnings` name what may move a figure besides the program."""
-
-    runs: tuple[str, str]
-    dataset: str
-    git_shas: tuple[str | None, str | None]
-    executions: tuple[str | None, str | None]  # how times were taken, shared or isolated, which our own files state
-    duration: Change  # milliseconds
-    metrics: list[Change]
-    warnings: list[str]
+Number = Annotated[Any, Must("a number", _is_number)]
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """Return the content of a summary.json. Raises FileFormatError, which names the file and the key."""
-    content = read_value(path)
-    if not isinstance(content, dict):
-        raise FileFormatError(f"{path.name} is no summary: an object is expected.")
-    for key in TEXTS:
-        if not isinstance(content.get(key), str):
-            raise FileFormatError(f"{path.name}: {key!r} is missing, or is not a text.", field=key)
-    metrics = content.get("metrics")
-    if not isinstance(metrics, dict) or not all(map(_is_number, metrics.values())):
-        raise FileFormatError(f"{path.name}: 'metrics' is missing, or is not an object of numbers.", field="metrics")
-    for key in ("duration_ms", "query_count"):
-        if content.get(key) is not None and not _is_number(content[key]):
-            raise FileFormatError(f"{path.name}: {key!r} is not a number.", field=key)
-    return content
+@dataclass(frozen=True, slots=True)
+class Summary(Stated):
+    """What summaries are compared by; a summary.json states more. `execution` and `failed_queries` only our own has."""
+
+    IGNORES_OTHERS = True
+
+    run_id: str
+    dataset_id: str
+    dataset_version: str
+    canonicalization_version: str
+    metrics: dict[str, Number]
+    query_count: Number | None = None
+    duration_ms: Number | None = None
+    failed_queries: Any = None
+    evaluation_split: Any = None
+    profile: Any = None
+    git_sha: Any = None
+    execution: Any = None
 
 
-def compare_summaries(before: Mapping[str, Any], after: Mapping[str, Any]) -> SummaryComparison:
-    """Return what changed. Raises IncomparableSummariesError where dataset, canonical ids, split or
-    profile are not the same."""
+def read_summary(path: Path) -> Summary:
+    """Return what a summary.json states. Raises a sentence that names the file and the key."""
+    return read_as(Summary, read_value(path), prefix=f"{path.name}, ")
+
+
+def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
+    """Return what changed, as plain facts; warnings name what may move a figure besides the program.
+
+    Raises IncomparableSummariesError where dataset, canonical ids, split or profile are not the same.
+    """
     same = dict(SAME)
-    if before.get("profile") and after.get("profile"):  # which Flowbaby's own program does not state
+    if before.profile and after.profile:  # which Flowbaby's own program does not state
         same["profile"] = "aggregation profiles"
     differences = [
-        f"They are of different {what}: {before.get(key)!r} and {after.get(key)!r}."
+        f"They are of different {what}: {getattr(before, key)!r} and {getattr(after, key)!r}."
         for key, what in same.items()
-        if before.get(key) != after.get(key)
+        if getattr(before, key) != getattr(after, key)
     ]
     if differences:
         raise IncomparableSummariesError(" ".join(differences))
-    names = dict.fromkeys([*before["metrics"], *after["metrics"]])
-    changes = [
-        Change(name=name, before=before["metrics"].get(name), after=after["metrics"].get(name)) for name in names
-    ]
-    return SummaryComparison(
-        runs=(before["run_id"], after["run_id"]),
-        dataset=f"{before['dataset_id']} {before['dataset_version']}",
-        git_shas=(before.get("git_sha"), after.get("git_sha")),
-        executions=(before.get("execution"), after.get("execution")),
-        duration=Change(name="duration_ms", before=before.get("duration_ms"), after=after.get("duration_ms")),
-        metrics=changes,
-        warnings=_warnings(before, after, changes),
-    )
+    names = dict.fromkeys([*before.metrics, *after.metrics])
+    measures = {name: change(before.metrics.get(name), after.metrics.get(name)) for name in names}
+    return {
+        "dataset_version": f"{before.dataset_id} {before.dataset_version}",
+        "runs": [{"id": of.run_id, "git_sha": of.git_sha, "execution": of.execution} for of in (before, after)],
+        "duration_ms": change(before.duration_ms, after.duration_ms),
+        "measures": measures,
+        "warnings": _warnings(before, after, [name for name, of in measures.items() if of["difference"] is None]),
+    }
 
 
-def _warnings(before: Mapping[str, Any], after: Mapping[str, Any], changes: list[Change]) -> list[str]:
+def change(before: float | None, after: float | None) -> dict[str, float | None]:
+    """Return a figure in two summaries or runs, and the difference; None where one of them has not got it."""
+    difference = None if before is None or after is None else after - before
+    return {"before": before, "after": after, "difference": difference}
+
+
+def _warnings(before: Summary, after: Summary, lonely: list[str]) -> list[str]:
     warnings = []
-    if before.get("query_count") != after.get("query_count"):
-        counts = f"{before.get('query_count')} and {after.get('query_count')}"
+    if before.query_count != after.query_count:
+        counts = f"{before.query_count} and {after.query_count}"
         warnings.append(f"They count {counts} queries, so a query that one of them lacks may make the difference.")
-    for content in (before, after):  # `failed_queries` is a key that our own files have
-        counted, failed = content.get("query_count"), content.get("failed_queries")
-        if isinstance(counted, int) and isinstance(failed, int):
-            why = why_unranked(counted=counted, failed=failed, unsearched=0)
-            warnings += [f"{content['run_id']}: {why}"] if why else []
-    lonely = [change.name for change in changes if change.difference is None]
+    for of in (before, after):
+        if isinstance(of.query_count, int) and isinstance(of.failed_queries, int):
+            why = why_unranked(counted=of.query_count, failed=of.failed_queries, unsearched=0)
+            warnings += [f"{of.run_id}: {why}"] if why else []
     if lonely:
         warnings.append(f"Only one of them has {', '.join(lonely)}.")
     return warnings
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

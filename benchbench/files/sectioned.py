@@ -1,4 +1,4 @@
-"""Sectioned documents and the questions about them, as the retrieval-strategy benchmark keeps them."""
+"""Sectioned documents, as the retrieval-strategy benchmark keeps them."""
 
 import re
 from collections import Counter
@@ -7,20 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from benchbench.errors import FileFormatError
 from benchbench.reading.objects import (
     Checked,
-    Filled,
     Identifier,
     Listed,
     Stated,
-    Strings,
     fault,
     read_as,
-    read_list,
     refuse,
 )
-from benchbench.reading.strict_json import kind, read_text, read_value
+from benchbench.reading.strict_json import read_text, read_value
 
 LEVELS = range(101)
 
@@ -53,20 +49,6 @@ class Document(Stated):
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Stated):
-    """A question, its answer, and the document and sections that hold it."""
-
-    id: Identifier
-    question: Filled
-    answer: str
-    document_id: Identifier
-    section_ids: Strings
-    evidence: Listed[Any]
-    difficulty: str = "unknown"
-    query_type: str = "unknown"
-
-
 def find_documents(directory: Path) -> list[Path]:
     """Return the JSON files of a documents directory, by name; `.gz` too."""
     names = ("*.json", "*.json.gz")
@@ -81,19 +63,6 @@ def read_document(path: Path) -> Document:
     if repeated:
         refuse(f"{path.name}, sections", f"has the id {repeated[0][:60]!a} more than once")
     return replace(document, sections=sections)
-
-
-def read_ground_truth(path: Path) -> Sequence[Question]:
-    """Return the questions of a ground_truth.json in file order; raises a sentence that names file and key."""
-    value = read_value(path)
-    if not isinstance(value, list):
-        raise FileFormatError(f"{path.name} must be a list of questions, not {kind(value)}.")
-    questions = read_list(Question, value, prefix=path.name)
-    repeated = [id for id, count in Counter(question.id for question in questions).items() if count > 1]
-    if repeated or not questions:
-        what = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
-        raise FileFormatError(f"{path.name} {what}.", field="id")
-    return questions
 
 
 def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int, int]]]:

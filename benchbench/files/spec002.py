@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchbench.busy import on_one_line
-from benchbench.files.module_queries import versions_of
+from benchbench.decimals import counted
 from benchbench.ir.measures import Measure, Truths, evaluate
 from benchbench.timestamps import timestamp
 
@@ -52,8 +52,8 @@ def baseline(
 
     Of what a query returned only the first `limit` modules are looked at, by every measure.
     """
-    valid = [answer for answer in answers if answer.error is None]
-    metrics = _metrics(valid, limit)
+    details = _details(answers, limit)
+    valid = [detail["metrics"] for detail in details if detail["metrics"]]
     return {
         "metadata": {
             "timestamp": timestamp(when),
@@ -65,50 +65,25 @@ def baseline(
             "execution_time_seconds": seconds,
             **(SHARED if any(answer.shared for answer in answers) else {}),
         },
-        "aggregate_metrics": _means(metrics),
-        "per_category": _by_kind(answers, metrics, [answer.category for answer in answers]),
-        "per_difficulty": _by_kind(answers, metrics, [answer.difficulty for answer in answers]),
-        "detailed_results": _details(answers, metrics, limit),
+        "aggregate_metrics": _means(valid),
+        "per_category": _by_kind(details, "category"),
+        "per_difficulty": _by_kind(details, "difficulty"),
+        "detailed_results": details,
     }
 
 
 def detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, Any]:
     """What the file says of one query."""
-    measured = [answer] if answer.error is None else []
-    return _details([answer], _metrics(measured, limit), limit)[0]
+    return _details([answer], limit)[0]
 
 
 def file_name(when: datetime) -> str:
     return f"baseline_{when.astimezone(UTC):%Y%m%d_%H%M%S}.json"
 
 
-def _metrics(answers: Sequence[Answer], limit: int) -> list[dict[str, float]]:
-    """The four measures of each query."""
+def _details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]:
     truths = Truths.of([dict.fromkeys(answer.expected, 1) for answer in answers])
-    graded = truths.grade([answer.returned[:limit] for answer in answers])
-    values = evaluate(list(MEASURES.values()), graded)
-    return [dict(zip(MEASURES, column, strict=True)) for column in values.T.tolist()]
-
-
-def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
-    return {name: math.fsum(of[name] for of in metrics) / len(metrics) if metrics else None for name in MEASURES}
-
-
-def _by_kind(
-    answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], kinds: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """Means by kind over the queries that did not fail, which `count` counts."""
-    remaining = iter(metrics)
-    groups: dict[str, list[Mapping[str, float]]] = {}
-    for answer, kind in zip(answers, kinds, strict=True):
-        group = groups.setdefault(kind or "unknown", [])
-        if answer.error is None:
-            group.append(next(remaining))
-    return {kind: {"count": len(group), **_means(group)} for kind, group in sorted(groups.items())}
-
-
-def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], limit: int) -> list[dict[str, Any]]:
-    remaining = iter(metrics)
+    values = evaluate(list(MEASURES.values()), truths.grade([answer.returned[:limit] for answer in answers]))
     return [
         {
             "query_id": answer.query_id,
@@ -118,12 +93,12 @@ def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], 
             "difficulty": answer.difficulty,
             "expected_modules": list(answer.expected),
             "returned_modules": list(answer.returned[:limit]),
-            "metrics": dict(next(remaining)) | _places(answer, limit) if answer.error is None else None,
+            "metrics": None if answer.error else dict(zip(MEASURES, column, strict=True)) | _places(answer, limit),
             "execution_time_ms": answer.milliseconds,
             **(SHARED if answer.shared else {}),
             "error": answer.error,
         }
-        for answer in answers
+        for answer, column in zip(answers, values.T.tolist(), strict=True)
     ]
 
 
@@ -134,6 +109,18 @@ def _places(answer: Answer, limit: int) -> dict[str, int | None]:
         "hits_in_top_5": sum(rank <= 5 for rank in places),
         "first_relevant_position": places[0] if places else None,
     }
+
+
+def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+    return {name: math.fsum(of[name] for of in metrics) / len(metrics) if metrics else None for name in MEASURES}
+
+
+def _by_kind(details: Sequence[Mapping[str, Any]], key: str) -> dict[str, dict[str, Any]]:
+    """Means by kind over the queries that did not fail, which `count` counts."""
+    groups: dict[str, list[Mapping[str, float]]] = {}
+    for of_query in details:
+        groups.setdefault(of_query[key] or "unknown", []).extend(filter(None, [of_query["metrics"]]))
+    return {kind: {"count": len(group), **_means(group)} for kind, group in sorted(groups.items())}
 
 
 RULE = "=" * 80
@@ -151,7 +138,7 @@ def opening(title: str, *, source: str, queries: int) -> list[str]:
         RULE,
         "",
         f"Loading queries from: {on_one_line(source)}",
-        f"✓ Loaded {queries:,} {_plural(queries, 'query', 'queries')} successfully",
+        f"✓ Loaded {counted(queries, 'query')} successfully",
         "",
         "Starting benchmark execution...",
         "",
@@ -164,15 +151,15 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
     A query that failed has its reason where the others have their time and values: it has neither.
     """
     number = f"[{place}/{of}] "
+    version = detail["version"]
     facts = {
-        "Version": " or ".join(versions_of(detail["version"] or [])),
+        "Version": version if isinstance(version, str) else " or ".join(version or ()),
         "Category": detail["category"],
         "Difficulty": detail["difficulty"],
     }
-    expected = len(detail["expected_modules"])
     lines = [
         " | ".join(f"{name}: {on_one_line(str(value))}" for name, value in facts.items() if value),
-        f"Expected: {expected} {_plural(expected, noun, noun + 's')}",
+        f"Expected: {counted(len(detail['expected_modules']), noun)}",
     ]
     if detail["error"] is not None:
         lines.append(f"✗ Failed: {on_one_line(detail['error'])}")
@@ -245,7 +232,3 @@ def _bar(share: float | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
-
-
-def _plural(count: int, singular: str, plural: str) -> str:
-    return singular if count == 1 else plural

@@ -53,51 +53,40 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """One repetition of a query, and where it found one expected document, in rankings cut at the greatest cutoff.
+class SearchRow:
+    """A row of search_results.csv without its configuration: a search cut at `top_k`, fields in the file's order.
 
-    Ranks are those of `benchbench.ir.sections`; None where nothing is expected, or it is not known what was found.
-    `content` is by cutoff. `execution` says how the time was taken. A search with an `error` found nothing out.
+    It is one repetition of a query, and where it found one expected document. Ranks are those of
+    `benchbench.ir.sections`; None where nothing is expected, or it is not known what was found. `execution` says how
+    the time was taken. A search with an `error` found nothing out.
     """
 
     query_id: str
     run: int
     question: str
     expected_doc: str
-    expected_sections: Sequence[str] = ()
+    expected_sections: str = ""
+    top_k: int = 0
+    doc_found: bool | None = None
     doc_rank: int | None = None
+    section_found: bool | None = None
     section_rank: int | None = None
-    content: Mapping[int, Content] = field(default_factory=dict)
-    documents: Sequence[Hashable] = ()
     search_time_ms: float | None = None
     embed_calls: int | None = None
     llm_calls: int | None = None
+    evidence_recall: float | None = None
+    answer_token_overlap: float | None = None
+    rouge_l: float | None = None
     error: str = ""
     execution: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRow:
-    """A row of search_results.csv without its configuration: a search cut at `top_k`, fields in the file's order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search(SearchRow):
+    """A search in rankings cut at the greatest cutoff: what it found, its `documents`, and its content by cutoff."""
 
-    query_id: str
-    run: int
-    question: str
-    expected_doc: str
-    expected_sections: str
-    top_k: int
-    doc_found: bool | None
-    doc_rank: int | None
-    section_found: bool | None
-    section_rank: int | None
-    search_time_ms: float | None
-    embed_calls: int | None
-    llm_calls: int | None
-    evidence_recall: float | None
-    answer_token_overlap: float | None
-    rouge_l: float | None
-    error: str
-    execution: str | None
+    content: Mapping[int, Content] = field(default_factory=dict)
+    documents: Sequence[Hashable] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +96,6 @@ class Summary:
     configuration: Configuration
     values: Mapping[str, float | str | None]
     error: str = ""
-
-
-AS_SEARCHED = (  # columns that a row has from its search as they are
-    *("query_id", "run", "question", "expected_doc"),
-    *("search_time_ms", "embed_calls", "llm_calls", "error", "execution"),
-)
 
 
 def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
@@ -130,19 +113,13 @@ def search_header() -> str:
 
 def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
     """Yield the rows of a search, one a cutoff: the same ranking, cut. What is further down is not found."""
+    whole = {name: getattr(search, name) for name in _names(SearchRow)}
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
+        found = {"doc_found": _found(doc_rank), "section_found": _found(section_rank)}
         content = Content() if search.error else search.content.get(k, Content())
-        yield SearchRow(
-            **{name: getattr(search, name) for name in AS_SEARCHED},
-            expected_sections=",".join(search.expected_sections),
-            top_k=k,
-            doc_found=_found(doc_rank),
-            doc_rank=doc_rank,
-            section_found=_found(section_rank),
-            section_rank=section_rank,
-            **asdict(content),
-        )
+        ranks = {"doc_rank": doc_rank, "section_rank": section_rank}
+        yield SearchRow(**whole | {"top_k": k} | found | ranks | asdict(content))
 
 
 def search_line(configuration: Configuration, row: SearchRow) -> str:

@@ -37,13 +37,15 @@ class Stated:
 
     `KEYS` has the keys of the file that are called otherwise here, `ALIASES` a second name of some, which must agree
     with the first. Null is as if the key were not there, unless `NULL_IS_A_VALUE`. Fields are strict: a string or a
-    record is what it is, a list is a `Listed`, true is no 1 and 5.0 is no 5; `Must` and `Checked` say what else.
+    record is what it is, a list is a `Listed`, true is no 1 and 5.0 is no 5; `Must` and `Checked` say what else. A
+    record that `IGNORES_OTHERS` reads its own keys of an object that has more.
     """
 
     __slots__ = ()
     KEYS: ClassVar[Mapping[str, str]] = {}
     ALIASES: ClassVar[Mapping[str, str]] = {}
     NULL_IS_A_VALUE: ClassVar[bool] = False
+    IGNORES_OTHERS: ClassVar[bool] = False
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -65,7 +67,7 @@ class Stated:
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
         for key in value:
-            if key not in known:
+            if key not in known and not cls.IGNORES_OTHERS:
                 raise fault(f"has the unknown key {key[:40]!a}: known are {', '.join(known)}", key)
         for key, alias in cls.ALIASES.items():
             if alias in value:

@@ -6,20 +6,23 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby import SPLITS, read_dataset
-from benchbench.files.flowbaby_results import check_selection, measures_at
+from benchbench.files import flowbaby_results
+from benchbench.files.flowbaby import SPLITS, Dataset, read_dataset
+from benchbench.files.flowbaby_results import Provenance, check_selection, measures_at
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
-from benchbench.scoring import flowbaby
-from benchbench.scoring.measuring import Results, Scores, in_bytes, is_json, read_results, read_truth, score
-from benchbench.timestamps import git_sha
+from benchbench.local_files.placing import make_folder, place_pieces
+from benchbench.scoring.measuring import Results, Scores, figures_of, in_bytes, is_json, read_results, read_truth, score
+from benchbench.timestamps import git_sha, timestamp
 
 CUTOFFS = [5, 10, 20]
+FILES = ("output", "markdown", "summary")  # options that name a file to write
 DESCRIPTION = """\
 Measure a file of results by a file of judgments. Needs no database and no server.
 
@@ -103,10 +106,10 @@ def _add_files(files: argparse._ArgumentGroup) -> None:
 
 def _misuse(options: argparse.Namespace) -> str:
     """What is wrong about options that the parser lets pass, or ""."""
-    targets = _targets(options)
-    if not options.dataset and (targets or options.evaluation_split or options.selection_split or options.git_sha):
+    writes = any(getattr(options, name) for name in FILES)
+    if not options.dataset and (writes or options.evaluation_split or options.selection_split or options.git_sha):
         return "--output, --markdown, --summary, --git-sha and the splits belong to --dataset"
-    if options.measure and (targets or options.k):
+    if options.measure and (writes or options.k):
         return "-m names measures one by one: leave out -k, and the files, whose measures are Flowbaby's"
     if options.k and (min(options.k) < 1 or len(set(options.k)) < len(options.k)):
         return "-k takes cutoffs from 1, each once"
@@ -130,7 +133,7 @@ def _score_dataset(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     check_selection(options.selection_split)
     profile = Profile.parse(options.profile or FLOWBABY_1_1.name)
-    measures, targets = _measures(options), _targets(options)
+    measures = _measures(options)
     dataset = read_dataset(options.dataset)
     for warning in dataset.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
@@ -141,29 +144,48 @@ def _score_dataset(options: argparse.Namespace) -> None:
     # A run without any entry is no answer to any query: Flowbaby has no figures of it.
     scores = score({} if results.is_empty else in_bytes(dataset.qrels), results.rankings, measures, profile=profile)
     _warn(options.run, results, scores, other_splits=frozenset(topics - {topic.key for topic in dataset.topics}))
-    if targets:
-        content = flowbaby.results_of(dataset, scores, profile=profile, cutoffs=options.k or CUTOFFS)
-        about = flowbaby.provenance(
-            dataset,
-            results.run_id,
-            git_sha=options.git_sha or git_sha(Path.cwd()),
-            selection_split=options.selection_split,
-            evaluation_split=dataset.split,
-            duration_ms=round(1000 * (time.perf_counter() - started)),
-        )
-        flowbaby.write(targets, content, about)
-    if options.json or not targets:
-        _present(scores, profile, options)
+    if any(getattr(options, name) for name in FILES):
+        n_judgments = {topic.key: len(dataset.qrels.get(topic.key, {})) for topic in dataset.topics}
+        figures = figures_of(scores, {topic.key: topic.slices for topic in dataset.topics}, n_judgments)
+        judged = list(n_judgments.values())
+        content = flowbaby_results.results(figures, profile=profile, cutoffs=options.k or CUTOFFS, judged=judged)
+        _write_files(content, _provenance(dataset, results.run_id, started, options), options)
+        if not options.json:
+            return
+    _present(scores, profile, options)
+
+
+def _provenance(dataset: Dataset, run_id: str, started: float, options: argparse.Namespace) -> Provenance:
+    return Provenance(
+        run_id=run_id,
+        timestamp=timestamp(datetime.now(UTC)),
+        dataset_id=dataset.metadata.dataset_id,
+        dataset_version=dataset.metadata.version,
+        canonicalization_version=dataset.metadata.canonicalization_version,
+        git_sha=options.git_sha or git_sha(Path.cwd()),
+        selection_split=options.selection_split,
+        evaluation_split=dataset.split,
+        duration_ms=round(1000 * (time.perf_counter() - started)),
+    )
+
+
+def _write_files(content: dict[str, Any], about: Provenance, options: argparse.Namespace) -> None:
+    """Write the wanted files, with the folders they lie in. Raises OutputError."""
+    texts = (
+        flowbaby_results.written(content),
+        flowbaby_results.markdown(content),
+        flowbaby_results.written(flowbaby_results.summary(content, about)),
+    )
+    for name, text in zip(FILES, texts, strict=True):
+        if path := getattr(options, name):
+            make_folder(path.parent)
+            place_pieces([text], path, force=True)
 
 
 def _measures(options: argparse.Namespace) -> list[Measure]:
     if options.measure:
         return list(dict.fromkeys(Measure.parse(name) for name in options.measure))
     return measures_at(options.k or CUTOFFS)
-
-
-def _targets(options: argparse.Namespace) -> flowbaby.Targets:
-    return flowbaby.Targets(results=options.output, markdown=options.markdown, summary=options.summary)
 
 
 def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozenset[str] = frozenset()) -> None:

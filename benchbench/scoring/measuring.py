@@ -9,6 +9,7 @@ import numpy as np
 
 from benchbench.files import beir, flowbaby, trec
 from benchbench.files.flowbaby import OrderBy
+from benchbench.files.flowbaby_results import QueryFigures
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 from benchbench.ir.profiles import PLAIN, Profile
 from benchbench.reading.strict_json import raw_lines
@@ -91,6 +92,17 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     values = np.concatenate(blocks, axis=1) if blocks else np.empty((len(measures), 0))
     n_judgments = [len(judged) for judged in truths]
     return Scores(tuple(measures), queries, values, np.array([profile.mean.of(row, n_judgments) for row in values]))
+
+
+def figures_of(
+    scores: Scores, slices: Mapping[str, Sequence[str]], n_judgments: Mapping[str, int]
+) -> list[QueryFigures]:
+    """Return the figures of each query for Flowbaby's files, with the slices and the judgments that it has."""
+    names = [measure.wire for measure in scores.measures]
+    return [
+        QueryFigures(key, slices[key], n_judgments[key], dict(zip(names, column, strict=True)))
+        for key, column in zip(scores.queries, scores.values.T.tolist(), strict=True)
+    ]
 
 
 def _blocks(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from apps.collections.sources import read_corpus
+from apps.datasets.formats.module_queries import read_module_queries
 from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.sectioned import read_ground_truth
 from benchbench.errors import BenchbenchError
 from benchbench.files import beir, flowbaby, sectioned
 from benchbench.files.experiment import read_experiment
-from benchbench.files.module_queries import read_module_queries
 from tests.datasets.test_readers import DOCUMENT, MODULES, TRUTH
 from tests.datasets.test_schema1 import FULL
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
@@ -39,7 +40,7 @@ FILES: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "qrels.json": (QRELS, whole_dataset),
     "run.json": (RUN, flowbaby.read_run),
     "document.json": (DOCUMENT, sectioned.read_document),
-    "ground_truth.json": (TRUTH, sectioned.read_ground_truth),
+    "ground_truth.json": (TRUTH, read_ground_truth),
     "modules.json": (MODULES, read_module_queries),
     "experiment.yaml": (EXPERIMENT, read_experiment),
 }

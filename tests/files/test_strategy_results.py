@@ -66,9 +66,7 @@ def test_an_error_has_a_column_where_there_is_one() -> None:
 
 def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking() -> None:
     texts = {3: Content(0.5, 1, 0)}
-    found = search(
-        section_rank=3, expected_sections=("s2", "s1"), search_time_ms=2.5, execution="shared", content=texts
-    )
+    found = search(section_rank=3, expected_sections="s2,s1", search_time_ms=2.5, execution="shared", content=texts)
     first, third = (search_line(FLAT, row) for row in search_rows(found, [1, 3]))
     assert first == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",1,False,-1,False,-1,2.5,1,0,,,,,shared\r\n'
     assert third == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",3,True,2,True,3,2.5,1,0,0.5,1,0,,shared\r\n'
@@ -78,8 +76,8 @@ def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking() -> None:
 
 def test_recalls_are_shares_of_the_queries_that_were_answered() -> None:
     searches = [
-        search("q1", section_rank=2, expected_sections=("s1", "s2")),
-        search("q2", doc_rank=-1, section_rank=-1, expected_sections=("s1",)),
+        search("q1", section_rank=2, expected_sections="s1,s2"),
+        search("q2", doc_rank=-1, section_rank=-1, expected_sections="s1"),
         search("q3", doc_rank=7),
         search("q4", doc_rank=None, error="Late."),
     ]

@@ -122,8 +122,8 @@ def test_the_exported_summary_is_comparable_with_that_of_score_under_any_name(
     arguments = ["--dataset", str(directory), "--run", str(file), "-k", "5", "10", "--summary", str(scored)]
     assert main(arguments) == 0
     compared = compare_summaries(read_summary(exported), read_summary(scored))
-    assert (compared.dataset, compared.warnings) == ("fruit 1.0.0", [])
-    assert {change.difference for change in compared.metrics} == {0.0}
+    assert (compared["dataset_version"], compared["warnings"]) == ("fruit 1.0.0", [])
+    assert {measure["difference"] for measure in compared["measures"].values()} == {0.0}
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from pathlib import Path
 from django.conf import settings
 
 from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
+from apps.datasets.formats.module_queries import read_module_queries
 from apps.datasets.formats.schema1 import read_schema1
-from apps.datasets.formats.sectioned import read_module_queries, read_sectioned
+from apps.datasets.formats.sectioned import read_sectioned
 from apps.datasets.formats.table import read_table_of_judgments
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.files.archives import unpacked

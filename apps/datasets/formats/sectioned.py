@@ -1,17 +1,35 @@
-"""Reading questions that name their documents: sectioned ground truth, and module queries (SPEC-001)."""
+"""Reading sectioned ground truth: questions about documents and their sections, as the strategy benchmark has them."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from apps.collections.folders import FolderError
 from apps.collections.sources import documents_in
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.decimals import some_of
-from benchbench.files import module_queries
-from benchbench.files.sectioned import Question, read_ground_truth
+from benchbench.errors import FileFormatError
+from benchbench.reading.objects import Filled, Identifier, Listed, Stated, Strings, read_list
+from benchbench.reading.strict_json import kind, read_value
 
 GRADE = 1
 NAMES = ("ground_truth.json", "ground_truth.json.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Stated):
+    """A question, its answer, and the document and sections that hold it."""
+
+    id: Identifier
+    question: Filled
+    answer: str
+    document_id: Identifier
+    section_ids: Strings
+    evidence: Listed[Any]
+    difficulty: str = "unknown"
+    query_type: str = "unknown"
 
 
 def read_sectioned(path: Path, *, directory: Path | None = None, most: int | None = None) -> DatasetRecord:
@@ -47,6 +65,19 @@ def _query(question: Question) -> QueryRecord:
     )
 
 
+def read_ground_truth(path: Path) -> Sequence[Question]:
+    """Return the questions of a ground_truth.json in file order; raises a sentence that names file and key."""
+    value = read_value(path)
+    if not isinstance(value, list):
+        raise FileFormatError(f"{path.name} must be a list of questions, not {kind(value)}.")
+    questions = read_list(Question, value, prefix=path.name)
+    repeated = [id for id, count in Counter(question.id for question in questions).items() if count > 1]
+    if repeated or not questions:
+        what = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
+        raise FileFormatError(f"{path.name} {what}.", field="id")
+    return questions
+
+
 def _dangling(questions: Sequence[Question], directory: Path, besides: Path) -> tuple[int | None, list[str]]:
     try:
         read = documents_in(directory, besides=besides).read()
@@ -68,32 +99,3 @@ def _dangling(questions: Sequence[Question], directory: Path, besides: Path) -> 
         named = some_of([f"{section!a} of {question.document_id!a} ({question.id})" for question, section in parts])
         warnings.append(f"Sections that their document does not have: {named}.")
     return len(lost) + len(parts), warnings
-
-
-def read_module_queries(path: Path) -> DatasetRecord:
-    """Return the queries in file order; a module is the document that has its name as external_id.
-
-    A query's `version` becomes its filter: the search looks only at documents whose metadata has that version, or
-    one of those that are stated.
-    """
-    file = module_queries.read_module_queries(path)
-    name = file.metadata.get("name")
-    queries = [
-        QueryRecord(
-            key=str(query.id),
-            text=query.query,
-            judgments=[JudgmentRecord({"document_id": module}, GRADE) for module in query.expected_modules],
-            category=query.category,
-            difficulty=query.difficulty,
-            filters={"version": query.version if isinstance(query.version, str) else list(query.version)},
-            notes=query.notes,
-        )
-        for query in file.queries
-    ]
-    return DatasetRecord(
-        name=name if isinstance(name, str) else path.name.removesuffix(".gz").removesuffix(".json"),
-        queries=queries,
-        source_format="module-queries",
-        metadata=file.metadata,
-        warnings=file.warnings,
-    )

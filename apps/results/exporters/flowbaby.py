@@ -16,14 +16,13 @@ from apps.results.exporters.spec002 import ended
 from apps.results.exporters.trec import strictly_falling
 from apps.results.triage.queries import results_by_query
 from benchbench.files import flowbaby_results as files
-from benchbench.files.flowbaby import written_run
+from benchbench.files.flowbaby import DEFAULT_SLICE, written_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
 from benchbench.ir.profiles import Profile
 from benchbench.markup import text
-from benchbench.scoring.measuring import score
+from benchbench.scoring.measuring import figures_of, score
 from benchbench.timestamps import timestamp
 
-DEFAULT_SLICE = "default"  # of a query that states none
 FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's own files have no such key
 FORMAT = "flowbaby"  # of a dataset whose references to documents are canonical ids
 About = dict[int, tuple[Any, Any, Any]]
@@ -83,11 +82,7 @@ def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
     rankings = {query.key: ranked[pk] for pk, query in queries.items() if pk in ranked}
     scores = score(judged, rankings, files.measures_at(run.benchmark.k_values))
     slices = {query.key: query.slices or [DEFAULT_SLICE] for query in queries.values()}
-    names = [measure.wire for measure in scores.measures]
-    figures = [
-        files.QueryFigures(key, slices[key], len(judged[key]), dict(zip(names, column, strict=True)))
-        for key, column in zip(scores.queries, scores.values.T.tolist(), strict=True)
-    ]
+    figures = figures_of(scores, slices, {key: len(of) for key, of in judged.items()})
     judgments = [len(grades[pk]) for pk in queries]
     results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
     failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in ranked})

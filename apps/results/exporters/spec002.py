@@ -1,6 +1,7 @@
 """SPEC-002: a run as the baseline file of the module search."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,9 +17,10 @@ from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_
 from apps.results.triage.queries import results_by_query
 from apps.results.triage.sections import expected_of
 from benchbench.files import spec002
-from benchbench.files.module_queries import INTEGER
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
 from benchbench.local_files.placing import make_folder, place_pieces
+
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # an id as text, which names it again: 007 does not
 
 
 def write(run: Run, version: DatasetVersion) -> Iterator[str]:

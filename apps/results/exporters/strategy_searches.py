@@ -123,7 +123,7 @@ def _searches(
             run=repetition,
             question=query.text,
             expected_doc=asked.name_of(expected) if expected else "",
-            expected_sections=expected.sections if expected else (),
+            expected_sections=",".join(expected.sections) if expected else "",
             doc_rank=_doc_rank(expected, ranked) if expected and not error else None,
             section_rank=sections.section_rank if sections else None,
             content={} if error else content,

@@ -1,16 +1,23 @@
 """Benchmark search over the Python documentation, and serve the site to look at it."""
 
+import secrets
 import signal
+import socket
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
-from apps.demo import preparing, serving
+from apps.demo import preparing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.board_text import text_of
@@ -19,6 +26,10 @@ from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from benchbench.decimals import signed
 from benchbench.errors import BenchbenchError
+
+HOST = "127.0.0.1"
+USERNAME = "demo"
+START_SECONDS = 60
 
 
 class Command(UseCaseCommand):
@@ -46,14 +57,14 @@ search in eight configurations, with and without reranking, prints the leaderboa
             self.run_main_job()
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops the site and the worker too
-        port = serving.free_port(options["port"])
-        password = serving.give_login()
+        port = free_port(options["port"])
+        password = give_login()
         self.say("Starting the site and a worker …")
-        with serving.site_and_worker(port):
-            login = f"http://{serving.HOST}:{port}/   user: {serving.USERNAME}   password: {password}"
+        with site_and_worker(port):
+            login = f"http://{HOST}:{port}/   user: {USERNAME}   password: {password}"
             self.say(f"The site is up; watch the benchmark run there:\n  {login}")
             path = self.run_main_job()
-            self.say(f"\nLook at it: http://{serving.HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
+            self.say(f"\nLook at it: http://{HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
             self.serve_on()
 
     def run_main_job(self) -> str:
@@ -69,12 +80,8 @@ search in eight configurations, with and without reranking, prints the leaderboa
         index = preparing.prepare_index(collection, owner)
         if index.status != Index.Status.READY:
             self.say(f"Embedding the documents with {index.encoder} …")
-            building = building_of(index)
-            with self.progress("documents") as documents:
-                wait(
-                    building,
-                    on_progress=lambda event: documents.count(event, "processed_documents", "total_documents"),
-                )
+            with self.progress("documents") as progress:
+                wait(building_of(index), on_progress=progress.documents)
         benchmark = preparing.prepare_benchmark(mapping, owner)
         self.say(f"Running {benchmark.total_runs} configurations …")
         running = launch(benchmark)
@@ -123,3 +130,50 @@ def reranking_verdict(benchmark: Benchmark) -> str:
 def _rest(run: Run) -> tuple[tuple[str, str], ...]:
     """What a configuration is, but for its reranking."""
     return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))
+
+
+def give_login() -> str:
+    """Return a fresh password for the staff user `demo`, who is made if need be."""
+    password = secrets.token_urlsafe(9)
+    user, _ = User.objects.get_or_create(username=USERNAME, defaults={"is_staff": True, "is_superuser": True})
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    return password
+
+
+def free_port(first: int) -> int:
+    """Return the first port from `first` on that nobody listens on."""
+    for port in range(first, min(first + 100, 65_536)):
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, port))
+            return port
+    raise BenchbenchError(f"No port from {first} to {first + 99} is free: name another with --port.")
+
+
+@contextmanager
+def site_and_worker(port: int) -> Iterator[None]:
+    """Run the web server and a worker, and stop both at the end."""
+    web = f"-m daphne -b {HOST} -p {port} --verbosity 0 benchbench.asgi:application"
+    commands = [[sys.executable, *options.split()] for options in (web, "manage.py worker")]
+    # A session of their own: Ctrl-C reaches the demo alone, which then stops them in order.
+    processes = [subprocess.Popen(command, cwd=settings.BASE_DIR, start_new_session=True) for command in commands]
+    try:
+        _await_site(port, processes[0])
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=10)
+            process.kill()
+
+
+def _await_site(port: int, server: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+            return
+        time.sleep(0.2)
+    raise BenchbenchError(f"The web server did not start on port {port}; its own message is above.")

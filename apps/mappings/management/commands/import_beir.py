@@ -81,10 +81,7 @@ interrupted is built to its end.
             return
         try:
             with self.progress("documents indexed") as progress:
-                wait(
-                    indexed.operation,
-                    on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
-                )
+                wait(indexed.operation, on_progress=progress.documents)
         except OperationFailedError as error:
             raise OperationFailedError(
                 f"Documents, queries and mapping are imported, but the index failed: {error} "

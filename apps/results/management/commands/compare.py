@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.finding import find_run, find_subject
 from apps.benchmarks.models import Benchmark, Run
 from apps.operations.commands import UseCaseCommand
-from apps.results.comparison_report import compare_pair, summary_facts, text_of
+from apps.results.comparison_report import compare_pair, text_of
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.names import find_named
@@ -39,18 +39,11 @@ judge: `gate` does.
             lonely = named[files.index(False)]
             raise self.misuse(f"Two files or two runs are compared, and {lonely!r} is not a file while the other is.")
         if all(files):
-            facts = summary_facts(compare_summaries(*(summary(Path(name)) for name in named)))
+            facts = compare_summaries(*(read_summary(Path(name)) for name in named))
         else:
             with self.busy("Comparing"):
                 facts = compare_pair(*(run_called(name) for name in named))
         self.report(facts, text_of(facts), as_json=options["json"])
-
-
-def summary(path: Path) -> dict[str, Any]:
-    try:
-        return read_summary(path)
-    except OSError as error:
-        raise BenchbenchError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def run_called(name: str) -> Run:

@@ -195,7 +195,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
                 planned,
                 name=options["name"] or "",
                 owner=options["owner"],
-                on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
+                on_progress=progress.documents,
             )
         for warning in prepared.warnings:
             self.warn(warning)

@@ -7,12 +7,12 @@ from django.db import transaction
 
 from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
-from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.ir.planning.strategies import ASKING, STATED, STRATEGIES
 from benchbench.names import find_named
+from benchbench.reading.strict_json import attributes
 
 
 class Command(UseCaseCommand):
@@ -81,15 +81,10 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             )
             operation = build_index(index)
         if options["wait"]:
-            self.wait_for(operation)
+            with self.progress("documents") as progress:
+                wait(operation, on_progress=progress.documents)
             index.refresh_from_db()
-        facts = {
-            "index": index.pk,
-            "version": index.version,
-            "operation": operation.pk,
-            "status": index.status,
-            "stats": index.stats,
-        }
+        facts = {"index": index.pk, **attributes(index, "version", "status", "stats"), "operation": operation.pk}
         self.report(facts, describe(index), as_json=options["json"])
 
     def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -107,13 +102,6 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
     def llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         given = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
         return {name: value for name, value in given.items() if value is not None}
-
-    def wait_for(self, operation: Operation) -> None:
-        with self.progress("documents") as progress:
-            wait(
-                operation,
-                on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
-            )
 
 
 def describe(index: Index) -> str:

@@ -6,9 +6,8 @@ from django.core.management.base import CommandParser
 
 from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
-from apps.operations.models import Operation
 from apps.operations.working import wait
-from apps.retrieval.grids.planning import EXAMPLE, Cell, Grid, Made, make_grid, plan_grid, read_strategy
+from apps.retrieval.grids.planning import EXAMPLE, Grid, Made, make_grid, plan_grid, read_strategy
 from benchbench.names import find_named
 
 
@@ -62,34 +61,22 @@ are, each built by an operation of its own. --dry-run says which. Without --wait
         )
         if options["dry_run"]:
             cells = plan_grid(collection, grid, owner=options["owner"])
-            self.report({"indexes": [cell.as_dict() for cell in cells]}, planned(cells), as_json=options["json"])
+            text = "\n".join(f"{cell.name}: {cell.lacking or cell.state}" for cell in cells)
+            self.report({"indexes": [cell.as_dict() for cell in cells]}, text, as_json=options["json"])
             return
         made = make_grid(collection, grid, owner=options["owner"])
-        if options["wait"]:
-            self.wait_for([part.operation for part in made if part.operation])
+        for operation in [part.operation for part in made if part.operation and options["wait"]]:
+            with self.progress("documents") as progress:
+                wait(operation, on_progress=progress.documents)
         for part in made:
             part.index.refresh_from_db()
         facts = [
             {"name": part.index.name, "index": part.index.pk, "status": part.index.status, "stats": part.index.stats}
             for part in made
         ]
-        self.report({"indexes": facts}, "\n".join(map(line, made)), as_json=options["json"])
-
-    def wait_for(self, operations: list[Operation]) -> None:
-        for operation in operations:
-            with self.progress("documents") as progress:
-                wait(
-                    operation,
-                    on_progress=lambda event, progress=progress: progress.count(  # type: ignore[misc]
-                        event, "processed_documents", "total_documents"
-                    ),
-                )
+        self.report({"indexes": facts}, "\n".join(map(line_of, made)), as_json=options["json"])
 
 
-def planned(cells: list[Cell]) -> str:
-    return "\n".join(f"{cell.name}: {cell.lacking or cell.state}" for cell in cells)
-
-
-def line(made: Made) -> str:
+def line_of(made: Made) -> str:
     there = ", was there" if made.cell.state == "ready" else ""
     return f"{made.index}: {made.index.status}{there}"

@@ -1,12 +1,12 @@
-"""Module queries (SPEC-001): questions, each with the modules that a search should find, and what the file counts."""
+"""Reading module queries (SPEC-001): questions, each with the modules that a search should find."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.decimals import counted
 from benchbench.reading.objects import (
     Checked,
@@ -25,7 +25,7 @@ from benchbench.reading.strict_json import read_value
 DIFFICULTIES = ("easy", "medium", "hard")
 MODULES = range(1, 6)
 PARTS = {"categor": "category", "difficult": "difficulty", "version": "version"}
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # an id as text, which names it again: 007 does not
+GRADE = 1
 TOTALS = ("total_queries", "query_count", "total")
 
 
@@ -79,19 +79,13 @@ class _File(Stated):
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleQueries:
-    """The queries in file order; `warnings` are sentences about counts in the metadata that the queries contradict."""
+def read_module_queries(path: Path) -> DatasetRecord:
+    """Return what a file states, `{benchmark_queries (or queries): […], metadata: {}}`, in file order.
 
-    queries: tuple[ModuleQuery, ...]
-    metadata: dict[str, Any]
-    warnings: tuple[str, ...] = ()
-
-
-def read_module_queries(path: Path) -> ModuleQueries:
-    """Return what a file states: `{benchmark_queries (or queries): […], metadata: {}}`.
-
-    Raises a sentence that names the key for whatever is not as docs/formats.md says, a repeated id among it.
+    A module is the document that has its name as external_id. A query's `version` becomes its filter: the search looks
+    only at documents whose metadata has that version, or one of those that are stated. Raises a sentence that names the
+    key for whatever is not as docs/formats.md says, a repeated id among it. Counts in the metadata that the queries
+    contradict are warnings.
     """
     value = read_value(path)
     if isinstance(value, list):
@@ -103,12 +97,26 @@ def read_module_queries(path: Path) -> ModuleQueries:
     repeated = [id for id, count in Counter(query.id for query in queries).items() if count > 1]
     if repeated:
         raise InvalidKeyError(f"{path.name} has the id {repeated[0]} more than once: it names one query.", field="id")
-    return ModuleQueries(queries, file.metadata, tuple(_contradictions(file.metadata, queries)))
+    name = file.metadata.get("name")
+    return DatasetRecord(
+        name=name if isinstance(name, str) else path.name.removesuffix(".gz").removesuffix(".json"),
+        queries=[_record(query) for query in queries],
+        source_format="module-queries",
+        metadata=file.metadata,
+        warnings=tuple(_contradictions(file.metadata, queries)),
+    )
 
 
-def versions_of(version: str | Sequence[str]) -> Sequence[str]:
-    """Return the versions that a query may be about."""
-    return [version] if isinstance(version, str) else version
+def _record(query: ModuleQuery) -> QueryRecord:
+    return QueryRecord(
+        key=str(query.id),
+        text=query.query,
+        judgments=[JudgmentRecord({"document_id": module}, GRADE) for module in query.expected_modules],
+        category=query.category,
+        difficulty=query.difficulty,
+        filters={"version": query.version if isinstance(query.version, str) else list(query.version)},
+        notes=query.notes,
+    )
 
 
 def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
@@ -120,8 +128,9 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
     for key, counts in metadata.items():
         name = next((name for part, name in PARTS.items() if part in key.lower()), "")
         if name and isinstance(counts, dict):
-            counted = Counter(label for query in queries for label in versions_of(getattr(query, name)))
-            yield from _wrong_counts(f"metadata.{key}", counts, counted)
+            stated = (getattr(query, name) for query in queries)
+            there = Counter(label for of in stated for label in ([of] if isinstance(of, str) else of))
+            yield from _wrong_counts(f"metadata.{key}", counts, there)
 
 
 def _wrong_counts(place: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
