@@ -80,12 +80,11 @@ def test_it_names_file_and_line_of_a_fault(tmp_path: Path, rows: str, sentence: 
     [
         ('{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}', "queries.jsonl, line 2, _id 'q1' is that of"),
         ('{"_id": "q1", "text": " "}', "queries.jsonl, line 1, text is blank."),
-        ('{"_id": "q1"}', "queries.jsonl, line 1 lacks the key text."),
         ('{"_id": "q1", "text": "a", "metadata": 1}', "queries.jsonl, line 1, metadata must be an object"),
         ('{"_id": "q1", "text": "a"}\n["q2"]', "queries.jsonl, line 2, holds a list: each line must be an object."),
         ('{"_id": "q1", "text": "a"}\n{"_id": ', "queries.jsonl, line 2, column 9, is not JSON"),
     ],
-    ids=["id twice", "blank", "no text", "metadata", "no object", "no JSON"],
+    ids=["id twice", "blank", "metadata", "no object", "no JSON"],
 )  # fmt: skip
 def test_it_names_file_line_and_key_of_a_faulty_query(tmp_path: Path, queries: str, sentence: str) -> None:
     with pytest.raises(BenchbenchError) as caught:

@@ -1,6 +1,9 @@
 """Editing judgments in a draft, and freezing it."""
 
+from typing import Any
+
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from apps.datasets.editing.drafts import (
     changes_of,
@@ -11,21 +14,14 @@ from apps.datasets.editing.drafts import (
     open_draft,
     write_version,
 )
-from apps.datasets.editing.judgments import remove_judgment
+from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from apps.datasets.versions import stored_hash
 from benchbench.errors import ConflictError
+from tests.datasets.conftest import APPLE, PEAR
 from tests.drafts import set_judgment
-
-APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
-RECORD = DatasetRecord("fruit", [QueryRecord("red", "red fruit", [JudgmentRecord(APPLE, 3)])], label="1")
-
-
-@pytest.fixture
-def fruit(db: None) -> Dataset:
-    return import_dataset(RECORD).version.dataset
 
 
 def grades(dataset: Dataset, number: int) -> dict[str, int]:
@@ -169,3 +165,60 @@ def test_an_edit_of_an_edit_keeps_its_row(fruit: Dataset) -> None:
     again = set_judgment(fruit, "red", PEAR, 2)
     assert (again.pk, again.created_at) == (first.pk, first.created_at)
     assert Judgment.objects.get(pk=first.pk).created_at == first.created_at
+
+
+def edit(doc_ref: dict[str, Any], grade: int | None, key: str = "red") -> JudgmentEdit:
+    return JudgmentEdit(key, doc_ref, None if grade is None else JudgmentRecord(doc_ref, grade))
+
+
+def counts(dataset: Dataset, *edits: JudgmentEdit) -> tuple[int, ...]:
+    done = edit_judgments(dataset, edits)
+    return done.version.number, done.added, done.changed, done.removed, done.unchanged
+
+
+def test_it_adds_changes_and_removes_in_the_draft(fruit: Dataset) -> None:
+    assert counts(fruit, edit(PEAR, 1), edit(APPLE, 2)) == (2, 1, 1, 0, 0)
+    assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"apple": 2, "pear": 1})
+    assert counts(fruit, edit(PEAR, 0), edit(APPLE, None), edit({"uri": "x:fig", "document_id": "fig"}, 1))[1:] == (
+        *(1, 1, 1, 0),
+    )
+    assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"pear": 0, "fig": 1})
+    assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
+    freeze(fruit)
+    assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
+
+
+def test_the_same_again_opens_no_draft(fruit: Dataset) -> None:
+    assert counts(fruit, edit(APPLE, 3)) == (1, 0, 0, 0, 1)
+    assert draft_of(fruit) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "told"),
+    [
+        (edit(APPLE, 1, key="blue"), "judgments[1].query_key", "has no query 'blue'"),
+        (edit({"url": "x"}, 1), "judgments[1].doc_ref", "has the unknown key 'url'"),
+        (edit({"uri": "u" * 2_001}, 1), "judgments[1].doc_ref", "has more than 2,000 characters in its uri"),
+        (edit({"uri": "x"}, None), "judgments[1].doc_ref", "no judgment of that document to take away"),
+        (edit(PEAR, 2), "judgments[1]", r"names the same query and document as judgments\[0\]"),
+        (edit(APPLE, 40_000), "judgments[1].grade", "out of range"),
+    ],
+)
+def test_one_that_is_wrong_is_named_and_none_is_kept(
+    fruit: Dataset,
+    wrong: JudgmentEdit,
+    field: str,
+    told: str,
+) -> None:
+    with pytest.raises(DatasetError, match=told) as raised:
+        edit_judgments(fruit, [edit(PEAR, 1), wrong, edit(APPLE, 0)])
+    assert raised.value.field == field
+    assert (draft_of(fruit), Judgment.objects.count()) == (None, 1)
+
+
+def test_it_takes_few_queries_whatever_their_number(
+    fruit: Dataset,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    with django_assert_max_num_queries(16):
+        edit_judgments(fruit, [edit({"document_id": str(number)}, 1) for number in range(200)])

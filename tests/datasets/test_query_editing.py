@@ -8,7 +8,7 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
 from apps.datasets.versions import stored_hash
 from benchbench.errors import ConflictError
-from tests.datasets.test_editing import APPLE, PEAR, fruit  # noqa: F401 (a fixture)
+from tests.datasets.conftest import APPLE, PEAR
 from tests.drafts import set_judgment
 
 
@@ -28,7 +28,7 @@ def first_stands(dataset: Dataset) -> bool:
     return stored_hash(first) == first.content_hash and texts(first) == {"red": "red fruit"}
 
 
-def test_it_adds_a_query_with_its_judgments(fruit: Dataset) -> None:  # noqa: F811
+def test_it_adds_a_query_with_its_judgments(fruit: Dataset) -> None:
     record = QueryRecord("new", "new fruit", [JudgmentRecord(PEAR, 2)], slices=["late"])
     query = add_query(fruit, record)
     assert (query.since, query.slices, query.judgments.get().doc_ref) == (2, ["late"], PEAR)
@@ -50,13 +50,13 @@ def test_it_adds_a_query_with_its_judgments(fruit: Dataset) -> None:  # noqa: F8
         (QueryRecord("k", "t", [JudgmentRecord({"uri": "u" * 2_001}, 1)]), "a uri of more than 2,000 characters"),
     ],
 )
-def test_it_refuses_what_is_no_new_query(fruit: Dataset, record: QueryRecord, told: str) -> None:  # noqa: F811
+def test_it_refuses_what_is_no_new_query(fruit: Dataset, record: QueryRecord, told: str) -> None:
     with pytest.raises((DatasetError, QueryExistsError), match=told):
         add_query(fruit, record)
     assert draft_of(fruit) is None
 
 
-def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit: Dataset) -> None:  # noqa: F811
+def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit: Dataset) -> None:
     old = Query.objects.get()
     set_judgment(fruit, "red", PEAR, 1, note="late")
     new = edit_query(old, {"text": "crimson fruit", "category": "colour"})
@@ -70,7 +70,7 @@ def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit: Dataset) -> None
     assert [stored_hash(version) == version.content_hash for version in fruit.versions.all()] == [True, True]
 
 
-def test_the_same_wording_opens_no_draft(fruit: Dataset) -> None:  # noqa: F811
+def test_the_same_wording_opens_no_draft(fruit: Dataset) -> None:
     query = Query.objects.get()
     assert edit_query(query, {"text": "red fruit", "slices": []}) == query
     assert draft_of(fruit) is None
@@ -78,7 +78,7 @@ def test_the_same_wording_opens_no_draft(fruit: Dataset) -> None:  # noqa: F811
         edit_query(query, {"text": " "})
 
 
-def test_what_only_frozen_versions_have_is_not_edited(fruit: Dataset) -> None:  # noqa: F811
+def test_what_only_frozen_versions_have_is_not_edited(fruit: Dataset) -> None:
     old = Query.objects.get()
     new = edit_query(old, {"text": "crimson fruit"})
     with pytest.raises(OutdatedError, match=f"changed in version 2: edit the one of the id {new.pk}"):
@@ -88,7 +88,7 @@ def test_what_only_frozen_versions_have_is_not_edited(fruit: Dataset) -> None:  
         remove_query(old)
 
 
-def test_a_query_is_removed_from_the_draft_alone(fruit: Dataset) -> None:  # noqa: F811
+def test_a_query_is_removed_from_the_draft_alone(fruit: Dataset) -> None:
     set_judgment(fruit, "red", PEAR, 1)
     remove_query(Query.objects.get())
     assert (texts(draft(fruit)), draft(fruit).judgments.count(), first_stands(fruit)) == ({}, 0, True)
@@ -99,7 +99,7 @@ def test_a_query_is_removed_from_the_draft_alone(fruit: Dataset) -> None:  # noq
     assert not Query.objects.filter(pk=added.pk).exists(), "what only the draft had is gone"
 
 
-def test_discarding_undoes_all_of_it(fruit: Dataset) -> None:  # noqa: F811
+def test_discarding_undoes_all_of_it(fruit: Dataset) -> None:
     before = list(Query.objects.values()), list(Judgment.objects.values())
     query = edit_query(Query.objects.get(), {"text": "crimson fruit"})
     set_judgment(fruit, "red", PEAR, 1)

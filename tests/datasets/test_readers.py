@@ -268,7 +268,6 @@ class TestSectioned:
         [
             ({"question": " "}, "ground_truth.json[0].question is blank."),
             ({"section_ids": "s1"}, "ground_truth.json[0].section_ids must be a list, not a string."),
-            ({"more": 1}, "ground_truth.json[0] has the unknown key 'more'"),
             ({"section_ids": ["s1", ""]}, "ground_truth.json[0].section_ids must be a list of strings that are not"),
             ({"evidence": "x"}, "ground_truth.json[0].evidence must be a list, not a string."),
             ({"id": "t2"}, "ground_truth.json has the id 't2' more than once."),
