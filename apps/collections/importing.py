@@ -1,7 +1,7 @@
 """Making a collection, importing documents into it, renaming and deleting it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import islice
@@ -108,7 +108,8 @@ def import_documents(
     seen: dict[str, bytes] = {}
     report = ImportReport()
     read = 0
-    for chunk in _chunks(records):
+    iterator = iter(records)
+    while chunk := list(islice(iterator, CHUNK)):
         _store(locked, _fresh(chunk, seen, report), report)
         read += len(chunk)
         if on_progress:
@@ -121,12 +122,6 @@ def import_documents(
     collection.document_count = locked.document_count = live(locked).count()
     locked.save(update_fields=["fingerprint", "document_count", "updated_at"])
     return report
-
-
-def _chunks(records: Iterable[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
-    iterator = iter(records)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
 
 
 def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportReport) -> list[DocumentRecord]:

@@ -1,7 +1,7 @@
 """Importing a dataset as a frozen version."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from django.db import transaction
@@ -16,20 +16,19 @@ from benchbench.decimals import counted, some_of
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name, under_free_name
 
+Outcome = Literal["created", "new version", "unchanged"]
+
 
 @dataclass(frozen=True)
 class DatasetReport:
     """What an import did. `duplicates` and `dangling` count what the source states, see `DatasetRecord`."""
 
-    outcome: Literal["created", "new version", "unchanged"]
+    outcome: Outcome
     queries: int
     judgments: int
     duplicates: int
     dangling: int | None
     warnings: tuple[str, ...]
-
-    def facts(self) -> dict[str, Any]:
-        return asdict(self)
 
     @property
     def besides(self) -> str:
@@ -76,7 +75,7 @@ def import_dataset(
         dataset, created = locked.get_or_create(owner=owner, name=checked_name(name or record.name, "dataset"))
     digest = content_hash(record.queries)
     version = None if created else _settled(dataset, record, digest, is_next=next_of is not None)
-    outcome: Literal["created", "new version", "unchanged"] = "unchanged"
+    outcome: Outcome = "unchanged"
     if version is None:
         version = _write(dataset, record, digest)
         outcome = "created" if version.number == 1 else "new version"
@@ -104,9 +103,7 @@ def foresee(
     return f'It becomes version {number}{label} of the dataset "{dataset}".'
 
 
-def report_of(
-    record: DatasetRecord, version: DatasetVersion, outcome: Literal["created", "new version", "unchanged"]
-) -> DatasetReport:
+def report_of(record: DatasetRecord, version: DatasetVersion, outcome: Outcome) -> DatasetReport:
     """Return the report of a record that `version` holds."""
     return DatasetReport(
         outcome=outcome,

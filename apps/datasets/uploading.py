@@ -1,17 +1,14 @@
-"""Uploads of datasets, and previews of what importing one would keep."""
+"""Uploads of datasets."""
 
 import threading
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
-from apps.datasets.formats.registry import Limits, read_dataset
-from apps.datasets.importing import warnings_of
-from apps.datasets.records import DatasetRecord, QueryRecord, check
+from apps.datasets.formats.registry import read_dataset
+from apps.datasets.records import DatasetRecord
 from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size
 from benchbench.site.pages import stored
@@ -56,49 +53,5 @@ def read_upload(
     that unpacks to more than BENCHMARK_DATASET_MAX_UNPACKED_BYTES, is refused before it is read.
     """
     with stored(upload) as path:
-        limits = Limits(settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES, settings.BENCHMARK_DATASET_MAX_ROWS)
-        require_unpacked_size(path, max_bytes=limits.unpacked_bytes)
-        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore, limits=limits)
-
-
-FIRST = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a source states: its counts, the first of its queries, and what looks wrong.
-
-    `grades` counts judgments by grade, `slices` queries by slice; `duplicates` and `dangling` are those of the record.
-    """
-
-    name: str
-    format: str
-    label: str
-    queries: int
-    judgments: int
-    duplicates: int
-    dangling: int | None
-    grades: Mapping[int, int]
-    slices: Mapping[str, int]
-    first: tuple[QueryRecord, ...]
-    warnings: tuple[str, ...]
-
-
-def preview(record: DatasetRecord) -> Preview:
-    """Return what importing `record` would keep. Raises `DatasetError` for what could not be kept."""
-    check(record)
-    grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
-    slices = Counter(name for query in record.queries for name in query.slices)
-    return Preview(
-        name=record.name,
-        format=record.source_format,
-        label=record.label,
-        queries=len(record.queries),
-        judgments=grades.total(),
-        duplicates=record.duplicates,
-        dangling=record.dangling,
-        grades=dict(sorted(grades.items(), reverse=True)),
-        slices=dict(sorted(slices.items())),
-        first=tuple(record.queries[:FIRST]),
-        warnings=warnings_of(record),
-    )
+        require_unpacked_size(path, max_bytes=settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES)
+        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore, is_upload=True)

@@ -18,9 +18,8 @@ from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import DatasetImport, DatasetReport, import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord
-from apps.mappings.creating import create_mapping, mapping_of
+from apps.mappings.creating import resolved_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
@@ -87,7 +86,7 @@ def import_beir(
     those that an operation makes with `model` (BENCHBENCH_DEFAULT_MODEL without one). All of it is kept or nothing;
     only the operation follows after.
 
-    Importing the same again changes nothing but the time of resolving: documents and queries are recognised, and an
+    Importing the same again changes nothing: documents and queries are recognised, and an
     equal index of the same documents is taken as it is, or built to its end. `on_progress` gets the number of documents
     read. Raises BeirError, and what the readers, importers and indexes of the parts raise.
     """
@@ -97,8 +96,7 @@ def import_beir(
     collection, documents = import_collection(source, name=name, owner=owner, on_progress=on_progress)
     imported = _import_queries(record, directory, name, split, owner)
     version = imported.version
-    mapping = mapping_of(version.dataset, collection, owner=owner)
-    mapping = resolve_now(mapping or create_mapping(version.dataset, collection, name=name, owner=owner))
+    mapping = resolved_mapping(version.dataset, collection, name=name, owner=owner)
     if vectors is not None:
         indexed = _import_index(collection, vectors, version, owner, model or "")
     else:

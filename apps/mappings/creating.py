@@ -6,9 +6,7 @@ from django.db import IntegrityError, transaction
 
 from apps.collections.importing import create_collection, delete_collection
 from apps.collections.models import Collection
-from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.records import DatasetRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
 from apps.operations.models import Operation
@@ -77,20 +75,18 @@ def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -
 
 
 @transaction.atomic
-def lay(record: DatasetRecord, collection: Collection, *, owner: Any = None) -> tuple[Mapping, DatasetImport]:
-    """Import a dataset and return its resolved mapping onto `collection`; all of it is kept, or nothing.
-
-    What is there already is taken as it is. Raises what `import_dataset` raises, for a known name with other content
-    among it.
-    """
-    imported = import_dataset(record, owner=owner)
-    dataset = imported.version.dataset
+def resolved_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
+    """Return the mapping of `dataset` onto `collection` that `owner` sees, else a new one, resolved as both are now."""
     mapping = mapping_of(dataset, collection, owner=owner)
-    if mapping is None:
-        mapping = create_mapping(dataset, collection, owner=owner)
-    if mapping.status == Mapping.Status.PENDING or is_stale(mapping):
-        mapping = resolve_now(mapping)
-    return mapping, imported
+    return _resolved(mapping or create_mapping(dataset, collection, name=name, owner=owner))
+
+
+def _resolved(mapping: Mapping) -> Mapping:
+    if mapping.status != Mapping.Status.PENDING and not is_stale(mapping):
+        return mapping
+    if mapping.collection.kind == Collection.Kind.EXTERNAL:
+        add_judged_documents(mapping)
+    return resolve_now(mapping)
 
 
 ENDING = " (external runs)"
@@ -104,17 +100,8 @@ def external_mapping(dataset: Dataset) -> Mapping:
     ResolveError where the dataset has no frozen version.
     """
     read_again(Dataset.objects.select_for_update(), dataset.pk)  # two imports make one mapping
-    mapping = find_external_mapping(dataset) or _make(dataset)
-    if mapping.status == Mapping.Status.PENDING or is_stale(mapping):
-        add_judged_documents(mapping)
-        mapping = resolve_now(mapping)
-    return mapping
-
-
-def find_external_mapping(dataset: Dataset) -> Mapping | None:
-    """Return the mapping that runs from elsewhere are measured under, if there is one yet."""
-    mappings = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL)
-    return mappings.select_related("collection").order_by("created_at").first()
+    there = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL).order_by("created_at")
+    return _resolved(there.select_related("collection").first() or _make(dataset))
 
 
 def _make(dataset: Dataset) -> Mapping:

@@ -39,7 +39,12 @@ def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | N
 def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) -> tuple[DatasetRecord, list[str]]:
     """Return the record by external ids, and sentences about what that lost."""
     require_resolved(mapping, version)
-    _require_collection(mapping)
+    # The corpus, and what names no document, are of today.
+    if mapping.collection_fingerprint != current_basis(mapping).fingerprint:
+        raise TruthError(
+            f'The documents of "{mapping.collection}" have changed since the mapping "{mapping}" was resolved: '
+            "resolve it again, then export."
+        )
     resolved = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments, document__isnull=False)
     place = ("judgment__query__key", "judgment__ref_hash", "document__external_id")
     names = {(key, ref): name for key, ref, name in resolved.values_list(*place)}
@@ -53,15 +58,6 @@ def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) ->
     if merged:
         warnings.append(f"Judgments of a document that another judgment of the query names, left out: {merged:,}.")
     return replace(record, queries=queries), warnings
-
-
-def _require_collection(mapping: Mapping) -> None:
-    """Raise TruthError where the collection has changed since: the corpus, and what names no document, are of today."""
-    if mapping.collection_fingerprint != current_basis(mapping).fingerprint:
-        raise TruthError(
-            f'The documents of "{mapping.collection}" have changed since the mapping "{mapping}" was resolved: '
-            "resolve it again, then export."
-        )
 
 
 def _named(query: QueryRecord, names: Names, made: Iterator[int]) -> list[JudgmentRecord]:

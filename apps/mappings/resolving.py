@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -60,11 +60,7 @@ class Resolved:
     operation: Operation | None = None
 
 
-class Ruling(NamedTuple):
-    """The verdict on one judgment."""
-
-    judgment_id: int
-    verdict: Verdict
+Ruling = tuple[int, Verdict]  # the id of a judgment, and what became of its reference
 
 
 def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
@@ -149,7 +145,7 @@ def rulings(mapping: Mapping, basis: Basis) -> Iterator[list[Ruling]]:
     judgments = judgments_of(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
     while chunk := list(islice(judgments, CHUNK)):
         catalogue = load_catalogue(mapping.collection, (doc_ref for _, doc_ref in chunk))
-        yield [Ruling(judgment_id, resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
+        yield [(judgment_id, resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
 
 
 def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> Catalogue:

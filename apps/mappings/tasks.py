@@ -32,7 +32,7 @@ class ResolveHandler(Handler):
         for chunk in rulings(mapping, basis):
             lease.check()
             done.append(chunk)
-            tally.update(ruling.verdict.outcome for ruling in chunk)
+            tally.update(verdict.outcome for _, verdict in chunk)
             lease.report(tally.total(), _progress("resolving", total, tally), always=len(done) == 1)
         finalizing = _progress("finalizing", total, tally)
         lease.report(total, finalizing, always=True)

@@ -80,26 +80,6 @@ class _Open:
         return _from_below(self.unjudged.astype(np.float64))
 
 
-def _judged(open_: _Open) -> Bounds:
-    return open_.value, open_.value
-
-
-def _hits(open_: _Open) -> Bounds:
-    return open_.value, open_.value + open_.count
-
-
-def _precision(open_: _Open) -> Bounds:
-    return open_.value, open_.value + open_.count / max(open_.measure.cutoff or 0, 1)
-
-
-def _success(open_: _Open) -> Bounds:
-    return open_.value, np.maximum(open_.value, open_.count > 0)
-
-
-def _reciprocal_rank(open_: _Open) -> Bounds:
-    return open_.value, np.maximum(open_.value, 1.0 / open_.first)
-
-
 def _first_relevant(open_: _Open) -> Bounds:
     """The greatest is the known rank, since what is found above only lessens it; none where it may stay without one."""
     least = np.fmin(open_.value, open_.first)
@@ -127,10 +107,6 @@ def _average_precision(open_: _Open) -> Bounds:
     greatest = np.where(unjudged, _share(total + topmost, base + down), -np.inf).max(axis=-1)
     least = np.where(unjudged, _share(total + deepest, base + up), np.inf).min(axis=-1)
     return np.minimum(open_.value, least), np.maximum(open_.value, greatest)
-
-
-def _ndcg(open_: _Open) -> Bounds:
-    return _least_ndcg(open_), _greatest_ndcg(open_)
 
 
 def _least_ndcg(open_: _Open) -> Values:
@@ -218,14 +194,14 @@ class _Levels:
 
 
 BOUNDS: dict[str, Callable[[_Open], Bounds]] = {
-    "P": _precision,
+    "P": lambda o: (o.value, o.value + o.count / max(o.measure.cutoff or 0, 1)),
     "R": _recall,
-    "nDCG": _ndcg,
+    "nDCG": lambda o: (_least_ndcg(o), _greatest_ndcg(o)),
     "AP": _average_precision,
-    "RR": _reciprocal_rank,
-    "Success": _success,
-    "Judged": _judged,
-    "Hits": _hits,
+    "RR": lambda o: (o.value, np.maximum(o.value, 1.0 / o.first)),
+    "Success": lambda o: (o.value, np.maximum(o.value, o.count > 0)),
+    "Judged": lambda o: (o.value, o.value),
+    "Hits": lambda o: (o.value, o.value + o.count),
     "FirstRelevant": _first_relevant,
 }
 

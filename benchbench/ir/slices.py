@@ -68,11 +68,10 @@ def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[
     """
     labels: dict[str, list[Sequence[str]]] = {
         "slice": [query.slices or [NONE] for query in queries],
-        "category": [[query.category or NONE] for query in queries],
-        "difficulty": [[query.difficulty or NONE] for query in queries],
-        "query type": [[query.query_type or NONE] for query in queries],
-        "split": [[query.split or NONE] for query in queries],
-        "version": [[query.version or NONE] for query in queries],
+        **{
+            name.replace("_", " "): [[getattr(query, name) or NONE] for query in queries]
+            for name in ("category", "difficulty", "query_type", "split", "version")
+        },
         "query length": [[label] for label in _length_bands([query.text for query in queries])],
         "relevant documents": [[_count_band(query.n_relevant)] for query in queries],
     }

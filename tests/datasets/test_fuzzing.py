@@ -10,7 +10,7 @@ import pytest
 from apps.datasets.formats.registry import FORMATS, read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.uploading import preview
+from apps.datasets.records import check
 from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.datasets.test_schema1 import FULL
@@ -41,8 +41,8 @@ def test_every_format_is_fuzzed() -> None:
 def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> None:
     write = writer(tmp_path / "data", SOURCES[source])
     format = source.partition(",")[0]
-    assert preview(read_dataset(write([]))).format == format
-    fuzz(lambda path: preview(read_dataset(path, format=format)), write)
+    assert read_dataset(write([])).source_format == format
+    fuzz(lambda path: check(read_dataset(path, format=format)), write)
 
 
 @pytest.mark.django_db

@@ -21,9 +21,8 @@ from apps.collections.sources import documents_in
 from apps.datasets.formats.sectioned import read_sectioned as read_questions
 from apps.datasets.importing import DatasetImport, dataset_with
 from apps.datasets.records import DatasetRecord
-from apps.mappings.creating import create_mapping, mapping_of
+from apps.mappings.creating import resolved_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve_now
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import encoder_of, lack, parts_of
 from apps.retrieval.grids.naming import SIZES, model_words, size_words
@@ -239,11 +238,7 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
     imported = dataset_with(record, name=asked, source=f"experiment {asked}", owner=owner)
     searched = f"{id} ({len(documents.files)} documents)" if data.max_documents else id
     collection, _ = collection_with(documents.read(), name=searched, owner=owner)
-    dataset = imported.version.dataset
-    mapping = mapping_of(dataset, collection, owner=owner)
-    if mapping is None:
-        mapping = create_mapping(dataset, collection, owner=owner)
-    return resolve_now(mapping), imported
+    return resolved_mapping(imported.version.dataset, collection, owner=owner), imported
 
 
 def _missing(plan: ExperimentPlan, key: str, what: str) -> ExperimentError:

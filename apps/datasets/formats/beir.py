@@ -45,7 +45,6 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
     )
 
 
-LABEL = "BEIR"
 SPLIT = "test"  # of queries that are in none
 FILE_NAME = re.compile(r"\w[\w.-]*")
 
@@ -90,4 +89,4 @@ def _fit(query: QueryRecord) -> QueryRecord:
             "splits are: choose another format.",
             field="format",
         )
-    return kept(query, by_document(query, label=LABEL), "metadata", split=split)
+    return kept(query, by_document(query, label="BEIR"), "metadata", split=split)

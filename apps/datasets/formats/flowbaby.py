@@ -10,6 +10,9 @@ from benchbench.files.flowbaby import write_dataset
 from benchbench.ir import canonical
 from benchbench.local_files.placing import Files
 
+ABOUT = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
+POSITIVES = "expected_positive_count"
+
 
 def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
     """Return all topics, or those of a split, in file order; an item is the document that has its id as external_id.
@@ -20,14 +23,13 @@ def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
     if split:
         dataset = dataset.of_split(split)
     about = dataset.metadata
-    names = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
     return DatasetRecord(
         name=about.dataset_id,
         queries=[_query(topic, dataset) for topic in dataset.topics],
         description=about.description,
         label=about.version,
         source_format="flowbaby",
-        metadata={name: value for name in names if (value := getattr(about, name))},
+        metadata={name: value for name in ABOUT if (value := getattr(about, name))},
         slice_definitions=dict(about.slice_definitions),
         duplicates=dataset.duplicates,
         warnings=dataset.warnings,
@@ -45,13 +47,8 @@ def _query(topic: flowbaby.Topic, dataset: flowbaby.Dataset) -> QueryRecord:
         slices=topic.slices,
         split=topic.split,
         notes=topic.notes,
-        metadata={} if expected is None else {"expected_positive_count": expected},
+        metadata={} if expected is None else {POSITIVES: expected},
     )
-
-
-LABEL = "Flowbaby"
-ABOUT = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
-POSITIVES = "expected_positive_count"
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
@@ -97,7 +94,7 @@ def _fit(query: QueryRecord) -> QueryRecord:
     states = type(expected) is int and expected >= 0
     return kept(
         query,
-        by_document(query, grades=flowbaby.GRADES, label=LABEL),
+        by_document(query, grades=flowbaby.GRADES, label="Flowbaby"),
         "notes",
         slices=list(dict.fromkeys(query.slices)) or [flowbaby.DEFAULT_SLICE],
         split=query.split if query.split in flowbaby.SPLITS else "",

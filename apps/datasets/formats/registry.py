@@ -163,14 +163,6 @@ def _of_directory(directory: Path) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a dataset may hold at most, unpacked. JSON has no rows: its objects are limited by their bytes."""
-
-    unpacked_bytes: int
-    rows: int
-
-
 def read_dataset(
     path: Path,
     *,
@@ -179,11 +171,13 @@ def read_dataset(
     topics: Path | None = None,
     columns: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
-    limits: Limits | None = None,
+    is_upload: bool = False,
 ) -> DatasetRecord:
     """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` tells it.
 
-    Without limits a zip may unpack to BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
+    A zip may unpack to BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES. What `is_upload` is smaller: it may unpack to
+    BENCHMARK_DATASET_MAX_UNPACKED_BYTES and have BENCHMARK_DATASET_MAX_ROWS lines. JSON has no lines: its objects are
+    limited by their bytes.
 
     `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables.
     """
@@ -192,15 +186,15 @@ def read_dataset(
     options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore}
     given = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
-        most = limits.unpacked_bytes if limits else settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
-        with unpacked(path, max_bytes=most) as directory:
-            return _read(directory, format, given, limits)
-    return _read(path, format, given, limits)
+        limit = "BENCHMARK_DATASET_MAX_UNPACKED_BYTES" if is_upload else "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
+        with unpacked(path, max_bytes=getattr(settings, limit)) as directory:
+            return _read(directory, format, given, is_upload)
+    return _read(path, format, given, is_upload)
 
 
-def _read(path: Path, format: str, given: Mapping[str, object], limits: Limits | None) -> DatasetRecord:
-    if limits:
-        _require_rows(path, limits.rows)
+def _read(path: Path, format: str, given: Mapping[str, object], is_upload: bool) -> DatasetRecord:
+    if is_upload:
+        _require_rows(path, settings.BENCHMARK_DATASET_MAX_ROWS)
     format = format or detect(path)
     for name in given:
         if name not in FORMATS[format].options:

@@ -70,7 +70,6 @@ def left_out(keys: Iterable[str]) -> list[str]:
     return [f"Topics without a judgment, left out: {some_of(keys)}."] if keys else []
 
 
-LABEL = "TREC"
 BREAK = re.compile(r"\s*[\r\n]+\s*")
 
 
@@ -92,4 +91,4 @@ def files(record: DatasetRecord) -> Files:
 
 
 def _fit(query: QueryRecord) -> QueryRecord:
-    return QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label=LABEL))
+    return QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label="TREC"))

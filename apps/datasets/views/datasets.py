@@ -1,6 +1,7 @@
 """Pages that upload, download and freeze a dataset, and what the page of a query shows."""
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,9 @@ from apps.datasets.editing.drafts import difference_of, draft_of, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.forms import DatasetForm, FreezeForm
-from apps.datasets.importing import DatasetImport, foresee, import_dataset
+from apps.datasets.importing import DatasetImport, foresee, import_dataset, warnings_of
 from apps.datasets.models import DatasetVersion, Judgment, Query
-from apps.datasets.uploading import preview, upload_turn
+from apps.datasets.uploading import upload_turn
 from benchbench.access import may_change
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -168,8 +169,13 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
         with upload_turn():
             record = form.record()
             becomes = foresee(record, owner=staff(request), **form.target())
-            previewed = preview(record)
-        return {"preview": previewed, "becomes": becomes, "format": FORMATS[previewed.format].label}
+        return {
+            "record": record,
+            "becomes": becomes,
+            "format": FORMATS[record.source_format].label,
+            "grades": Counter(sorted((j.grade for query in record.queries for j in query.judgments), reverse=True)),
+            "warnings": warnings_of(record),
+        }
 
     awaited = () if "file" in request.FILES else ("file",)
     return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)

@@ -1,19 +1,15 @@
-"""Definitions of the measures in words, for pages and docs/measures.md."""
+"""Definitions of the measures in words, for pages; docs/measures.md has the same."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from benchbench.ir.measures import library
 
 if TYPE_CHECKING:
     from benchbench.ir.measures.measure import Measure
-
-
-LINE = 130  # characters of a line of docs/measures.md
 
 
 BINARY = "A document is relevant when its grade is above 0; how far above makes no difference."
@@ -134,25 +130,3 @@ def definition_of(measure: Measure) -> Definition:
         title, sentence = library.summary(str(measure))
         return replace(BY_LIBRARY, written=str(measure), title=title, meaning=sentence)
     return replace(DEFINITIONS[measure.name], written=str(measure))
-
-
-def as_markdown() -> str:
-    """The definitions of all our measures, a section each, as docs/measures.md has them."""
-    return "\n\n".join(
-        f"### {definition.written}: {definition.title}\n\n{_wrapped(definition.meaning)}\n\n"
-        + "\n".join(
-            _wrapped(f"- {fact}", indent="  ")
-            for fact in (
-                f"Gain: {definition.gain}",
-                f"Ties: {definition.ties}",
-                f"Empty cases: {definition.empty}",
-                f"Range: {definition.range}; {definition.better} is better.",
-                f"Source: {definition.source}.",
-            )
-        )
-        for definition in DEFINITIONS.values()
-    )
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return fill(text, LINE, subsequent_indent=indent, break_on_hyphens=False)

@@ -10,28 +10,8 @@ from numpy.typing import NDArray
 from benchbench.ir.measures.graded import GradedRankings, Values
 
 
-def _precision(graded: GradedRankings, cutoff: int | None) -> Values:
-    return _ratio(graded.until(graded.sums.hits, cutoff), cutoff or 0)
-
-
-def _recall(graded: GradedRankings, cutoff: int | None) -> Values:
-    return _ratio(graded.until(graded.sums.hits, cutoff), graded.n_relevant)
-
-
-def _ndcg(graded: GradedRankings, cutoff: int | None) -> Values:
-    return _ratio(graded.until(graded.sums.dcg, cutoff), _ideal(graded, cutoff))
-
-
-def _average_precision(graded: GradedRankings, cutoff: int | None) -> Values:
-    return _ratio(graded.until(graded.sums.precisions, cutoff), graded.n_relevant)
-
-
 def _reciprocal_rank(graded: GradedRankings, cutoff: int | None) -> Values:
     return np.where(graded.until(graded.sums.hits, cutoff) > 0, 1.0 / graded.sums.first_relevant, 0.0)
-
-
-def _success(graded: GradedRankings, cutoff: int | None) -> Values:
-    return (graded.until(graded.sums.hits, cutoff) > 0).astype(np.float64)
 
 
 def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
@@ -40,24 +20,20 @@ def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
     return _ratio(graded.until(graded.sums.judged, cutoff), seen)
 
 
-def _hits(graded: GradedRankings, cutoff: int | None) -> Values:
-    return graded.until(graded.sums.hits, cutoff)
-
-
 def _first_relevant(graded: GradedRankings, cutoff: int | None) -> Values:
     """NaN where there is none: no number says "nowhere" without posing as a rank."""
     return np.where(graded.until(graded.sums.hits, cutoff) > 0, graded.sums.first_relevant, np.nan)
 
 
 FORMULAS: dict[str, Callable[[GradedRankings, int | None], Values]] = {
-    "P": _precision,
-    "R": _recall,
-    "nDCG": _ndcg,
-    "AP": _average_precision,
+    "P": lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), cutoff or 0),
+    "R": lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), graded.n_relevant),
+    "nDCG": lambda graded, cutoff: _ratio(graded.until(graded.sums.dcg, cutoff), _ideal(graded, cutoff)),
+    "AP": lambda graded, cutoff: _ratio(graded.until(graded.sums.precisions, cutoff), graded.n_relevant),
     "RR": _reciprocal_rank,
-    "Success": _success,
+    "Success": lambda graded, cutoff: (graded.until(graded.sums.hits, cutoff) > 0).astype(np.float64),
     "Judged": _judged,
-    "Hits": _hits,
+    "Hits": lambda graded, cutoff: graded.until(graded.sums.hits, cutoff),
     "FirstRelevant": _first_relevant,
 }
 NEED_CUTOFF = frozenset({"P", "R", "Success"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import le
 
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import Comparison, Pair
@@ -48,7 +49,7 @@ def frontier(points: Sequence[Point]) -> tuple[int, ...]:
     return tuple(
         position
         for position, own in corners.items()
-        if not any(other != own and all(map(_as_small, other, own)) for other in corners.values())
+        if not any(other != own and all(map(le, other, own)) for other in corners.values())
     )
 
 
@@ -90,10 +91,6 @@ def cheapest_not_worse(
         good_enough=tuple(good),
         most_lost=0.0 if good[0] == best else _most_lost(behind[good[0]]),
     )
-
-
-def _as_small(other: float, own: float) -> bool:
-    return other <= own
 
 
 def _inside(figure: float | None, bound: float | None) -> bool:

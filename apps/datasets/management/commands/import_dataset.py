@@ -2,7 +2,7 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -115,7 +115,7 @@ a new version label, which JSON states as metadata.version and --label gives to 
         version, report = imported.version, imported.report
         for warning in report.warnings:
             self.warn(warning)
-        facts = {"dataset": version.dataset_id, "version": version.number, **report.facts()}
+        facts = {"dataset": version.dataset_id, "version": version.number, **asdict(report)}
         dangling = "" if report.dangling is None else f", {counted(report.dangling, 'dangling reference')}"
         text = (
             f"{version} ({report.outcome}): {counted(report.queries, 'query')}, "

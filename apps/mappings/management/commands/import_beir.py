@@ -99,7 +99,7 @@ def _facts(done: BeirImport) -> dict[str, Any]:
             "documents": done.collection.document_count,
             **asdict(done.documents),
         },
-        "dataset": {"id": done.version.dataset_id, "version": done.version.number, **done.queries.facts()},
+        "dataset": {"id": done.version.dataset_id, "version": done.version.number, **asdict(done.queries)},
         "mapping": facts_of(done.mapping),
         "index": {
             **attributes(index, "id", "version", "status", "encoder", "stats"),

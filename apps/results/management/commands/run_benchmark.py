@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.db import transaction
 
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.matrix_options import (
@@ -26,7 +27,8 @@ from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import preview_text
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import read_dataset
-from apps.mappings.creating import lay
+from apps.datasets.importing import import_dataset
+from apps.mappings.creating import resolved_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
@@ -140,7 +142,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         if not options["queries"]:
             return find_named(Mapping, options["mapping"], owner=options["owner"])
         collection = find_named(Collection, options["collection"], owner=options["owner"])
-        mapping, imported = lay(read_dataset(options["queries"]), collection, owner=options["owner"])
+        with transaction.atomic():
+            imported = import_dataset(read_dataset(options["queries"]), owner=options["owner"])
+            mapping = resolved_mapping(imported.version.dataset, collection, owner=options["owner"])
         for warning in imported.report.warnings:
             self.warn(warning)
         return mapping
