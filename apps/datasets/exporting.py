@@ -61,7 +61,10 @@ class DatasetExport:
 def record_of(version: DatasetVersion) -> DatasetRecord:
     """Return what the tables hold of a version, frozen or draft, as a reader returns it."""
     rows = version.judgments.order_by("query_id", "id").iterator(chunk_size=10_000)
-    judged = {query_id: list(map(_judgment, of)) for query_id, of in groupby(rows, key=lambda row: row.query_id)}
+    judged = {
+        query_id: [JudgmentRecord(**{name: getattr(row, name) for name in JUDGMENT_FIELDS}) for row in of]
+        for query_id, of in groupby(rows, key=lambda row: row.query_id)
+    }
     dataset = version.dataset
     return DatasetRecord(
         name=dataset.name,
@@ -95,7 +98,3 @@ def export_record(record: DatasetRecord, format: str, *, name: str, beside: File
         (*losses(record, held, label=writer.label), *writer.cautions(held)),
         beside or {},
     )
-
-
-def _judgment(row: object) -> JudgmentRecord:
-    return JudgmentRecord(**{name: getattr(row, name) for name in JUDGMENT_FIELDS})

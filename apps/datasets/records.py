@@ -101,7 +101,8 @@ def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
         if key not in DOC_REF_KEYS:
             return f"has the unknown key {key[:40]!a}: known are {known}", key
         if not isinstance(value, str) or not value.strip():
-            return f"must hold strings that are not blank: its {key} is {_shown(value)}", key
+            found = "blank" if isinstance(value, str) else kind(value)
+            return f"must hold strings that are not blank: its {key} is {found}", key
     key = _too_long(doc_ref)
     return (f"has more than {REFERENCE_LENGTH:,} characters in its {key}" if key else ""), key
 
@@ -159,7 +160,3 @@ def _too_long(doc_ref: dict[str, Any]) -> str:
     """Return the key of a reference whose value is too long, "" for none."""
     long = (key for key, value in doc_ref.items() if isinstance(value, str) and len(value) > REFERENCE_LENGTH)
     return next(long, "")
-
-
-def _shown(value: Any) -> str:
-    return "blank" if isinstance(value, str) else kind(value)

@@ -7,6 +7,7 @@ does not, it is a mistake that is shown.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
@@ -30,6 +31,7 @@ FIELDS = {
     "file_name": ("file_name",),
 }
 SHOWN_CHARACTERS = 100
+SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 class Match(NamedTuple):
@@ -83,7 +85,7 @@ def read_reference(doc_ref: object) -> Reference:
         raise InvalidReferenceError(f"The {key} is not a string.", key)
     if not value.strip():
         raise InvalidReferenceError(f"The {key} is blank.", key)
-    if key == "content_hash" and not _is_sha256(value):
+    if key == "content_hash" and not SHA256.fullmatch(value):
         raise InvalidReferenceError(f"The content_hash {_shown(value)} is not 64 hexadecimal digits (SHA-256).", key)
     spelled = ((field, _spelling(field, value)) for field in FIELDS[key])
     return Reference(key, value, tuple((field, text) for field, text in spelled if text))
@@ -105,10 +107,6 @@ def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
     if match.documents > 1:
         return Verdict(Outcome.AMBIGUOUS, key, reason=f"{match.documents} documents have the {key} {_shown(value)}.")
     return Verdict(Outcome.RESOLVED, key, match.document_id)
-
-
-def _is_sha256(value: str) -> bool:
-    return len(value) == 64 and all(digit in "0123456789abcdefABCDEF" for digit in value)
 
 
 def _spelling(field: str, value: str) -> str:

@@ -73,7 +73,9 @@ def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[
             for name in ("category", "difficulty", "query_type", "split", "version")
         },
         "query length": [[label] for label in _length_bands([query.text for query in queries])],
-        "relevant documents": [[_count_band(query.n_relevant)] for query in queries],
+        "relevant documents": [
+            [str(n) if n < 2 else "2-4" if n < 5 else "5+"] for n in (query.n_relevant for query in queries)
+        ],
     }
     return [made for partition, of_queries in labels.items() for made in _divide(partition, of_queries, minimum)]
 
@@ -203,15 +205,7 @@ def _length_bands(texts: Sequence[str]) -> list[str]:
     starts = [min(length for length in ordered if length > end) for end in ends[:-1]]
     bands = dict(zip(ends, zip([*ordered[:1], *starts], ends, strict=True), strict=True))
     chosen = [bands[next(end for end in ends if length <= end)] for length in lengths]
-    return [f"{_span(start, end)} word{'s' if end != 1 else ''}" for start, end in chosen]
-
-
-def _span(start: int, end: int) -> str:
-    return str(start) if start == end else f"{start}-{end}"
-
-
-def _count_band(count: int) -> str:
-    return str(count) if count < 2 else "2-4" if count < 5 else "5+"
+    return [f"{start if start == end else f'{start}-{end}'} word{'s' if end != 1 else ''}" for start, end in chosen]
 
 
 def _below(inside: Values, outside: Values) -> float:

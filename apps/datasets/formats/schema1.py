@@ -63,11 +63,7 @@ def _grade(value: Any) -> int:
     raise fault(f"must be an integer from 0 to 3, not {json.dumps(value)[:40]}")
 
 
-def _about(metadata: Any) -> Any:
-    return {} if metadata is None else metadata
-
-
-Metadata = Annotated[dict[str, Any], Checked(_about, before=True)]
+Metadata = Annotated[dict[str, Any], Checked(lambda value: {} if value is None else value, before=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +149,8 @@ def parse_schema1(content: bytes, *, where: str = "The file") -> DatasetRecord:
 
 
 def _dataset(metadata: dict[str, Any], queries: list[QueryRecord], duplicates: int) -> DatasetRecord:
-    about = {key: metadata.pop(key) for key, held in ABOUT.items() if _holds(metadata.get(key), held)}
+    stated = {key: metadata[key] for key in ABOUT if not isinstance(metadata.get(key), bool | None)}
+    about = {key: metadata.pop(key) for key, value in stated.items() if isinstance(value, ABOUT[key])}
     return DatasetRecord(
         name=about.get("name", ""),
         description=about.get("description", ""),
@@ -166,10 +163,6 @@ def _dataset(metadata: dict[str, Any], queries: list[QueryRecord], duplicates: i
         duplicates=duplicates,
         warnings=[*_plain(metadata, queries), *_restricted(queries)],
     )
-
-
-def _holds(value: Any, held: type | tuple[type, ...]) -> bool:
-    return isinstance(value, held) and not isinstance(value, bool)
 
 
 def is_own(name: str, value: Any) -> bool:

@@ -75,7 +75,11 @@ BREAK = re.compile(r"\s*[\r\n]+\s*")
 
 def fit(record: DatasetRecord) -> DatasetRecord:
     """Judged queries, their texts on one line; a judgment is by document_id, its grade any integer."""
-    queries = [_fit(query) for query in record.queries if query.judgments]
+    queries = [
+        QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label="TREC"))
+        for query in record.queries
+        if query.judgments
+    ]
     return DatasetRecord(record.name, queries, source_format="trec")
 
 
@@ -88,7 +92,3 @@ def files(record: DatasetRecord) -> Files:
             for judgment in query.judgments
         ),
     }
-
-
-def _fit(query: QueryRecord) -> QueryRecord:
-    return QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label="TREC"))

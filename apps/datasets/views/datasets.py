@@ -3,7 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.datasets.editing.differences import KINDS, Difference
+from apps.datasets.editing.differences import KINDS
 from apps.datasets.editing.drafts import difference_of, draft_of, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
@@ -31,6 +31,7 @@ from benchbench.site.pages import form_page, next_page, preview_page, sent_form,
 from benchbench.site.panels import change_url, changelist_url
 
 SHOWN_JUDGMENTS = 50
+FIRST = 5  # queries of a file that a preview shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +120,13 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
         else "",
         template="datasets/freeze.html",
         difference=difference,
-        tables=tables_of(difference) if difference else [],
+        tables=[
+            {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:SHOWN]}
+            for kind, title in KINDS.items()
+            if difference and (total := difference.totals[kind])
+        ],
         trail=[dataset],
     )
-
-
-def tables_of(difference: Difference) -> list[dict[str, Any]]:
-    """Return what differs, by kind: how many there are, and the first of them."""
-    return [
-        {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:SHOWN]}
-        for kind, title in KINDS.items()
-        if (total := difference.totals[kind])
-    ]
 
 
 def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -168,14 +164,16 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
             return {}
         with upload_turn():
             record = form.record()
-            becomes = foresee(record, owner=staff(request), **form.target())
-        return {
-            "record": record,
-            "becomes": becomes,
-            "format": FORMATS[record.source_format].label,
-            "grades": Counter(sorted((j.grade for query in record.queries for j in query.judgments), reverse=True)),
-            "warnings": warnings_of(record),
-        }
+            grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
+            return {
+                "becomes": foresee(record, owner=staff(request), **form.target()),
+                "record": replace(record, queries=record.queries[:FIRST]),  # the others go with the turn
+                "format": FORMATS[record.source_format].label,
+                "queries": len(record.queries),
+                "judgments": grades.total(),
+                "grades": dict(sorted(grades.items(), reverse=True)),
+                "warnings": warnings_of(record),
+            }
 
     awaited = () if "file" in request.FILES else ("file",)
     return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)

@@ -189,13 +189,8 @@ def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpRes
         title=f"Edit the query {query.key}",
         submit="Save in the draft",
         template=TEMPLATE,
-        initial=_stated(query),
+        initial={name: getattr(query, RECORDED.get(name, name)) for name in QueryForm.base_fields},
         query=query,
         draft=draft_of(query.dataset),
         trail=[query.dataset, query],
     )
-
-
-def _stated(query: Query) -> dict[str, Any]:
-    """Return what the fields of the form are for `query`."""
-    return {name: getattr(query, RECORDED.get(name, name)) for name in QueryForm.base_fields}

@@ -231,15 +231,12 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
         raise AnnError(
             f"{shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).{OF_A_STORE}"
         )
+    example = "probes=10" if match["method"].startswith("ivf") else "ef_search=100"
     try:
-        given = read_options(match["options"] or "", example=_example(match["method"]))
+        given = read_options(match["options"] or "", example=example)
     except CallError as error:
         raise AnnError(str(error)) from None
     return match["store"], match["method"], {k: int(v) if v.isdecimal() else v for k, v in given.items()}
-
-
-def _example(method: str) -> str:
-    return "probes=10" if method.startswith("ivf") else "ef_search=100"
 
 
 def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:

@@ -76,12 +76,11 @@ class Reader(NamedTuple):
 AS_IT_IS = Reader("a name", str)
 WHOLE = Reader("a whole number", lambda text: None if _is_none(text) else int(text))
 NUMBER = Reader("a number or “none”", lambda text: None if _is_none(text) else float(text))
-PAIR = Reader("a pair of numbers such as 0.7:0.3", lambda text: None if _is_none(text) else _pair(text))
+PAIR = Reader(
+    "a pair of numbers such as 0.7:0.3",
+    lambda text: None if _is_none(text) else [float(part) for part in text.split(":")],
+)
 ON_OR_OFF = Reader("on, off or both", lambda text: {"on": True, "off": False}[text.lower()])
-
-
-def _pair(text: str) -> list[float]:
-    return [float(part) for part in text.split(":")]
 
 
 def _is_none(text: str) -> bool:

@@ -61,10 +61,11 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     array = np.asarray(values, np.float64)[:, common]
     if len(configurations) != len(array):
         raise ComparisonError(f"There are {len(array)} runs, but {len(configurations)} configurations.")
-    asked = [(pair, _contrast(configurations, axis, *pair)) for pair in _against_first(axis, configurations)]
+    reference, *others = dict.fromkeys(configuration.get(axis) for configuration in configurations)
+    asked = [(value, *_contrast(configurations, axis, reference, value)) for value in others]
     return [
         Contrast(axis=axis, reference=reference, value=value, contexts=contexts, differences=weights @ array)
-        for (reference, value), (weights, contexts) in asked
+        for value, weights, contexts in asked
     ]
 
 
@@ -89,11 +90,6 @@ def axis_effects(
         )
         for effect, interval in zip(asked, ends, strict=True)
     )
-
-
-def _against_first(axis: str, configurations: Sequence[Mapping[str, Hashable]]) -> list[tuple[Hashable, Hashable]]:
-    reference, *others = dict.fromkeys(configuration.get(axis) for configuration in configurations)
-    return [(reference, value) for value in others]
 
 
 def _contrast(
