@@ -24,7 +24,7 @@ from apps.operations.models import Operation
 from apps.retrieval.models import CachedVector
 from tests.conftest import environment_of_processes
 from tests.faults.outages import THE_TEST
-from tests.faults.planting import Fault
+from tests.faults.planting import POINTS, Fault
 from tests.faults.work import KINDS, Kind
 
 HANG_SECONDS = 120  # which only a hang takes, however busy the machine is
@@ -170,6 +170,19 @@ class Scenario:
     def __str__(self) -> str:
         where = self.point if self.point.startswith(self.kind) else f"{self.kind} {self.point}"
         return f"{self.action} {where}" + (f" x{self.calls}" if self.calls > 1 else "")
+
+
+def scenarios(action: str, table: str, **more: Any) -> list[Scenario]:
+    """Return the scenarios of a table: in each line a kind of work, a colon, and stages with commas between them.
+
+    A stage is a point of `POINTS`: of its name, of that of the kind, or of a benchmark.
+    """
+    found = []
+    for kind, _, stages in (line.strip().partition(": ") for line in table.strip().splitlines()):
+        for stage in stages.split(", "):
+            names = (stage, f"{kind}: {stage}", f"benchmark: {stage}")
+            found.append(Scenario(kind, next(name for name in names if name in POINTS), action, **more))
+    return found
 
 
 def survive(crew: Crew, scenario: Scenario, meanwhile: Callable[[], None] = lambda: None) -> Worker:

@@ -11,45 +11,23 @@ from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.operations.workers.limits import WORKER
 from apps.retrieval.models import Index
-from tests.faults.kit import Crew, Scenario, sessions, survive, until
+from tests.faults.kit import Crew, Scenario, scenarios, sessions, survive, until
 from tests.faults.work import KINDS
 
 STATED_SECONDS = 12
-FROZEN = [
-    Scenario("benchmark", "claimed", "freeze"),
-    Scenario("benchmark", "benchmark: planned", "freeze"),
-    Scenario("benchmark", "benchmark: encoded", "freeze"),
-    Scenario("benchmark", "benchmark: reranked", "freeze"),
-    Scenario("benchmark", "benchmark: searched", "freeze"),
-    Scenario("benchmark", "benchmark: commit begun", "freeze"),
-    Scenario("benchmark", "benchmark: amid COPY", "freeze"),
-    Scenario("benchmark", "benchmark: commit stored", "freeze"),
-    Scenario("benchmark", "benchmark: committed", "freeze"),
-    Scenario("benchmark", "benchmark: finishing", "freeze"),
-    Scenario("benchmark", "benchmark: finished", "freeze"),
-    Scenario("index", "claimed", "freeze"),
-    Scenario("index", "index: chunked", "freeze"),
-    Scenario("index", "index: encoded", "freeze"),
-    Scenario("index", "index: commit begun", "freeze"),
-    Scenario("index", "index: commit stored", "freeze"),
-    Scenario("index", "index: words", "freeze"),
-    Scenario("index", "index: finishing", "freeze"),
-    Scenario("index", "index: finished", "freeze"),
-    Scenario("store", "benchmark: prepared", "freeze"),
-    Scenario("store", "store: filling", "freeze"),
-    Scenario("store", "store: searching", "freeze"),
-    Scenario("tree", "tree: summarised", "freeze"),
-    Scenario("tree", "tree: stored", "freeze"),
-    Scenario("tree", "tree: level grown", "freeze"),
-    Scenario("isolated", "isolated: searched", "freeze"),
-    Scenario("isolated", "benchmark: commit stored", "freeze"),
-    Scenario("isolated", "benchmark: finishing", "freeze"),
-    Scenario("resolve", "claimed", "freeze"),
-    Scenario("resolve", "resolve: decided", "freeze"),
-    Scenario("resolve", "resolve: stored", "freeze"),
-    Scenario("measure", "measure: commit stored", "freeze"),
-    Scenario("measure", "measure: finished", "freeze"),
-]
+FROZEN = scenarios(
+    "freeze",
+    """
+    benchmark: claimed, planned, encoded, reranked, searched, commit begun, amid COPY, commit stored, committed
+    benchmark: finishing, finished
+    index: claimed, chunked, encoded, commit begun, commit stored, words, finishing, finished
+    store: prepared, filling, searching
+    tree: summarised, stored, level grown
+    isolated: searched, commit stored, finishing
+    resolve: claimed, decided, stored
+    measure: commit stored, finished
+    """,
+)
 
 
 @pytest.mark.parametrize("scenario", FROZEN, ids=str)

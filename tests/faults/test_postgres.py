@@ -3,44 +3,27 @@
 import pytest
 from django.db import connection
 
-from tests.faults.kit import Crew, Scenario, call_session, survive, until
+from tests.faults.kit import Crew, Scenario, call_session, scenarios, survive, until
 
 STATED_SECONDS = 10
-POINTS = [
-    ("benchmark", "claimed"),
-    ("benchmark", "benchmark: planned"),
-    ("benchmark", "benchmark: encoded"),
-    ("benchmark", "benchmark: searched"),
-    ("benchmark", "benchmark: commit begun"),
-    ("benchmark", "benchmark: amid COPY"),
-    ("benchmark", "benchmark: commit stored"),
-    ("benchmark", "benchmark: committed"),
-    ("benchmark", "benchmark: finishing"),
-    ("isolated", "isolated: searched"),
-    ("isolated", "benchmark: commit stored"),
-    ("index", "index: chunked"),
-    ("index", "index: encoded"),
-    ("index", "index: commit stored"),
-    ("index", "index: words"),
-    ("resolve", "resolve: decided"),
-    ("resolve", "resolve: stored"),
-]
-CROWDED = [
-    ("benchmark", "claimed"),
-    ("benchmark", "benchmark: searched"),
-    ("benchmark", "benchmark: commit stored"),
-    ("index", "index: encoded"),
-    ("resolve", "resolve: decided"),
-]
-STOPPED = [
-    ("benchmark", "benchmark: searched"),
-    ("benchmark", "benchmark: amid COPY"),
-    ("benchmark", "benchmark: finishing"),
-    ("index", "index: commit stored"),
-]
-CUT_OFF = [Scenario(kind, point, "cut off", alone=True) for kind, point in POINTS]
-CROWDED_OUT = [Scenario(kind, point, "crowd out", alone=True) for kind, point in CROWDED]
-RESTARTED = [Scenario(kind, point, "stop postgres", alone=True) for kind, point in STOPPED]
+POINTS = """
+    benchmark: claimed, planned, encoded, searched, commit begun, amid COPY, commit stored, committed, finishing
+    isolated: searched, commit stored
+    index: chunked, encoded, commit stored, words
+    resolve: decided, stored
+"""
+CROWDED = """
+    benchmark: claimed, searched, commit stored
+    index: encoded
+    resolve: decided
+"""
+STOPPED = """
+    benchmark: searched, amid COPY, finishing
+    index: commit stored
+"""
+CUT_OFF = scenarios("cut off", POINTS, alone=True)
+CROWDED_OUT = scenarios("crowd out", CROWDED, alone=True)
+RESTARTED = scenarios("stop postgres", STOPPED, alone=True)
 
 
 @pytest.mark.parametrize("scenario", CUT_OFF + CROWDED_OUT, ids=str)

@@ -10,21 +10,18 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from benchbench.embedded.service import program
-from tests.faults.kit import Crew, Scenario, make_nursery, survive, until
+from tests.faults.kit import Crew, Scenario, make_nursery, scenarios, survive, until
 
 STATED_SECONDS = 8
 AWAY_SECONDS = 2.0
-POINTS = [
-    ("benchmark", "claimed"),
-    ("benchmark", "benchmark: searched"),
-    ("benchmark", "benchmark: commit stored"),
-    ("benchmark", "benchmark: finishing"),
-    ("isolated", "isolated: searched"),
-    ("index", "index: chunked"),
-    ("resolve", "resolve: stored"),
-]
-AWAY = [Scenario(kind, point, "kill Redis", alone=True) for kind, point in POINTS]
-FROZEN = [Scenario(kind, point, "freeze Redis", alone=True) for kind, point in POINTS if point.endswith("stored")]
+POINTS = """
+    benchmark: claimed, searched, commit stored, finishing
+    isolated: searched
+    index: chunked
+    resolve: stored
+"""
+AWAY = scenarios("kill Redis", POINTS, alone=True)
+FROZEN = [one for one in scenarios("freeze Redis", POINTS, alone=True) if one.point.endswith("stored")]
 
 
 class Server:
