@@ -71,10 +71,3 @@ def test_the_page_of_a_mapping_gives_the_dataset_by_its_documents(admin_client: 
     Mapping.objects.update(owner=None)
     Collection.objects.update(owner=make_staff("eve"))
     assert stranger.get(url).status_code == 403, "its documents are somebody else's"
-
-
-def test_a_stranger_gets_no_file(make_staff: Any) -> None:
-    version = import_dataset(SAMPLES["trec"], name="fruit", owner=make_staff("ada")).version
-    client = Client()
-    client.force_login(make_staff("bob", may=("view",)))
-    assert client.get(reverse("admin:dataset_export", args=[version.pk, "trec"])).status_code == 404

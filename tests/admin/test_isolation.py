@@ -96,7 +96,10 @@ def ask(owner: User) -> Ask:
     return everything
 
 
-def test_who_is_not_signed_in_is_sent_to_the_login(client: Client, ask: Ask) -> None:
+@pytest.mark.parametrize("who", ["anonymous", "no staff"])
+def test_who_is_no_staff_is_sent_to_the_login(client: Client, ask: Ask, who: str) -> None:
+    if who == "no staff":
+        client.force_login(User.objects.create_user("guest"))
     answers = ask(client)
     assert len(answers) > 90
     login = reverse("admin:login")

@@ -99,14 +99,6 @@ def test_what_another_owns_takes_no_run(client_of_ada: Client, admin_user: User,
     assert Run.objects.count() == 1
 
 
-def test_it_is_for_those_who_may_add_benchmarks(make_staff: Any, dataset: Dataset) -> None:
-    client = Client()
-    client.force_login(make_staff("bob", may=("view",)))
-    assert client.get(reverse(PAGE)).status_code == 403
-    assert post(client, PREVIEW, dataset).status_code == 403
-    assert reverse(PAGE) not in client.get(change_url(dataset)).content.decode()
-
-
 def test_it_is_reached_from_the_dataset_and_from_the_benchmarks(client_of_ada: Client, dataset: Dataset) -> None:
     assert f"{reverse(PAGE)}?dataset={dataset.pk}" in client_of_ada.get(change_url(dataset)).content.decode()
     assert "Import a run" in client_of_ada.get(changelist_url(Benchmark)).content.decode()

@@ -1,5 +1,8 @@
 """A kind of operation whose work is to add up numbers: what `apps.operations` does is visible in the sum."""
 
+import time
+import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +10,7 @@ from django.contrib.auth.models import User
 
 from apps.operations import consumers, handlers, models
 from apps.operations.handlers import Handler
+from apps.operations.launching import start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
 from tests.sockets import make_watcher
@@ -42,6 +46,19 @@ class Adding(Handler):
 
 
 adding = Adding()
+
+
+def start_adding(*payloads: dict[str, Any], by: User | None = None, queue: str = "default") -> Operation:
+    """Start an operation on nothing, with a batch for each payload; without any, one that adds 1."""
+    parts = [(payload, 1) for payload in payloads or ({"number": 1},)]
+    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=by, queue=queue)
+
+
+def until(happened: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 120
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.fixture

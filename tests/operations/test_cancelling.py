@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from apps.operations.launching import cancel_operation, start_operation
+from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status
 from apps.operations.workers import limits
 from benchbench.errors import ConflictError
-from tests.operations.conftest import Adding
+from tests.operations.conftest import Adding, start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def operation(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> Operation:
     monkeypatch.setattr(limits, "PRESSING_SECONDS", 0.3)
-    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
+    return start_adding()
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from apps.operations.leasing import claim
 from apps.operations.models import Operation, Status
 from apps.operations.workers import limits
 from benchbench import embedded
-from tests.operations.conftest import Adding
-from tests.operations.test_leasing import batches, start
+from tests.operations.conftest import Adding, start_adding
+from tests.operations.test_leasing import batches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = 86_400
@@ -44,7 +44,7 @@ def test_a_lease_begins_and_ends_by_the_clock_of_the_database(
     handler: Adding, set_clock: SetClock, settings: Any
 ) -> None:
     settings.BENCHBENCH_LEASE_SECONDS, settings.BENCHBENCH_MAX_ATTEMPTS = 3600, 2
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     key = batches(operation)[0].pk
     set_clock(DAY)
     assert claim(key, "first") is not None
@@ -63,7 +63,7 @@ def test_the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out
 ) -> None:
     """As that of a frozen worker, which would keep its locks until it is woken."""
     settings.BENCHBENCH_LEASE_SECONDS = 3600
-    batch = claim(batches(start({"number": 1}))[0].pk, "frozen")
+    batch = claim(batches(start_adding({"number": 1}))[0].pk, "frozen")
     assert batch is not None
     name = f"{limits.AT_WORK}{batch.pk}.{batch.attempts}"
     with psycopg.connect(embedded.database_url(connection.settings_dict["NAME"]), application_name=name) as frozen:

@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from django.db import InterfaceError, OperationalError
 
 from apps.operations.commands import Progress, UseCaseCommand
-from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.errors import BenchbenchError
 
 
 class Terminal(io.StringIO):
@@ -59,19 +59,6 @@ def test_progress_writes_a_line_now_and_then_into_a_file() -> None:
         for clock.now, done in ((0.0, 1), (5.0, 500), (10.0, 1001), (15.0, 1500)):
             progress(done)
     assert file.getvalue() == "1,001 documents, 100 a second\n"
-
-
-def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
-    class Failing(UseCaseCommand):
-        def act(self, **options: Any) -> None:
-            raise options["failure"]
-
-    with pytest.raises(CommandError, match=r"^It is in use\.$") as caught:
-        Failing().handle(failure=ConflictError("It is in use."))
-    assert caught.value.returncode == 1
-    with pytest.raises(CommandError, match=r"^Interrupted\.$") as caught:
-        Failing().handle(failure=KeyboardInterrupt())
-    assert caught.value.returncode == 130
 
 
 def lost() -> OperationalError:

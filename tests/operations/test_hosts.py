@@ -3,20 +3,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apps.operations.hosts import share_of_host
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+from tests.operations.conftest import until
 
 
 def test_batches_share_a_host_unless_one_must_be_alone(tmp_path: Path, settings: Any) -> None:

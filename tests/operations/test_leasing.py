@@ -20,16 +20,10 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait, work_batch
 from benchbench.errors import BenchbenchError, ConflictError
-from tests.operations.conftest import Adding
+from tests.operations.conftest import Adding, start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def start(*payloads: dict[str, Any]) -> Operation:
-    return start_operation(
-        Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[(payload, 1) for payload in payloads]
-    )
 
 
 def batches(operation: Operation) -> list[Batch]:
@@ -41,13 +35,13 @@ def expire(batch: Batch) -> None:
 
 
 def test_it_gives_a_batch_to_one_of_two_workers(handler: Adding) -> None:
-    batch = batches(start({"number": 1}))[0]
+    batch = batches(start_adding({"number": 1}))[0]
     assert claim(batch.pk, "first") is not None
     assert claim(batch.pk, "second") is None
 
 
 def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commit(handler: Adding) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
     assert lost is not None
     expire(lost)
@@ -59,7 +53,7 @@ def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commi
 
 
 def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(handler: Adding) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
     assert lost is not None
     expire(lost)
@@ -79,7 +73,7 @@ def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(h
 
 @pytest.mark.parametrize("next_owner", ["second", "first"], ids=["another worker", "the same worker"])
 def test_an_attempt_stores_nothing_once_the_batch_has_another_attempt(handler: Adding, next_owner: str) -> None:
-    lost = claim(batches(start({"number": 1}))[0].pk, "first")
+    lost = claim(batches(start_adding({"number": 1}))[0].pk, "first")
     assert lost is not None
     expire(lost)
     assert claim(lost.pk, next_owner) is not None
@@ -88,7 +82,7 @@ def test_an_attempt_stores_nothing_once_the_batch_has_another_attempt(handler: A
 
 
 def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler: Adding) -> None:
-    operation = start({"number": 1}, {"number": 2})
+    operation = start_adding({"number": 1}, {"number": 2})
     held = claim(batches(operation)[0].pk, "first")
     assert held is not None
 
@@ -105,7 +99,7 @@ def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler: Addi
 
 
 def test_it_completes_once_after_the_last_batch(handler: Adding) -> None:
-    operation = start({"number": 1}, {"number": 2})
+    operation = start_adding({"number": 1}, {"number": 2})
     for batch in batches(operation):
         perform_batch(batch.pk, owner="only")
     assert conclude(operation) is False
@@ -114,19 +108,19 @@ def test_it_completes_once_after_the_last_batch(handler: Adding) -> None:
 
 
 def test_it_runs_batches_that_a_batch_adds(handler: Adding) -> None:
-    operation = wait(start({"number": 1, "adds": [10, 20]}))
+    operation = wait(start_adding({"number": 1, "adds": [10, 20]}))
     assert sorted(handler.performed) == [1, 10, 20]
     assert (operation.total_units, operation.status) == (3, Status.COMPLETED)
 
 
 def test_it_tries_again_what_may_pass(handler: Adding) -> None:
-    operation = wait(start({"number": 1, "raises": 2}))
+    operation = wait(start_adding({"number": 1, "raises": 2}))
     assert handler.performed == [1, 1, 1]
     assert operation.status == Status.COMPLETED
 
 
 def test_it_fails_with_the_error_after_three_attempts(handler: Adding) -> None:
-    operation = start({"number": 1, "raises": 9}, {"number": 2})
+    operation = start_adding({"number": 1, "raises": 9}, {"number": 2})
     told = "OSError: [Errno 5] The disk is away: '…/7.bin'"  # and not where the files of the server lie
     with pytest.raises(OperationFailedError, match=re.escape(told)):
         wait(operation)
@@ -141,14 +135,14 @@ def test_it_does_not_repeat_an_error_that_speaks_to_the_user(handler: Adding, mo
         raise BenchbenchError("The model is not here.")
 
     monkeypatch.setattr(handler, "perform", refuse)
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     with pytest.raises(OperationFailedError, match=r"^The model is not here\.$"):
         wait(operation)
     assert batches(operation)[0].attempts == 1
 
 
 def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
-    operation = start({"number": 1}, {"number": 2})
+    operation = start_adding({"number": 1}, {"number": 2})
     first, second = batches(operation)
     held = claim(first.pk, "worker")
     assert held is not None
@@ -166,7 +160,7 @@ def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
 def test_an_error_of_what_was_cancelled_is_no_error(
     handler: Adding, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
 
     def find_nothing(batch: Batch, lease: Lease) -> None:
         cancel_operation(operation)  # and somebody deletes what it was at
@@ -180,7 +174,7 @@ def test_an_error_of_what_was_cancelled_is_no_error(
 
 
 def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     held = claim(batches(operation)[0].pk, "worker")
     assert held is not None
     canceller = threading.Timer(0.5, cancel_from_elsewhere, [operation])
@@ -194,7 +188,7 @@ def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
 
 
 def test_another_error_of_a_statement_stays_what_it_is(handler: Adding) -> None:
-    held = claim(batches(start({"number": 1}))[0].pk, "worker")
+    held = claim(batches(start_adding({"number": 1}))[0].pk, "worker")
     assert held is not None
     with pytest.raises(OperationalError, match="statement timeout"):
         take_a_minute(Lease(held), timeout_ms=10)
@@ -212,13 +206,13 @@ def cancel_from_elsewhere(operation: Operation) -> None:
 
 
 def test_it_refuses_a_second_active_operation_on_one_subject(handler: Adding) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     with pytest.raises(OperationActiveError):
         start_operation(Operation.Kind.RESOLVE, subject_id=operation.subject_id, batches=[({"number": 2}, 1)])
 
 
 def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left(handler: Adding) -> None:
-    operation = start({"number": 1}, {"number": 2})
+    operation = start_adding({"number": 1}, {"number": 2})
     lost, waiting = batches(operation)
     claim(lost.pk, "killed")
     expire(lost)
@@ -232,7 +226,7 @@ def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left
 
 
 def test_the_sweep_fails_what_kills_its_worker_three_times(handler: Adding) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     batch = batches(operation)[0]
     for _ in range(3):
         assert claim(batch.pk, "killed") is not None
@@ -246,7 +240,7 @@ def test_the_sweep_fails_what_kills_its_worker_three_times(handler: Adding) -> N
 
 def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler: Adding, settings: Any) -> None:
     settings.BENCHBENCH_LOCK_SECONDS = 120
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "worker")
     assert batch is not None
     handler.perform(batch, Lease(batch))
@@ -257,7 +251,7 @@ def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler
 
 
 def test_the_sweep_concludes_what_ended_without_a_conclusion(handler: Adding) -> None:
-    operation = start({"number": 1})
+    operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "killed")
     assert batch is not None
     handler.perform(batch, Lease(batch))
@@ -267,7 +261,7 @@ def test_the_sweep_concludes_what_ended_without_a_conclusion(handler: Adding) ->
 
 
 def test_an_operation_without_work_is_complete_at_once(handler: Adding) -> None:
-    operation = start()
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[])
     operation.refresh_from_db()
     assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
 
@@ -278,7 +272,9 @@ def test_one_that_cannot_be_finalised_nor_failed_now_is_left_to_the_sweep(
     monkeypatch.setattr(handler, "finalise", Mock(side_effect=ArithmeticError("of its figures")))
     with monkeypatch.context() as held:
         held.setattr(handler, "stop", Mock(side_effect=HeldError("of its figures")))
-        operation = start()  # as a web request does
+        operation = start_operation(
+            Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[]
+        )  # as a web request does
     assert operation.is_active
     sweep()
     operation.refresh_from_db()
@@ -286,7 +282,7 @@ def test_one_that_cannot_be_finalised_nor_failed_now_is_left_to_the_sweep(
 
 
 def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler: Adding) -> None:
-    finished, exhausted, failed = start({"number": 1}), start({"number": 2}), start({"number": 3})
+    finished, exhausted, failed = start_adding({"number": 1}), start_adding({"number": 2}), start_adding({"number": 3})
     last = claim(batches(finished)[0].pk, "killed")
     assert last is not None
     handler.perform(last, Lease(last))  # and killed before it could conclude
@@ -303,7 +299,7 @@ def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler: 
 
 @pytest.mark.thorough
 def test_a_worker_goes_on_after_the_database_was_restarted(handler: Adding) -> None:
-    first, second = start({"number": 1}), start({"number": 2})
+    first, second = start_adding({"number": 1}), start_adding({"number": 2})
     with psycopg.connect(settings.DATABASE_URL.replace("/benchbench?", "/postgres?"), autocommit=True) as administrator:
         work_batch(batches(first)[0].pk)
         connection.ensure_connection()
@@ -318,7 +314,7 @@ def test_a_worker_goes_on_after_the_database_was_restarted(handler: Adding) -> N
 def test_two_workers_commit_side_by_side(handler: Adding, settings: Any) -> None:
     """One commit that takes long must not hold up another of the same operation."""
     settings.BENCHBENCH_LOCK_SECONDS = 1  # whoever waits gets an error
-    operation = start({"number": 1}, {"number": 2})
+    operation = start_adding({"number": 1}, {"number": 2})
     first, second = (claim(batch.pk, "worker") for batch in batches(operation))
     assert first is not None
     assert second is not None

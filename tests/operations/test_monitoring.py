@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -22,11 +21,10 @@ from pythonjsonlogger.json import JsonFormatter
 
 from apps.operations import metrics as counters
 from apps.operations import queueing, working
-from apps.operations.launching import start_operation
 from apps.operations.leasing import claim
-from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.logs import FORMATTERS, WithOperation
+from tests.operations.conftest import start_adding
 from tests.proxy.conftest import COMPOSE
 
 Metrics = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -135,7 +133,7 @@ class TestWorkers:
         boss = User.objects.create_superuser("boss")
         assert "No worker lives" in self.look(boss)
 
-        operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+        operation = start_adding({})
         queueing.announce_worker("here:1", ["gpu"])
         queueing.announce_worker("here:2", ["default"], waits="Its code is older than the tables.")
         batch = claim(operation.batches.get().pk, "here:1")
@@ -150,7 +148,7 @@ class TestWorkers:
         client.force_login(staff)
         assert client.get(reverse("admin:workers")).status_code == 403
         staff.user_permissions.add(Permission.objects.get(codename="view_operation"))
-        operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+        operation = start_adding({})
         assert claim(operation.batches.get().pk, "here:1") is not None
         page = self.look(User.objects.get(pk=staff.pk))
         assert "the work of others" in page
@@ -177,7 +175,7 @@ def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transaction
             raise BenchbenchError("The shelf is empty.")
 
     monkeypatch.setattr(working, "handler_for", lambda operation: Handler)
-    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+    operation = start_adding({})
     batch = operation.batches.get()
     assert working.perform_batch(batch.pk, owner="me")
 
@@ -202,7 +200,7 @@ def test_a_batch_is_a_span_where_opentelemetry_is_there(
     trace = SimpleNamespace(get_tracer=lambda _: SimpleNamespace(start_as_current_span=span))
     monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(trace=trace) if installed else None)
     monkeypatch.setattr(working, "handler_for", lambda _: SimpleNamespace(perform=lambda *_: None))
-    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+    operation = start_adding({})
     batch = operation.batches.get()
     assert working.perform_batch(batch.pk, owner="me")
 

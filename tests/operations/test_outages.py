@@ -5,8 +5,6 @@ import json
 import os
 import socket
 import subprocess
-import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +31,7 @@ from apps.operations.models import Operation
 from apps.retrieval.models import Index
 from benchbench.embedded.service import program
 from tests.factories import make_collection, make_dataset, make_mapping
-from tests.operations.conftest import Adding
+from tests.operations.conftest import Adding, start_adding, until
 from tests.results.exported import make_exported
 from tests.sessions import elsewhere
 from tests.sockets import make_watcher
@@ -60,13 +58,6 @@ def redis_of_its_own() -> Iterator[tuple[str, Callable[[], "subprocess.Popen[byt
         for server in started:
             server.kill()
             server.wait()
-
-
-def until(happened: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def stalled(site: str, path: str, offered: str) -> socket.socket:
@@ -161,7 +152,7 @@ def test_a_command_that_waits_waits_for_postgresql_too(
     transactional_db: None, handler: Adding, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is stopped between two looks, away at the next two, and then there again."""
-    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
+    operation = start_adding()
     at_work = [{"somebody"}]
     there = connection.settings_dict["HOST"]
 
@@ -187,7 +178,7 @@ def test_a_command_that_waits_waits_for_postgresql_too(
 def test_a_command_that_waits_in_a_transaction_does_not_leave_it_without_a_word(
     db: None, handler: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
+    operation = start_adding()
     monkeypatch.setattr(working, "fit_workers", Mock(side_effect=[InterfaceError("the connection is closed")]))
     monkeypatch.setattr(working.time, "sleep", Mock(side_effect=AssertionError("It goes on.")))
     with pytest.raises(InterfaceError):

@@ -1,6 +1,5 @@
 """Whose batch a worker takes next, where several operations wait."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,14 +12,13 @@ from django.db import connection
 
 from apps.operations import queueing
 from apps.operations.ending import sweep
-from apps.operations.launching import start_operation
 from apps.operations.leasing import claim, this_worker
 from apps.operations.management.commands.worker import Command
 from apps.operations.models import Batch, Operation
 from apps.operations.workers.turns import take_turn
 from apps.operations.working import work_batch
 from benchbench import embedded
-from tests.operations.conftest import Adding
+from tests.operations.conftest import Adding, start_adding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,15 +29,14 @@ def empty(transactional_db: None) -> None:
         django_rq.get_queue(queue).empty()
 
 
-def start(user: User | None = None, batches: int = 4, queue: str = "default") -> Operation:
-    parts: list[Any] = [({"number": 1}, 1)] * batches
-    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=user, queue=queue)
-
-
 @contextmanager
 def other_session() -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as session:
         yield session
+
+
+def start(user: User | None = None, batches: int = 4, queue: str = "default") -> Operation:
+    return start_adding(*[{"number": 1}] * batches, by=user, queue=queue)
 
 
 def do(batch: Batch) -> None:

@@ -1,6 +1,5 @@
 """Workers that cannot do a batch give it back: another does it, or it fails with the reason."""
 
-import uuid
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -13,13 +12,12 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.operations import leasing, queueing, working
 from apps.operations.ending import sweep
-from apps.operations.launching import start_operation
 from apps.operations.leasing import Lease, UnfitWorkerError
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import waiting_for
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
-from tests.operations.conftest import Adding
+from tests.operations.conftest import Adding, start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,8 +42,7 @@ def unfit(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.fixture
 def operation(handler: Adding) -> Operation:
-    batches = [({"number": 1}, 1), ({"number": 2}, 1)]
-    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=batches)
+    return start_adding({"number": 1}, {"number": 2})
 
 
 def take(operation: Operation, owner: str) -> list[bool]:
@@ -160,7 +157,7 @@ def test_a_command_whose_own_process_is_unfit_fails_at_once(
 
 def another() -> Operation:
     """An older operation, which the sweep comes to later, and whose job Redis has forgotten."""
-    other = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 3}, 1)])
+    other = start_adding({"number": 3})
     Operation.objects.filter(pk=other.pk).update(created_at=Now() - timedelta(days=1))
     django_rq.get_queue("default").empty()
     return other

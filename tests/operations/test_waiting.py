@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from apps.operations.models import Operation
 from apps.operations.progress import common_fields
 from apps.operations.waiting import waiting_for
 from apps.operations.working import perform_batch
-from tests.operations.conftest import Adding
+from tests.operations.conftest import Adding, start_adding, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "quiet"
@@ -35,13 +34,6 @@ MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 def start(owner: User | None = None, team: Group | None = None, **payload: Any) -> Operation:
     subject = Collection.objects.create(name=str(payload), owner=owner, team=team)
     return start_operation(Operation.Kind.RESOLVE, subject_id=subject.pk, batches=[({"number": 1, **payload}, 1)])
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -230,9 +222,7 @@ def test_what_was_cancelled_and_deleted_stops_nobody_who_waits(
 
 
 def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler: Adding) -> None:
-    operation = start_operation(
-        Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1), ({"number": 2}, 1)]
-    )
+    operation = start_adding({"number": 1}, {"number": 2})
     first, second = operation.batches.all()
     claim(first.pk, "one")
     claim(second.pk, "two")
