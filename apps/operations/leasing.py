@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce, Now
 
 from apps.operations import events, queueing
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.workers.limits import limited
+from apps.operations.workers.limits import limited, meanwhile, repeat
 from apps.operations.workers.watchdog import Ending, is_overdue
 from benchbench.errors import BenchbenchError
 
@@ -147,32 +147,20 @@ class Lease:
         For statements that take minutes, during which nothing calls `check`.
         """
         connection.ensure_connection()
-        ended, interrupted = threading.Event(), threading.Event()
-        watcher = threading.Thread(
-            target=self._interrupt, args=(connection.connection, ended, interrupted), name="interrupt", daemon=True
-        )
-        watcher.start()
+        at_work, interrupted = connection.connection, threading.Event()
+
+        def interrupt() -> None:
+            if interrupted.is_set() or not self._wanted():
+                interrupted.set()
+                at_work.cancel_safe()
+
         try:
-            yield
+            with meanwhile(interrupt, every=CHECK_SECONDS, name=f"interrupt-{self.batch.pk}"):
+                yield
         except OperationalError:
             if interrupted.is_set():
                 raise Stopped from None
             raise
-        finally:
-            ended.set()
-            watcher.join()  # or it might break off what comes next
-
-    def _interrupt(self, at_work: Any, ended: threading.Event, interrupted: threading.Event) -> None:
-        """Cancel what the connection `at_work` is at, again every second, from when the work is not wanted any more."""
-        while not ended.wait(CHECK_SECONDS):
-            try:
-                if interrupted.is_set() or not self._wanted():
-                    interrupted.set()
-                    at_work.cancel_safe()
-            except Exception:
-                log.exception("Could not see whether %s is still wanted; trying again.", self.batch)
-            finally:
-                connection.close()
 
     def wait(self, seconds: float) -> None:
         """Pause, for a lock or another worker, as long as the work is still wanted. Raises `Stopped` when it is not."""
@@ -239,31 +227,26 @@ class Lease:
         events.publish(self.batch.operation_id)
 
     def __enter__(self) -> "Lease":
-        threading.Thread(target=self._renew, name=f"lease-{self.batch.pk}", daemon=True).start()
+        repeat(self._renew, self._ended, every=settings.BENCHBENCH_LEASE_SECONDS / 3, name=f"lease-{self.batch.pk}")
         return self
 
     def __exit__(self, *error: object) -> None:
         self._ended.set()
         self._ending.end()
 
-    def _renew(self) -> None:
-        """Prolong the lease every third of its length. A database hiccup is tried again; only a lost row ends it.
+    def _renew(self) -> bool:
+        """Prolong the lease, every third of its length; return whether that is over, as the row is lost.
 
         One whose process hangs is not prolonged; one whose work is not wanted any more must end soon.
         """
-        while not self._ended.wait(settings.BENCHBENCH_LEASE_SECONDS / 3):
-            try:
-                if is_overdue() or not self.held().update(lease_until=_lease_end()):
-                    self._lost.set()
-                if self._lost.is_set() or not self._wanted():
-                    self._ending.begin()
-                    if self._ended.is_set():  # meanwhile: what comes next must not be ended
-                        self._ending.end()
-                    return
-            except Exception:
-                log.exception("Could not renew the lease of %s; trying again.", self.batch)
-            finally:
-                connection.close()
+        if is_overdue() or not self.held().update(lease_until=_lease_end()):
+            self._lost.set()
+        if not self._lost.is_set() and self._wanted():
+            return False
+        self._ending.begin()
+        if self._ended.is_set():  # meanwhile: what comes next must not be ended
+            self._ending.end()
+        return True
 
 
 def _lock_active(operation: Operation, *, alone: bool) -> None:

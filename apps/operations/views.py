@@ -32,8 +32,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
     Anybody may ask, so it tells no address and no error; `manage.py check` says more.
     """
-    parts: dict[str, Callable[[], bool]] = {"database": _database, "tables": _tables, "redis": _redis}
-    answers = {name: "ok" if usable() else "unavailable" for name, usable in parts.items()}
+    parts: dict[str, Callable[[], object]] = {
+        "database": lambda: connection.cursor().execute("SELECT 1") is not None,
+        "tables": lambda: not unapplied(),
+        "redis": lambda: django_rq.get_connection("default").ping(),
+    }
+    answers = {name: "ok" if _is_usable(ask) else "unavailable" for name, ask in parts.items()}
     return JsonResponse(answers, status=200 if set(answers.values()) == {"ok"} else 503)
 
 
@@ -55,24 +59,8 @@ def _has_token(request: HttpRequest) -> bool:
     return bool(token) and compare_digest(header.encode(), f"Bearer {token}".encode())
 
 
-def _database() -> bool:
+def _is_usable(ask: Callable[[], object]) -> bool:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return False
-    return True
-
-
-def _tables() -> bool:
-    try:
-        return not unapplied()
-    except DatabaseError:
-        return False
-
-
-def _redis() -> bool:
-    try:
-        return bool(django_rq.get_connection("default").ping())
-    except RedisError:
+        return bool(ask())
+    except (DatabaseError, RedisError):
         return False

@@ -5,6 +5,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -16,7 +17,6 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 # Cheap, so that it can be asked before every batch: whatever is migrated, forward or back, moves one of the two.
 STATE = "SELECT count(*), max(id) FROM django_migrations"
-_seen: tuple[object, str] = None, ""
 
 
 def unapplied() -> int:
@@ -54,20 +54,6 @@ def not_applied(missing: int) -> str:
     return f"{counted(missing, 'migration')} {'is' if missing == 1 else 'are'} not applied"
 
 
-def misfit() -> str:
-    """Return the sentence that says why this code cannot work on the tables; "" where it can."""
-    global _seen
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(STATE)
-            state = cursor.fetchone()
-    except ProgrammingError:  # there is no table yet
-        state = None
-    if state is None or state != _seen[0]:
-        _seen = state, _misfit()
-    return _seen[1]
-
-
 def wait_until_it_fits() -> None:
     """Return once the tables are those of this code, and PostgreSQL is there."""
     waited = False
@@ -83,13 +69,18 @@ def wait_until_it_fits() -> None:
 def why_it_waits() -> str:
     """Return the sentence that says why a worker cannot work, as the tables do not fit or are away; "" where it can."""
     try:
-        return misfit()
+        with connection.cursor() as cursor:
+            cursor.execute(STATE)
+            return _misfit(cursor.fetchone())
+    except ProgrammingError:  # there is no table yet
+        return _misfit(None)
     except (OperationalError, InterfaceError) as error:
         connection.close()
         return f"PostgreSQL does not answer: {error}".strip()
 
 
-def _misfit() -> str:
+@lru_cache(maxsize=1)
+def _misfit(state: object) -> str:
     if newer := unknown():
         return (
             f"The database is of a newer BenchBench: this worker does not know the migration {newer[0]}. Update it and "

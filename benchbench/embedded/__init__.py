@@ -68,18 +68,12 @@ def stop() -> None:
         return
     here.prepare()
     with locks.holding(locks.exclusive(here.start_lock)):
-        alone: list[int] = []
-
-        def left_alone() -> bool:
-            if (lock := locks.try_exclusive(here.users_lock)) is not None:
-                alone.append(lock)
-            return lock is not None
-
-        if not wait_until(left_alone, patience_s=3):
+        if not wait_until(lambda: not locks.is_held(here.users_lock), patience_s=3):
             raise EmbeddedError(
                 f"Other processes use the services in {here.data}: end the site, the workers and the tests first."
             )
-        with locks.holding(alone[0]):
+        # A process that comes now waits for the lock of the start.
+        with locks.holding(locks.exclusive(here.users_lock)):
             for service in (Redis(here), Postgres(here)):
                 service.stop()
 

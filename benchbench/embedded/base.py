@@ -7,10 +7,7 @@ from django.db.backends.postgresql import base
 
 from benchbench import embedded
 
-
-@cache
-def ensure_once() -> None:
-    embedded.ensure()
+ensure_once = cache(embedded.ensure)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

@@ -38,10 +38,6 @@ class Places:
         return self.runtime / "redis.sock"
 
     @property
-    def postgres_socket(self) -> Path:
-        return self.runtime / f".s.PGSQL.{PORT}"
-
-    @property
     def postgres(self) -> Path:
         """The folder of the cluster and its log.
 
@@ -49,11 +45,7 @@ class Places:
         checkout (under /root, say). Opening the parents' permissions is not ours to do, so there the cluster lives
         outside, and the data folder holds a link to it.
         """
-        return self.outside if self.as_root else self.data / "postgres"
-
-    @property
-    def outside(self) -> Path:
-        return FOR_ROOT / self.digest
+        return FOR_ROOT / self.digest if self.as_root else self.data / "postgres"
 
     @property
     def as_root(self) -> bool:

@@ -57,7 +57,7 @@ class Postgres(Service):
             self._make_cluster()
         # The lock says that no server is left. PostgreSQL itself would go by the process ids in these files, which may
         # be anybody's by now, and refuse to start.
-        socket = self.places.postgres_socket
+        socket = self.places.runtime / f".s.PGSQL.{PORT}"
         for stale in (self.cluster / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
             stale.unlink(missing_ok=True)
         options = OPTIONS | {"unix_socket_directories": str(self.places.runtime)}

@@ -6,7 +6,8 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from io import BufferedReader
 from pathlib import Path
@@ -70,27 +71,34 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     A byte order mark is dropped, `.gz` is unpacked.
     """
     number = 1
-    try:
-        with _opened(path) as file:
-            while lines := file.readlines(BLOCK_BYTES):
-                if number == 1:
-                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-                yield number, lines
-                number += len(lines)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked past line {number - 1}: {_torn(error)}") from None
-    except OSError as error:
-        raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    with _opened(path, lambda: f" past line {number - 1}") as file:
+        while lines := file.readlines(BLOCK_BYTES):
+            if number == 1:
+                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+            yield number, lines
+            number += len(lines)
 
 
 def raw_chunks(path: Path) -> Iterator[bytes]:
     """Yield a file's bytes, BLOCK_BYTES at a time whatever its lines; `.gz` is unpacked."""
+    with _opened(path) as file:
+        while chunk := file.read(BLOCK_BYTES):
+            yield chunk
+
+
+@contextmanager
+def _opened(path: Path, place: Callable[[], str] = str) -> Iterator[gzip.GzipFile | BufferedReader]:
+    """Open a file, unpacked; `place` says how far it was read. Raises MalformedFileError.
+
+    A pipe is refused: the function that finds the format has read its beginning, which comes once.
+    """
+    if path.is_fifo():
+        raise MalformedFileError(f"{path} is a pipe, which gives its content once: write it to a file, and name that.")
     try:
-        with _opened(path) as file:
-            while chunk := file.read(BLOCK_BYTES):
-                yield chunk
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked: {_torn(error)}") from None
+        raise MalformedFileError(f"{path.name} cannot be unpacked{place()}: {_torn(error)}") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -102,13 +110,6 @@ def _torn(error: Exception) -> str:
     if str(error).startswith("Not a gzipped file"):
         return "it is no gzip file, or goes on as none. Pack it again, or take .gz off its name."
     return "it is damaged. Copy it, or pack it, again."
-
-
-def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
-    """Open a file, unpacked. A pipe is refused: what tells the format has taken its beginning from who reads it."""
-    if path.is_fifo():
-        raise MalformedFileError(f"{path} is a pipe, which gives its content once: write it to a file, and name that.")
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:

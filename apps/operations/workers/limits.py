@@ -7,7 +7,7 @@ sweep ends the transactions of attempts whose lease has run out. The frozen one 
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import psycopg
@@ -121,26 +121,47 @@ def pressing() -> Iterator[None]:
     and any other process that stands still with it. One that is at work, as a colleague's request, is waited for.
     """
     connection.ensure_connection()
-    ended = threading.Event()
     pid = connection.connection.info.backend_pid
-    presser = threading.Thread(target=_press, args=(pid, ended), name="pressing", daemon=True)
-    presser.start()
+    with meanwhile(lambda: _press(pid), every=PRESSING_SECONDS, name="pressing"):
+        yield
+
+
+def _press(pid: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(BREAK_OFF_HOLDERS, [pid, WORKER, PRESSING_SECONDS])
+        (count,) = cursor.fetchone()
+    if count:
+        log.warning("%d transactions that held up a cancel were ended.", count)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], object], *, every: float, name: str) -> Iterator[None]:
+    """Repeat an act in a thread while the block runs; see `repeat`."""
+    ended = threading.Event()
+    thread = repeat(act, ended, every=every, name=name)
     try:
         yield
     finally:
         ended.set()
-        presser.join()
+        thread.join()  # or it might break off what comes next
 
 
-def _press(pid: int, ended: threading.Event) -> None:
-    while not ended.wait(PRESSING_SECONDS):
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(BREAK_OFF_HOLDERS, [pid, WORKER, PRESSING_SECONDS])
-                (count,) = cursor.fetchone()
-            if count:
-                log.warning("%d transactions that held up a cancel were ended.", count)
-        except Exception:
-            log.exception("Could not see who holds up a cancel; trying again.")
-        finally:
-            connection.close()
+def repeat(
+    act: Callable[[], object], ended: threading.Event, *, every: float, name: str, at_once: bool = False
+) -> threading.Thread:
+    """Do an act in a thread every so many seconds, until the event, or until the act returns true. No error ends it."""
+
+    def work(wait: float) -> None:
+        while not ended.wait(wait):
+            wait = every
+            try:
+                if act():
+                    return
+            except Exception:
+                log.exception("The thread %s failed; it tries again.", name)
+            finally:
+                connection.close()
+
+    thread = threading.Thread(target=work, args=(0 if at_once else every,), name=name, daemon=True)
+    thread.start()
+    return thread

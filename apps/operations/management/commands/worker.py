@@ -11,7 +11,6 @@ from typing import Any
 import django_rq
 from django.conf import settings
 from django.core.management.base import CommandParser
-from django.db import connection
 from redis.exceptions import RedisError
 from rq import SimpleWorker
 from rq.serializers import JSONSerializer
@@ -21,7 +20,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.ending import sweep
 from apps.operations.leasing import this_worker
 from apps.operations.workers import turns
-from apps.operations.workers.limits import WORKER, call_sessions
+from apps.operations.workers.limits import WORKER, call_sessions, repeat
 from apps.operations.workers.pool import Pool
 from apps.operations.working import release
 from benchbench.database.tables import wait_until_it_fits, why_it_waits
@@ -84,9 +83,9 @@ judging rounds) are done by every worker, before the others.
         call_sessions(WORKER)
         owner = this_worker()
         stop = threading.Event()
-        signs = threading.Thread(target=give_signs, args=(owner, queues, stop), name="signs", daemon=True)
-        signs.start()
-        threading.Thread(target=watch_over, args=(stop,), name="sweep", daemon=True).start()
+        signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
+        # In a thread of its own: what a sweep concludes may take long, and a sign of life must not wait for it.
+        repeat(sweep_if_it_fits, stop, every=settings.BENCHBENCH_SWEEP_SECONDS, name="sweep", at_once=True)
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
             self.work(queues, burst=burst)
@@ -131,31 +130,11 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
     worker.work(burst=burst, logging_level="WARNING")
 
 
-def give_signs(owner: str, queues: list[str], stop: threading.Event) -> None:
-    """Every few seconds say that this worker lives, or why it waits. Never ends by an error."""
-    while True:
-        try:
-            queueing.announce_worker(owner, queues, waits=why_it_waits())
-        except Exception:
-            queueing.log.exception("Could not say that %s lives; it comes again.", owner)
-        finally:
-            connection.close()
-        if stop.wait(SIGN_OF_LIFE_SECONDS):
-            return
+def announce(owner: str, queues: list[str]) -> None:
+    """Say that this worker lives, or why it waits."""
+    queueing.announce_worker(owner, queues, waits=why_it_waits())
 
 
-def watch_over(stop: threading.Event) -> None:
-    """Every BENCHBENCH_SWEEP_SECONDS sweep. Never ends by an error.
-
-    In a thread of its own: what a sweep concludes may take long, and a sign of life must not wait for it.
-    """
-    while True:
-        try:
-            if not why_it_waits():
-                sweep()
-        except Exception:
-            queueing.log.exception("The sweep failed; it comes again.")
-        finally:
-            connection.close()
-        if stop.wait(settings.BENCHBENCH_SWEEP_SECONDS):
-            return
+def sweep_if_it_fits() -> None:
+    if not why_it_waits():
+        sweep()
