@@ -48,16 +48,8 @@ def excerpt(text: str, query: str) -> list[Piece]:
 def marked(text: str, query: str) -> list[Piece]:
     """Return the whole of `text` in pieces, the words of `query` marked."""
     pattern = _pattern(query)
-    if pattern is None:
-        return [Piece(text, False)]
-    pieces = []
-    position = 0
-    for match in pattern.finditer(text):
-        pieces.append(Piece(text[position : match.start()], False))
-        pieces.append(Piece(match.group(), True))
-        position = match.end()
-    pieces.append(Piece(text[position:], False))
-    return [piece for piece in pieces if piece.text]
+    parts = pattern.split(text) if pattern else [text]  # every second one is a word
+    return [Piece(part, place % 2 == 1) for place, part in enumerate(parts) if part]
 
 
 def _pattern(query: str) -> re.Pattern[str] | None:
@@ -66,7 +58,7 @@ def _pattern(query: str) -> re.Pattern[str] | None:
     if not stems:
         return None
     longest_first = sorted(stems, key=lambda stem: (-len(stem), stem))
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\w*", re.IGNORECASE)
+    return re.compile(rf"(\b(?:{'|'.join(map(re.escape, longest_first))})\w*)", re.IGNORECASE)
 
 
 def text(words: str) -> str:

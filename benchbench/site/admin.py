@@ -236,14 +236,10 @@ class OwnedAdmin(SiteAdmin):
 class FactAdmin(SiteAdmin):
     """Rows that only use cases write."""
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _refuse
 
 
 class LargeAdmin(FactAdmin):

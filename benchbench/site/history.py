@@ -13,22 +13,10 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
 
-REPR = 200  # characters that the log has room for
-
 
 def note(user: Any, rows: Iterable[Model], said: str) -> None:
     """Write down what a user did to rows, in a sentence."""
-    LogEntry.objects.bulk_create(
-        LogEntry(
-            user_id=user.pk,
-            content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
-            object_id=str(row.pk),
-            object_repr=str(row)[:REPR],
-            action_flag=CHANGE,
-            change_message=said,
-        )
-        for row in rows
-    )
+    LogEntry.objects.log_actions(user.pk, rows, CHANGE, said)
 
 
 def note_deleted(user: Any, model: type[Model], pk: Any, said: str) -> None:

@@ -68,16 +68,10 @@ def limited(*, lock_seconds: float | None = None) -> Iterator[None]:
     """
     wait = settings.BENCHBENCH_LOCK_SECONDS if lock_seconds is None else lock_seconds
     limits = (wait, settings.BENCHBENCH_IDLE_TRANSACTION_SECONDS, settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS)
-    with telling_held(), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(SET_LIMITS, [f"{1000 * seconds:.0f}" for seconds in limits])
-        yield
-
-
-@contextmanager
-def telling_held() -> Iterator[None]:
-    """Raise HeldError for a lock that was not to be had."""
     try:
-        yield
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(SET_LIMITS, [f"{1000 * seconds:.0f}" for seconds in limits])
+            yield
     except OperationalError as error:
         if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
             raise HeldError(str(error)) from error
