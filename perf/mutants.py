@@ -102,14 +102,14 @@ MUTANTS = [
         "A batch can be claimed that another worker has leased.",
         LEASING,
         {"Q(state=Batch.State.RUNNING, lease_until__lt=Now())": "Q(state=Batch.State.RUNNING)"},
-        [OF_LEASING + "it_gives_a_batch_to_one_of_two_workers"],
+        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
     ),
     Mutant(
         "claim-attempts",
         "A batch can be claimed however often it was tried.",
         LEASING,
         {"attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, ": ""},
-        [OF_LEASING + "the_sweep_fails_what_kills_its_worker_three_times"],
+        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
     ),
     Mutant(
         "lease-clock",
@@ -189,6 +189,7 @@ MUTANTS = [
     Mutant(
         "sweep-transactions",
         "The sweep does not end transactions of attempts that lost their leases.",
+        "apps/operations/ending.py",
         {"    break_off_lost()\n": ""},
         [OF_CLOCKS + "the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out"],
     ),

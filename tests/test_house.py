@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from tests.pages import UNNAMED, unnamed
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 IMPORT_EVERYTHING = """
@@ -42,6 +44,11 @@ def test_no_module_imports_a_heavy_library_until_it_is_used() -> None:
         "torch",
         "transformers",
     }
+
+
+def test_a_view_without_a_name_is_known() -> None:
+    """Tests that visit all addresses find them by name; a few have none, whose reasons are written."""
+    assert set(unnamed()) == set(UNNAMED)
 
 
 @pytest.mark.django_db

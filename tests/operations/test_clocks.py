@@ -54,6 +54,7 @@ def test_a_lease_begins_and_ends_by_the_clock_of_the_database(
     sweep()
     assert Operation.objects.get().status == Status.RUNNING
     set_clock(3 * DAY)
+    assert claim(key, "third") is None
     sweep()
     assert Operation.objects.get().status == Status.FAILED
 

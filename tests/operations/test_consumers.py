@@ -70,13 +70,6 @@ class TestTelling:
         assert last["data"]["operation_id"] == str(mine.pk)
         assert new["data"]["operation_id"] not in (str(mine.pk), str(other.pk))
 
-    def test_who_comes_after_the_end_is_told_the_end(self, handler: Adding, staff: User) -> None:
-        operation = start(staff)
-        wait(operation)
-        watcher = socket(path_of(operation), staff)
-        first = async_to_sync(opened)(watcher)
-        assert (first["data"]["status"], first["data"]["progress"]["sum"]) == ("completed", 3)
-
     def test_a_page_is_told_that_it_moved_and_no_more(self, handler: Adding, staff: User) -> None:
         operation = start(staff)
         watcher = socket(f"{path_of(operation)}/hints", staff)

@@ -34,12 +34,6 @@ def expire(batch: Batch) -> None:
     Batch.objects.filter(pk=batch.pk).update(lease_until=Now() - timedelta(seconds=1))
 
 
-def test_it_gives_a_batch_to_one_of_two_workers(handler: Adding) -> None:
-    batch = batches(start_adding({"number": 1}))[0]
-    assert claim(batch.pk, "first") is not None
-    assert claim(batch.pk, "second") is None
-
-
 def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commit(handler: Adding) -> None:
     operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
@@ -223,19 +217,6 @@ def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left
     assert sweep() == 0
     expected = {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
     assert queueing.queued_job_ids("default") == expected
-
-
-def test_the_sweep_fails_what_kills_its_worker_three_times(handler: Adding) -> None:
-    operation = start_adding({"number": 1})
-    batch = batches(operation)[0]
-    for _ in range(3):
-        assert claim(batch.pk, "killed") is not None
-        expire(batch)
-    assert claim(batch.pk, "another") is None
-    sweep()
-    operation.refresh_from_db()
-    assert operation.status == Status.FAILED
-    assert "out of memory" in operation.error
 
 
 def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler: Adding, settings: Any) -> None:
