@@ -75,7 +75,7 @@ class Counted:
         pairs = list(zip(told.pairs, true, strict=True))
         self.held += [pair.interval.low <= at <= pair.interval.high for pair, at in pairs]
         self.all_held.append(all(pair.simultaneous.low <= at <= pair.simultaneous.high for pair, at in pairs))
-        self.found.append(told.winner == len(means) - 1)
+        self.found.append(told.group == (len(means) - 1,))
         self.tuned.append(statistics.fmean(pair.tuned for pair in told.pairs))
         self.gains.append(told.gain)
 
@@ -96,7 +96,7 @@ def corrected(benchmarks: int) -> None:
         for seed in range(benchmarks):
             counted.add(by_queries(better, np.random.default_rng((3, seed)), seed)[0], means)
             told, plain = by_queries(equal, np.random.default_rng((4, seed)), seed)
-            counted.false.append(told.winner is not None)
+            counted.false.append(len(told.group) == 1)
             counted.false_plain.append(plain)
         print(
             f"  kappa {kappa} ({told.judged} queries judged): intervals hold the truth {rate(counted.held)}, all "

@@ -13,7 +13,7 @@ from apps.judging.judges import is_judge, may_lead
 from apps.judging.leading import change_round
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
-from apps.judging.views import adjudication, agreement, grades, judging, llm, opening, reference, rounds
+from apps.judging.views import adjudication, grades, judging, llm, opening, reference, rounds
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, add_to
@@ -36,7 +36,7 @@ class RoundAdmin(FactAdmin):
         Page("<uuid:object_id>/adjudicate/decide/", adjudication.decide, "round_decide"),
         Page("<uuid:object_id>/change/", rounds.round_page, "judging_round_change"),
         Page("<uuid:object_id>/state/", rounds.state_fragment, "round_state_fragment"),
-        Page("<uuid:object_id>/pairs/", agreement.pairs_page, "round_pairs"),
+        Page("<uuid:object_id>/pairs/", rounds.pairs_page, "round_pairs"),
         Page("<uuid:object_id>/close/", rounds.close_page, "round_close"),
         Page("<uuid:object_id>/llm/", llm.start_page, "round_llm"),
         Page("<uuid:object_id>/llm/preview/", llm.preview_start, "round_llm_preview"),

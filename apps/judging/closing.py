@@ -62,12 +62,11 @@ def close_round(
 ) -> Closed:
     """Close a round: its grades become the next version of the dataset, on which the runs' benchmarks are re-scored.
 
-    `by` leads the round; None is whoever runs commands. Raises RoundStateError, and changes nothing, where items wait
+    `by` leads the round. Raises RoundStateError, and changes nothing, where items wait
     for adjudication, unless they are left out, and where the dataset has a draft of other edits, unless they are to be
     frozen too. What cannot be resolved or re-scored after that is told, and can be done later: the version is frozen.
     """
-    if by is not None:
-        require_lead(round, by)
+    require_lead(round, by)
     with transaction.atomic():
         dataset = read_again(Dataset.objects.select_for_update(), round.mapping.dataset_id)
         round = read_again(Round.objects.select_for_update(of=("self",)), round.pk)

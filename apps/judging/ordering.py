@@ -70,11 +70,8 @@ class Question:
         by those every document would be relevant.
         """
         is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
-        taught = None if is_fair else ()
-        evidence = Evidence(self.axes)
-        return Judging(
-            self.pool, self.measure, self.scale, self.truths, seed=self.seed, taught=taught, evidence=evidence
-        )
+        known = self.pool, self.measure, self.scale, self.truths
+        return Judging(*known, seed=self.seed, truths_teach=is_fair, evidence=Evidence(self.axes))
 
     def holes(self) -> NDArray[np.bool_]:
         """(size,): which pairs have no judgment: those that a round is about."""
@@ -96,7 +93,7 @@ def place(question: Question, *, order: str, budget: int | None, uniform_share: 
     holes = question.holes()
     sample = question.sample_order(holes)
     share = 1.0 if order == Round.Order.RANDOM else uniform_share
-    sequence = [number for number, _ in upcoming(_primary(question, order, holes, sample), sample, (), share=share)]
+    sequence = list(upcoming(_primary(question, order, holes, sample), sample, (), share=share))
     judged = len(sequence) if budget is None else min(budget, len(sequence))
     drawn = sampled(judged, share, len(sample))
     return Placed(

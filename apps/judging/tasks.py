@@ -8,12 +8,12 @@ broken off pays for none of them twice.
 from typing import Any
 
 from django.db import close_old_connections
-from django.db.models import Count, Q
 from django.utils import timezone
 
 from apps.judging.errors import RoundStateError
 from apps.judging.handing import shown
 from apps.judging.judges import hold_open, require_open
+from apps.judging.llm.judges import grade_counts
 from apps.judging.llm.launching import changes_of, parameters_of
 from apps.judging.llm.prompting import is_answer, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
@@ -79,8 +79,7 @@ def progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
     judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
     told = progress_of(operation)
-    kinds = {"graded": Grade.Kind.GRADE, "cant_tell": Grade.Kind.CANT_TELL}
-    counts = _grades_of(judge).aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})
+    counts = grade_counts(judge) if judge else {"graded": 0, "cant_tell": 0}
     return {
         **common_fields(operation),
         "round_id": str(operation.subject_id),
@@ -98,12 +97,6 @@ def _stage_of(operation: Operation) -> str:
     if not operation.is_active:
         return operation.status
     return "starting" if operation.status == Status.PENDING else "judging"
-
-
-def _grades_of(judge: LLMJudge | None) -> Any:
-    if judge is None:
-        return Grade.objects.none()
-    return Grade.objects.filter(item__round=judge.round_id, source=Grade.Source.LLM, judge_name=judge.name)
 
 
 def _grade(judge: LLMJudge, item: RoundItem) -> Grade:

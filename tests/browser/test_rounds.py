@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, Route, expect
 
-from apps.judging.llm.sampling import draw_sample
+from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round
 from tests.browser.conftest import PATIENCE, outside
 from tests.judging.rounds import make_orchard, open_for

@@ -11,6 +11,8 @@ from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.judging.models import Round, RoundItem, Slot
 from apps.judging.opening import RoundOptions, open_round
+from apps.judging.settling.deciding import renew
+from apps.judging.settling.renewing import KnownState, known_state
 from apps.mappings.resolving import resolve
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.kept import made_once
@@ -85,6 +87,12 @@ def open_for(benchmark: Benchmark, judges: Sequence[User], *, owner: User | None
     stated = {"name": "fruit", "order": "depth", "uniform_share": 0.0} | options
     runs = list(benchmark.runs.order_by("run_order"))
     return open_round(runs, RoundOptions(**stated), judges=judges, owner=owner)
+
+
+def state_now(opened: Round) -> KnownState:
+    """Return the state of a round by all its grades, with or without a worker."""
+    renew(opened)
+    return known_state(opened)
 
 
 def give_back(opened: Round, judge: User) -> None:

@@ -11,12 +11,10 @@ from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import grade_item
 from apps.judging.leading import change_round
 from apps.judging.llm.board import board_of
-from apps.judging.llm.calibrating import Calibrated, calibration_of, require_calibration
-from apps.judging.llm.families import family_of
-from apps.judging.llm.launching import identity_of
+from apps.judging.llm.calibration import CalibrationReport, calibration_of, draw_sample
+from apps.judging.llm.launching import family_of, identity_of
 from apps.judging.llm.prompting import prompt_of, read_answer
-from apps.judging.llm.sampling import draw_sample
-from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyVerdict, verdicts_of
+from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyReport, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.retrieval.llms import asking
 from benchbench.ir.judging.agreement import alpha
@@ -69,8 +67,8 @@ def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
     return judged_by_model(opened)
 
 
-def of_policy(judge: LLMJudge, policy: str) -> PolicyVerdict:
-    return next(told for told in verdicts_of(judge.round, judge).of if told.policy == policy)
+def of_policy(judge: LLMJudge, policy: str) -> PolicyReport:
+    return next(told for told in verdicts_of(judge.round, judge).verdicts if told.policy == policy)
 
 
 def test_the_sample_is_frozen_and_the_same_whatever_was_graded(opened: Round, ada: User, simulated: Benchmark) -> None:
@@ -104,41 +102,41 @@ def test_figures_are_those_of_the_sample_alone(calibrated: LLMJudge, opened: Rou
     for item in rest[:50]:
         grade_item(opened, item.pk, ada, grade=2 - grade_of(item))  # a person who errs elsewhere
     told = calibration_of(calibrated)
-    assert (told.used, told.why_not, told.warnings) == (SIZE, "", [])
+    assert (told.used, told.why_not, told.warnings) == (SIZE, None, [])
     assert told.figures is not None
-    assert told.effect is not None
     rows = opened.calibration_items.order_by("place").select_related("item__query", "item__document")
     people = [grade_of(row.item) for row in rows]
     of_model = dict(Grade.objects.filter(source="llm").values_list("item_id", "grade"))
     model = [of_model[row.item_id] for row in rows]
     wanted = alpha(np.array([people, model], float), seed=3)
-    assert told.figures.alpha.value == pytest.approx(wanted.value)
-    assert told.figures.alpha.interval is not None
+    assert told.figures.alpha == pytest.approx(wanted.value)
+    assert told.figures.alpha_low is not None
     assert wanted.interval is not None
-    assert told.figures.alpha.interval.low == pytest.approx(wanted.interval.low, abs=0.05)
+    assert told.figures.alpha_low == pytest.approx(wanted.interval.low, abs=0.05)
     biases = {bias.grade: bias.mean for bias in told.figures.bias if bias.items}
     for grade, mean in biases.items():
         given = [m - p for p, m in zip(people, model, strict=True) if p == grade]
         assert mean == pytest.approx(np.mean(given))
-    assert told.effect.tau is not None
-    assert told.effect.tau > 0
-    assert told.effect.values > 0
+    assert told.figures.tau is not None
+    assert told.figures.tau > 0
+    assert told.figures.values is not None
+    assert told.figures.values > 0
 
 
 def test_no_figure_is_told_without_a_calibration(opened: Round, ada: User, server: LLMServer) -> None:
     judge = judged_by_model(opened)
 
-    def refused(why: str) -> Calibrated:
+    def refused(why: str) -> CalibrationReport:
         told = calibration_of(judge)
-        assert why in told.why_not
-        assert (told.figures, told.effect) == (None, None)
-        with pytest.raises(match="has no calibration"):
-            require_calibration(told)
-        verdicts = {one.policy: one for one in verdicts_of(judge.round, judge).of}
+        assert why in (told.why_not or "")
+        assert told.figures is None
+        verdicts = {one.policy: one for one in verdicts_of(judge.round, judge).verdicts}
         assert verdicts[HUMAN].pairs
         for policy in (FILLED, CORRECTED):
-            assert (verdicts[policy].pairs, verdicts[policy].group) == ([] or (), ())
-            assert why in verdicts[policy].why_not
+            refusal = verdicts[policy]
+            assert (refusal.pairs, refusal.best_run_ids, refusal.sentence) == ([], [], refusal.why_not)
+            assert "has no calibration" in refusal.sentence
+            assert why in refusal.sentence
         return told
 
     refused("has no calibration sample: draw one")
@@ -160,11 +158,11 @@ def test_it_is_stale_when_model_prompt_or_scale_change(
         judge = LLMJudge.objects.select_related("round").get(pk=calibrated.pk)
         told = calibration_of(judge)
         assert told.is_stale
-        assert why in told.why_not
+        assert why in (told.why_not or "")
         assert told.figures is None
         for policy in (FILLED, CORRECTED):
-            assert "stale" in of_policy(judge, policy).why_not
-        assert of_policy(judge, HUMAN).group
+            assert "stale" in (of_policy(judge, policy).why_not or "")
+        assert of_policy(judge, HUMAN).best_run_ids
 
     scale = opened.scale
     Round.objects.update(scale=[*scale, {"grade": 9, "name": "Perfect", "description": ""}])
@@ -191,7 +189,7 @@ def test_what_people_or_the_model_cannot_tell_stays_out_and_is_counted(
     grade_item(opened, first.item_id, ada, kind="cant_tell")
     Grade.objects.filter(item=second.item_id, source="llm").update(kind="cant_tell", grade=None)
     told = calibration_of(calibrated)
-    assert (told.used, told.unsure_people, told.unsure_model) == (SIZE - 2, 1, 1)
+    assert (told.used, told.cant_tell_people, told.cant_tell_model) == (SIZE - 2, 1, 1)
 
 
 def test_a_judge_whose_kin_reranks_or_rewrites_is_warned_of(calibrated: LLMJudge, opened: Round) -> None:
@@ -229,21 +227,21 @@ def test_three_verdicts_side_by_side_each_under_its_own_name(calibrated: LLMJudg
     stored = list(Evaluation.objects.order_by("pk").values())
     judgments = Judgment.objects.count()
     told = verdicts_of(calibrated.round, calibrated)
-    human, filled, corrected = told.of
-    assert [one.policy for one in told.of] == ["human", "human + llm", "corrected"]
-    assert [len(one.pairs) for one in told.of] == [3, 3, 0]
+    human, filled, corrected = told.verdicts
+    assert [one.policy for one in told.verdicts] == ["human", "human + llm", "corrected"]
+    assert [len(one.pairs) for one in told.verdicts] == [3, 3, 0]
     assert (human.by_model, human.judged) == (0, filled.judged)
     assert human.holes == filled.by_model == calibrated.round.pool_size - SIZE
     assert filled.holes == 0
     assert (human.gain, filled.gain) == (None, None)
-    assert "Open a round whose order is by queries" in corrected.why_not, "this one is in random order"
-    assert len({one.meaning for one in told.of}) == 3
+    assert "Open a round whose order is by queries" in corrected.sentence, "this one is in random order"
+    assert len({one.meaning for one in told.verdicts}) == 3
     assert list(Evaluation.objects.order_by("pk").values()) == stored, "what is stored stays human"
     assert Judgment.objects.count() == judgments
 
 
 def test_without_a_model_there_is_the_verdict_of_people_alone(opened: Round) -> None:
-    human, *others = verdicts_of(opened, None).of
+    human, *others = verdicts_of(opened, None).verdicts
     assert len(human.pairs) == 3
     assert {one.why_not for one in others} == {"No model has judged this round."}
 
@@ -268,13 +266,13 @@ def test_a_model_that_knows_the_truth_fills_the_holes_with_it(opened: Round, ada
     assert [pair.difference for pair in of_policy(judge, FILLED).pairs] == pytest.approx(wanted, abs=1e-12)
     figures = calibration_of(judge).figures
     assert figures is not None
-    assert figures.alpha.value == 1
+    assert figures.alpha == 1
 
 
 def test_a_correction_that_cannot_be_says_why(calibrated: LLMJudge, opened: Round) -> None:
     Grade.objects.filter(pk=Grade.objects.filter(source="llm", item__calibration=None)[0].pk).delete()
     total = opened.pool_size
-    assert f"The model judged {total - 1} of {total} pairs" in of_policy(calibrated, CORRECTED).why_not
+    assert f"The model judged {total - 1} of {total} pairs" in of_policy(calibrated, CORRECTED).sentence
     assert of_policy(calibrated, FILLED).holes == 1
     Round.objects.update(measure="AP", order="queries")
     judge = LLMJudge.objects.get(pk=calibrated.pk)
@@ -284,12 +282,12 @@ def test_a_correction_that_cannot_be_says_why(calibrated: LLMJudge, opened: Roun
 
 def test_where_every_run_was_deleted_nothing_is_compared(calibrated: LLMJudge, opened: Round) -> None:
     opened.runs.clear()
-    for told in verdicts_of(opened, calibrated).of:
-        assert (told.pairs, told.group) == ((), ())
+    for told in verdicts_of(opened, calibrated).verdicts:
+        assert (told.pairs, told.best_run_ids) == ([], [])
         assert told.why_not
     figures = calibration_of(calibrated)
     assert figures.figures is not None, "the grades are there"
-    assert figures.effect is None
+    assert (figures.figures.tau, figures.figures.values) == (None, None)
 
 
 def test_where_a_run_was_deleted_the_sample_is_no_sample_and_the_answer_says_what_to_do(
@@ -298,6 +296,6 @@ def test_where_a_run_was_deleted_the_sample_is_no_sample_and_the_answer_says_wha
     opened.runs.remove(opened.runs.order_by("run_order")[0])
     told = of_policy(calibrated, CORRECTED)
     assert not told.pairs
-    assert told.why_not.startswith(f"The round began with {opened.pool_size} pairs that nobody had judged")
-    assert told.why_not.endswith("Open a round over the runs that there are, and calibrate the model there.")
+    assert told.sentence.startswith(f"The round began with {opened.pool_size} pairs that nobody had judged")
+    assert told.sentence.endswith("Open a round over the runs that there are, and calibrate the model there.")
     assert of_policy(calibrated, FILLED).pairs

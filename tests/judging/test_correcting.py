@@ -14,9 +14,8 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.judging.grading import grade_item
 from apps.judging.llm.board import Board, board_of
-from apps.judging.llm.describing import verdicts_report
-from apps.judging.llm.sampling import draw_sample
-from apps.judging.llm.verdicts import CORRECTED, PolicyVerdict, verdicts_of
+from apps.judging.llm.calibration import draw_sample
+from apps.judging.llm.verdicts import CORRECTED, PolicyReport, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
 from benchbench.ir.judging.orders import query_order
 from tests.judging.rounds import open_for
@@ -54,9 +53,9 @@ def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:  # noqa
     return judged(opened, ada)
 
 
-def told_of(judge: LLMJudge) -> PolicyVerdict:
+def told_of(judge: LLMJudge) -> PolicyReport:
     judge = LLMJudge.objects.get(pk=judge.pk)
-    return next(told for told in verdicts_of(judge.round, judge).of if told.policy == CORRECTED)
+    return next(told for told in verdicts_of(judge.round, judge).verdicts if told.policy == CORRECTED)
 
 
 def sampled_of(board: Board) -> list[int]:
@@ -73,7 +72,7 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
     rest = [place for place in range(len(board.query_ids)) if place not in sampled]
     assert 10 <= len(sampled) < len(board.query_ids) - 10
     told = told_of(calibrated)
-    assert (told.why_not, told.sampled) == ("", len(sampled))
+    assert (told.why_not, told.sampled) == (None, len(sampled))
     person, model = (
         board.values(board.truths(board.known, board.people)),
         board.values(board.truths(board.known, board.model)),
@@ -83,11 +82,12 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
         args = y[sampled], f[sampled], f[rest]
         assert pair.difference == pytest.approx(ppi_mean_pointestimate(*args).item(), abs=1e-12)
         low, high = (end.item() for end in ppi_mean_ci(*args, alpha=0.05))
-        width = pair.interval.high - pair.interval.low
+        width = pair.high - pair.low
         # Ours divides by n − 1 and takes Student's quantile.
         assert high - low < width < 1.15 * (high - low)
-        assert pair.simultaneous is not None
-        assert pair.simultaneous.high - pair.simultaneous.low > width
+        assert pair.simultaneous_low is not None
+        assert pair.simultaneous_high is not None
+        assert pair.simultaneous_high - pair.simultaneous_low > width
 
 
 def test_it_says_what_was_sampled_and_what_is_estimated(
@@ -101,13 +101,11 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     assert told.judged == opened.items.filter(query__in=sampled).count() < GRADED
     assert told.by_model == opened.pool_size
     assert "people's grades of the first queries of a random order" in told.meaning
-    assert verdicts_of(opened, calibrated).sentence(told).endswith("judged queries.")
+    assert told.sentence.endswith("judged queries.")
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
     assert f"people’s of {told.sampled} whole queries" in words
     assert re.search(r"worth about \+\d+ judged queries", words)
-    assert told.estimand in words
-    report = verdicts_report(verdicts_of(opened, calibrated)).verdicts[2]
-    assert (report.sampled, report.judged) == (told.sampled, told.judged)
+    assert str(told.estimand) in words
 
 
 def test_a_model_that_favours_a_run_is_corrected(
@@ -125,10 +123,10 @@ def test_a_model_that_favours_a_run_is_corrected(
             row.grade = 2  # everything that the worst run returns is relevant
             row.save(update_fields=["grade"])
     wanted = float((true[0] - true[2]).mean())
-    filled, corrected = (told.pairs[1] for told in verdicts_of(opened, judge).of[1:])
+    filled, corrected = (told.pairs[1] for told in verdicts_of(opened, judge).verdicts[1:])
     assert abs(filled.difference - wanted) > 0.15
-    assert not filled.interval.low <= wanted <= filled.interval.high
-    assert corrected.interval.low <= wanted <= corrected.interval.high
+    assert not filled.low <= wanted <= filled.high
+    assert corrected.low <= wanted <= corrected.high
 
 
 def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:  # noqa: F811
@@ -151,7 +149,7 @@ def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, 
 def test_in_another_order_whole_queries_are_no_sample(calibrated: LLMJudge, opened: Round) -> None:
     for order in ("depth", "random", "decisive"):
         Round.objects.update(order=order)
-        assert "Open a round whose order is by queries" in told_of(calibrated).why_not
+        assert "Open a round whose order is by queries" in told_of(calibrated).sentence
 
 
 def test_a_query_that_a_run_failed_on_ends_nothing(

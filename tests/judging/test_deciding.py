@@ -14,13 +14,12 @@ from apps.judging.models import Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.ordering import Question
 from apps.judging.settling import deciding
-from apps.judging.settling.renewing import stated
 from apps.mappings.resolving import resolve
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.state import State
 from benchbench.ir.measures import Measure
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
-from tests.judging.rounds import open_for
+from tests.judging.rounds import open_for, state_now
 from tests.kept import made_once
 from tests.rankings import add_ranking
 
@@ -55,7 +54,7 @@ def best(opened: Round) -> int:
 
 def state_of(opened: Round) -> tuple[State, Sequence[Run]] | None:
     """Return the state of now and its runs."""
-    told = stated(opened, here=True)
+    told = state_now(opened)
     return None if told.state is None else (told.state, told.runs)
 
 

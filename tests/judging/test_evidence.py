@@ -12,15 +12,14 @@ from apps.judging.closing import close_round
 from apps.judging.grading import grade_item
 from apps.judging.handing import next_items
 from apps.judging.leading import change_round
-from apps.judging.llm.sampling import draw_sample
+from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, LLMJudge, Round, RoundState
 from apps.judging.settling import deciding
-from apps.judging.settling.renewing import stated
 from apps.operations.working import wait
 from benchbench.ir.judging.state import State
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
-from tests.judging.rounds import make_judges, open_for
+from tests.judging.rounds import make_judges, open_for, state_now
 from tests.judging.simulated import grade_of, grade_sample, make_simulated
 from tests.judging.test_calibrating import SIZE, judged_by_model
 from tests.retrieval.llm_server import LLMServer
@@ -45,7 +44,7 @@ def opened(simulated: Benchmark, ada: User) -> Round:
 
 
 def state_of(opened: Round) -> State:
-    state = stated(opened, here=True).state
+    state = state_now(opened).state
     assert state is not None
     return state
 
@@ -62,7 +61,7 @@ def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_ve
     grade_sample(opened, ada)
     before = state_of(opened)
     judge = judged_by_model(opened, errors=0.1)
-    now = stated(opened, here=True)
+    now = state_now(opened)
     after = state_of(opened)
     assert now.evidence["model"] == judge.name
     assert (now.counted, now.sample_size) == (SIZE, RoundState.objects.get().sample_size)
@@ -89,12 +88,12 @@ def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_
     grade_sample(opened, ada, 29)
     before = state_of(opened)
     judged_by_model(opened)
-    assert (state_of(opened), stated(opened, here=True).evidence["model"]) == (before, "")
+    assert (state_of(opened), state_now(opened).evidence["model"]) == (before, "")
     row = opened.calibration_items.order_by("place").select_related("item__query", "item__document")[29]
     grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
-    assert stated(opened, here=True).evidence["model"] == LLMJudge.objects.get().name
+    assert state_now(opened).evidence["model"] == LLMJudge.objects.get().name
     change_round(opened, ada, guidelines="Think twice.")
-    assert stated(Round.objects.get(), here=True).evidence["model"] == ""
+    assert state_now(Round.objects.get()).evidence["model"] == ""
 
 
 @pytest.mark.django_db(transaction=True)
@@ -105,7 +104,7 @@ def test_texts_are_evidence_where_a_run_has_vectors_and_the_page_names_them(admi
     (ada,) = make_judges("ada")
     Judgment.objects.filter(grade__lte=1).delete()
     opened = open_for(Benchmark.objects.get(), [ada], owner=ada, order="decisive", measure="nDCG@5")
-    told = stated(opened, here=True)
+    told = state_now(opened)
     assert told.evidence == {"index": "keywords", "model": ""}
     assert Grade.objects.count() == 0
     before = told.state

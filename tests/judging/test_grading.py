@@ -10,7 +10,7 @@ from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
 from apps.judging.handing import next_items
 from apps.judging.models import Grade, Round, Slot
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import agreed, agreed_of
 from tests.judging.rounds import give_back, open_for
 
 
@@ -114,6 +114,23 @@ def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(
         adjudicate(opened, first.pk, lead, grade, note="It is another fruit.")
     assert (agreed_of(opened)[first.pk].grade, agreed_of(opened)[first.pk].split) == (1, False)
     assert list(grades_by(opened, lead)) == []
+
+
+@pytest.mark.parametrize(
+    ("grades", "wanted"),
+    [
+        ([2], (2, False)),
+        ([0, 3, 1], (1, False)),
+        ([1, 1, 3, 0], (1, False)),
+        ([0, 2], (None, True)),
+        ([0, 1, 2, 3], (None, True)),
+    ],
+)
+def test_the_grade_of_an_item_is_the_median_and_an_even_split_has_none(
+    grades: list[int], wanted: tuple[int | None, bool]
+) -> None:
+    told = agreed(1, [Grade(grade=grade) for grade in grades])
+    assert (told.grade, told.split) == wanted
 
 
 def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada: Round, ada: User) -> None:

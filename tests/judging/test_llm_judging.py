@@ -1,6 +1,7 @@
 """A language model as judge of a round: what it is asked, what is taken of its answers, what it never enters."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,10 +14,11 @@ from apps.judging.llm.launching import preview, start_judging
 from apps.judging.llm.prompting import LONGEST_GUIDELINES, LONGEST_TEXT, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.judging.opening import USUAL_SECONDS, RoundOptions, preview_round
-from apps.judging.settling.agreeing import agreement_of
+from apps.judging.settling.agreement import agreement_of
 from apps.judging.settling.consensus import agreed_of
 from apps.judging.settling.progress import progress_of
-from apps.judging.settling.summing import summary_of
+from apps.judging.settling.renewing import known_state
+from apps.judging.settling.report import round_report
 from apps.judging.showing import show
 from apps.operations.handlers import handler_for
 from apps.operations.launching import OperationActiveError, cancel_operation
@@ -218,13 +220,14 @@ def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(
     round_of_ada: Round, ada: User, server: LLMServer
 ) -> None:
     server.answer = lambda prompt: "2"
-    before = summary_of(round_of_ada)
+    before = round_report(round_of_ada, known_state(round_of_ada))
     judge(round_of_ada, ada)
     assert len(grades_of(round_of_ada)) == 10
-    after = summary_of(round_of_ada)
-    assert (after.state, after.progress, after.split) == (before.state, before.progress, [])
+    after = round_report(round_of_ada, known_state(round_of_ada))
+    assert replace(after, renewed_at=before.renewed_at) == before
+    assert after.waiting_for_adjudication == 0
     assert agreed_of(round_of_ada) == {}
-    assert agreement_of(round_of_ada).judges == []
+    assert agreement_of(round_of_ada).shifts == []
     items = next_items(round_of_ada, ada, count=10)
     assert len(items) == 10, "people get every item all the same"
     stated = RoundOptions(name="next", order="depth", uniform_share=0.0)
@@ -234,7 +237,7 @@ def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(
     for item in items[:3]:
         grade_item(round_of_ada, item.pk, ada, grade=0)
     assert {one.grade for one in agreed_of(round_of_ada).values()} == {0}, "not the median with the model"
-    assert agreement_of(round_of_ada).judges == ["ada"]
+    assert [shift.judge for shift in agreement_of(round_of_ada).shifts] == ["ada"]
     assert progress_of(round_of_ada).done == 3
     closed = close_round(round_of_ada, ada)
     assert closed.version is not None

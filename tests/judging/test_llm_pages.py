@@ -7,8 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.judging.llm.calibrating import calibration_of
-from apps.judging.llm.describing import verdicts_report
+from apps.judging.llm.calibration import calibration_of
 from apps.judging.llm.verdicts import verdicts_of
 from apps.judging.models import LLMJudge, Round
 from apps.operations.models import Operation
@@ -86,15 +85,14 @@ def test_calibration_and_verdicts_are_shown_as_they_are_told(
 ) -> None:
     told = calibration_of(calibrated)
     assert told.figures
-    assert told.effect
     shown = lead.get(url("round_llm_judges", opened))
     (judge,) = shown.context["judges"]
-    assert judge["calibration"].figures.alpha == told.figures.alpha.value
+    assert judge["calibration"].figures.alpha == told.figures.alpha
     words = text_of(shown)
     assert f"{SIZE} pairs that people and the model graded" in words
     assert "Kendall’s τ" in words
     assert calibrated.name in words
-    report = verdicts_report(verdicts_of(calibrated.round, calibrated))
+    report = verdicts_of(calibrated.round, calibrated)
     words = unescape(text_of(lead.get(url("round_verdicts", opened))))
     for verdict in report.verdicts:
         assert verdict.policy in words

@@ -15,12 +15,12 @@ from apps.judging.grading import adjudicate, grade_item, undo
 from apps.judging.handing import next_items
 from apps.judging.models import Round, RoundItem, RoundState
 from apps.judging.settling import deciding
-from apps.judging.settling.renewing import stated
-from apps.judging.settling.summing import summary_of
+from apps.judging.settling.renewing import known_state
+from apps.judging.settling.report import round_report
 from apps.judging.tasks import renew_state
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
-from tests.judging.rounds import open_for
+from tests.judging.rounds import open_for, state_now
 
 
 @pytest.fixture(autouse=True)
@@ -44,94 +44,95 @@ def graded(opened: Round, judge: User, most: int, grade: int = 1) -> list[RoundI
 def test_without_a_worker_the_state_is_that_of_now(decisive: Round, ada: User) -> None:
     for _ in range(3):
         graded(decisive, ada, 1)
-        told = stated(decisive)
+        told = known_state(decisive)
         assert (told.is_current, told.counted) == (True, told.said.count)
     undo(decisive, ada)
-    assert stated(decisive).counted == 2
+    assert known_state(decisive).counted == 2
 
 
 def test_a_worker_is_asked_once_however_often_judges_grade(decisive: Round, ada: User, quick: Queue) -> None:
-    stated(decisive, here=True)
+    state_now(decisive)
     for _ in range(12):
         graded(decisive, ada, 1)
     assert len(quick.job_ids) == 1
     assert RoundState.objects.get().grades == 0, "no request reckons it"
-    told = summary_of(decisive)
-    assert (told.stated.counted, told.stated.said.count, told.stated.is_current) == (0, 10, False)
+    told = round_report(decisive, known_state(decisive))
+    assert (told.counted_grades, told.grades, told.is_current) == (0, 10, False)
     assert told.sentence.endswith("That counts 0 of 10 grades; it is being renewed.")
     renew_state(str(decisive.pk))
-    told = summary_of(decisive)
-    assert (told.stated.counted, told.stated.is_current, told.age) == (10, True, "")
+    told = round_report(decisive, known_state(decisive))
+    assert (told.counted_grades, told.is_current) == (10, True)
+    assert "renewed" not in told.sentence
     graded(decisive, ada, 1)
     next_items(decisive, ada)
     assert len(quick.job_ids) == 2, "what comes after a job began wants another"
 
 
 def test_where_no_worker_comes_whoever_needs_the_state_reckons_it(decisive: Round, ada: User, quick: Queue) -> None:
-    stated(decisive, here=True)
+    state_now(decisive)
     graded(decisive, ada, 1)
-    assert not stated(decisive).is_current
+    assert not known_state(decisive).is_current
     (waits,) = quick.connection.scan_iter("benchbench:waits:*")
     quick.connection.expire(waits, queueing.WAITS_SECONDS - queueing.OVERDUE_SECONDS - 1)
-    assert stated(decisive).is_current
+    assert known_state(decisive).is_current
 
 
 def test_the_first_state_is_never_waited_for_and_commands_have_that_of_now(
     decisive: Round, ada: User, quick: Queue
 ) -> None:
-    assert stated(decisive).is_current
+    assert known_state(decisive).is_current
     graded(decisive, ada, 1)
-    assert not stated(decisive).is_current
-    assert summary_of(decisive, here=True).stated.is_current
+    assert not known_state(decisive).is_current
+    assert state_now(decisive).is_current
 
 
 def test_a_grade_that_changes_and_one_that_is_decided_make_the_state_old(
     decisive: Round, ada: User, grace: User, quick: Queue
 ) -> None:
     (item,) = graded(decisive, ada, 1)
-    stated(decisive, here=True)
+    state_now(decisive)
     grade_item(decisive, item.pk, ada, grade=0)
-    told = summary_of(decisive)
-    assert not told.stated.is_current, "as many grades as before, and another one"
+    told = round_report(decisive, known_state(decisive))
+    assert not told.is_current, "as many grades as before, and another one"
     assert told.sentence.endswith("A grade has changed since; that is being renewed.")
-    stated(decisive, here=True)
+    state_now(decisive)
     grade_item(decisive, item.pk, grace, grade=2)
-    assert stated(decisive, here=True).said.split == [item.pk]
+    assert state_now(decisive).said.split == [item.pk]
     adjudicate(decisive, item.pk, ada, 1)
-    assert not stated(decisive).is_current
-    assert stated(decisive, here=True).said.split == []
+    assert not known_state(decisive).is_current
+    assert state_now(decisive).said.split == []
 
 
 def test_a_renewal_of_what_is_current_reckons_nothing(
     decisive: Round, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graded(decisive, ada, 2)
-    first = stated(decisive)
+    first = known_state(decisive)
     monkeypatch.setattr(deciding, "_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
     renew_state(str(decisive.pk))
-    assert stated(decisive).renewed_at == first.renewed_at
+    assert known_state(decisive).renewed_at == first.renewed_at
 
 
 def test_a_process_that_comes_new_reads_the_board_in_one_piece(
     decisive: Round, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graded(decisive, ada, 5)
-    known = stated(decisive)
+    known = known_state(decisive)
     deciding._desks.clear()
     RoundState.objects.update(mark="")
     monkeypatch.setattr(deciding, "read_rankings", lambda *_: pytest.fail("the board is kept"))
-    assert stated(decisive).state == known.state
+    assert known_state(decisive).state == known.state
 
 
 def test_a_run_that_was_searched_again_makes_the_board_anew(decisive: Round, ada: User) -> None:
-    before = RoundState.objects.get(pk=stated(decisive) and decisive.pk).basis
+    before = RoundState.objects.get(pk=known_state(decisive) and decisive.pk).basis
     decisive.runs.update(failed_queries=1)
-    assert stated(decisive).is_current
+    assert known_state(decisive).is_current
     assert RoundState.objects.get().basis != before
 
 
 def test_the_job_of_a_round_that_was_deleted_ends_and_makes_no_state(decisive: Round, ada: User, quick: Queue) -> None:
-    stated(decisive, here=True)
+    state_now(decisive)
     graded(decisive, ada, 1)
     (waits,) = quick.connection.scan_iter("benchbench:waits:*")
     pk = str(decisive.pk)
@@ -195,7 +196,7 @@ def test_the_inclusion_probability_is_that_of_what_was_judged(
 ) -> None:
     opened = open_for(benchmark, [ada], owner=ada, order=order, uniform_share=share)
     graded(opened, ada, 5)
-    told = stated(opened)
+    told = known_state(opened)
     assert told.sampled_from == opened.pool_size == 10
     assert (told.sample_size, told.inclusion_probability) == (wanted, wanted / 10)
     planned = opened.items.values_list("planned_probability", flat=True)[0]
@@ -206,4 +207,4 @@ def test_what_nobody_can_tell_is_of_the_sample(benchmark: Benchmark, ada: User) 
     opened = open_for(benchmark, [ada], owner=ada, order="random")
     for item in next_items(opened, ada, count=2):
         grade_item(opened, item.pk, ada, kind="cant_tell")
-    assert stated(opened).sample_size == 2
+    assert known_state(opened).sample_size == 2

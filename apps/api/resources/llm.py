@@ -16,17 +16,10 @@ from apps.api.idempotency import idempotent
 from apps.api.openapi import refusals
 from apps.api.resources.rounds import find_round
 from apps.judging.judges import require_lead
-from apps.judging.llm.describing import (
-    LLMJudgeReport,
-    VerdictsReport,
-    find_llm_judge,
-    judge_report,
-    judges_of,
-    verdicts_report,
-)
+from apps.judging.llm.calibration import draw_sample
+from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report, judges_of
 from apps.judging.llm.launching import LONGEST_NAME, Cost, preview, start_judging
-from apps.judging.llm.sampling import draw_sample
-from apps.judging.llm.verdicts import verdicts_of
+from apps.judging.llm.verdicts import VerdictsReport, verdicts_of
 from apps.judging.models import Round
 from benchbench.ir.judging.calibration import LEAST, MOST
 
@@ -162,7 +155,7 @@ class Verdicts(Endpoint):
         """
         round = led_round(request, round_id)
         judge = find_llm_judge(round, valid(VerdictsQuery, request.query_params)["llm"])
-        return present(verdicts_report(verdicts_of(round, judge)))
+        return present(verdicts_of(round, judge))
 
 
 def led_round(request: Request, round_id: UUID) -> Any:

@@ -23,9 +23,9 @@ from apps.judging.leading import change_round, find_judges
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
-from apps.judging.settling.agreeing import agreement_of
-from apps.judging.settling.describing import AgreementReport, RoundReport, agreement_report, round_report
-from apps.judging.settling.summing import summary_of
+from apps.judging.settling.agreement import AgreementReport, agreement_of
+from apps.judging.settling.renewing import known_state
+from apps.judging.settling.report import RoundReport, round_report
 from benchbench.access import visible
 from benchbench.database.rereading import read_again
 from benchbench.ir.judging.orders import SHARE
@@ -247,7 +247,8 @@ class State(Endpoint):
     @extend_schema(operation_id="get_round_state", responses=answer_of(RoundReport))
     def get(self, request: Request, round_id: UUID) -> Response:
         """Show how far a round is, each judge's pace, what is settled and about how many grades more are needed."""
-        return present(round_report(summary_of(find_round(request, round_id))))
+        round = find_round(request, round_id)
+        return present(round_report(round, known_state(round)))
 
 
 class Agreement(Endpoint):
@@ -263,4 +264,4 @@ class Agreement(Endpoint):
         round: Any = find_round(request, round_id)
         if round.blind and round.is_open:
             require_lead(round, request.user)
-        return present(agreement_report(agreement_of(round)))
+        return present(agreement_of(round))

@@ -1,11 +1,14 @@
 """Launching a language model as the judge of a round: its cost told first, its answers capped, resumable batches."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Avg, F, QuerySet
 
+from apps.benchmarks.models import Run
+from apps.benchmarks.provenance import llms_of
 from apps.judging.errors import RoundError, RoundStateError
 from apps.judging.handing import shown
 from apps.judging.judges import require_lead, require_open
@@ -17,12 +20,21 @@ from apps.retrieval.llms.asking import UNKNOWN, llm_revision
 from apps.retrieval.llms.servers import checked_llm, require_model
 from apps.retrieval.models import LLMAnswer
 from benchbench.decimals import counted
+from benchbench.ir.planning.configuration import Configuration
 
 LONGEST_NAME = 150
 PRICED = 200  # prompts that are made to tell how long all are
 TIMED = 200  # answers of a model that tell how long it takes
 AT_ONCE = 10  # answers of a batch
 TOKENS_OUT = 2  # about: a digit and the end
+# What marks a name as of a family, each by its first word; models that grew from another count as of it.
+FAMILIES = {
+    "llama": "llama vicuna alpaca",
+    "mistral": "mistral mixtral ministral codestral magistral",
+    "gpt": "gpt davinci",
+    "gemma": "gemma gemini",
+    "qwen": "qwen qwq",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +89,10 @@ def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
 def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -> tuple[LLMJudge, Operation]:
     """Let `llm` judge the items that it has not judged, those of the calibration sample first, at most `most`.
 
-    What was judged stays, and a start after a stop goes on. `by` leads the round; None is whoever runs commands. Raises
+    What was judged stays, and a start after a stop goes on. `by` leads the round. Raises
     RoundError, RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.
     """
-    if by is not None:
-        require_lead(round, by)
+    require_lead(round, by)
     checked = _checked(round, llm, most)
     identity = {"revision": checked.revision, "prompt_version": checked.prompt_version}
     judge, _ = LLMJudge.objects.update_or_create(
@@ -187,3 +198,45 @@ def _checked(round: Round, llm: str, most: int | None) -> LLMJudge:
 
 def _about(seconds: float) -> str:
     return f"about {seconds:,.0f} s" if seconds < 120 else f"about {seconds / 60:,.0f} min"
+
+
+def family_of(model: str) -> str:
+    """Return the family of a model by its name: qwen of `ollama:qwen2.5:7b` and of `Qwen/Qwen3-Reranker-0.6B`."""
+    name = model.partition(":")[2] if re.match(r"[\w-]+:", model) else model
+    name = name.rpartition("/")[2].lower()
+    for family, marks in FAMILIES.items():
+        if any(mark in name for mark in marks.split()):
+            return family
+    letters = re.match(r"[a-z]+", name)
+    return letters[0] if letters else name
+
+
+def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
+    """Return a warning for each run that a model of the judge's own family reranked, or rewrote queries for.
+
+    Judges favour what their kin brought up (Panickssery, Bowman and Feng, NeurIPS 2024): such a run may look better
+    than it is.
+    """
+    family = family_of(judge.llm)
+    warnings = []
+    for run in runs:
+        acts = [f"{model} {act}" for model, act in _asked_by(run) if family_of(model) == family]
+        if acts:
+            warnings.append(
+                f'{judge.llm} judges a run that its own family of models, {family}, took part in: in "{run}" '
+                f"{' and '.join(acts)}."
+            )
+    return warnings
+
+
+def _asked_by(run: Run) -> list[tuple[str, str]]:
+    """The models that took part in a run's rankings, each with what it did."""
+    if run.benchmark.is_external:
+        return []
+    config = Configuration.from_dict(run.config)
+    acts = [(model, "is asked in its search") for model in llms_of(run)]
+    if config.rewrites and config.llm:
+        acts = [(model, act) for model, act in acts if model != config.llm] + [(config.llm, "rewrites queries")]
+    if config.use_reranker and config.reranker:
+        acts.append((config.reranker, "reranks"))
+    return acts

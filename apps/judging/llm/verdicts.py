@@ -4,21 +4,24 @@ Nothing of it is stored: the values of evaluations are people's.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.models import Run
 from apps.judging.errors import RoundStateError
 from apps.judging.llm.board import Board, board_of
-from apps.judging.llm.calibrating import Calibrated, calibration_of, require_calibration
-from apps.judging.llm.correcting import corrected, holes_of
+from apps.judging.llm.calibration import CalibrationReport, Sample, calibration_of, ends, sample_of
 from apps.judging.models import LLMJudge, Round
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.ir.statistics.resampling import Interval
+from benchbench.ir.judging.corrected import FEWEST_QUERIES, corrected_by_queries
+from benchbench.ir.judging.orders import query_order, whole_queries
+from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
+from benchbench.reading.strict_json import attributes
 
 Policy = Literal["human", "human + llm", "corrected"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -37,103 +40,133 @@ MEANS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PairVerdict:
-    """Two runs, by their places; the difference is `first` − `second`."""
+@dataclass(frozen=True)
+class MixedPair:
+    """Two runs under a policy; the difference is first − second."""
 
-    first: int
-    second: int
+    first_run_id: UUID
+    second_run_id: UUID
     difference: float
-    interval: Interval
-    simultaneous: Interval | None
-    p_adjusted: float
+    low: Annotated[float, "95 %, of this pair alone."]
+    high: float
+    simultaneous_low: Annotated[float | None, "95 %, of all pairs at once."]
+    simultaneous_high: float | None
+    p_adjusted: Annotated[float, "Within the family of all pairs."]
     significant: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyVerdict:
-    """The verdict under one policy, or in `why_not` why there is none.
-
-    `group` are the places of the best run and of what cannot be told from it. `judged` pairs have a person's grade,
-    `by_model` the model's, `holes` none. A correction has `sampled` queries that people judged whole, and `gain` is the
-    number of queries by which the model enlarges that sample.
-    """
+@dataclass(frozen=True)
+class PolicyReport:
+    """The verdict under one policy, or why there is none."""
 
     policy: Policy
-    why_not: str = ""
-    pairs: Sequence[PairVerdict] = ()
-    group: tuple[int, ...] = ()
-    queries: int = 0
-    judged: int = 0
-    by_model: int = 0
-    holes: int = 0
-    sampled: int = 0
-    gain: float | None = None
-    estimand: str = ""
-
-    @property
-    def meaning(self) -> str:
-        return MEANS[self.policy]
+    meaning: str
+    sentence: str
+    why_not: str | None
+    best_run_ids: Annotated[list[UUID], "The best, and what equals it."]
+    queries: Annotated[int, "That every run answered."]
+    judged: Annotated[int, "Pairs of the pool with a person's grade that counts."]
+    by_model: Annotated[int, "With the model's."]
+    holes: Annotated[int, "With none: not relevant."]
+    sampled: Annotated[int, "Of `corrected`: queries that people judged whole."]
+    gain: Annotated[float | None, "By how many queries the model enlarges that sample."]
+    estimand: Annotated[str | None, "What the differences are."]
+    pairs: list[MixedPair]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """The three verdicts of a round's runs; places are those of `runs`."""
+@dataclass(frozen=True)
+class VerdictsReport:
+    """Verdicts of a round's runs under the three policies. What evaluations store is people's alone."""
 
-    calibrated: Calibrated | None
+    judge: str | None
     measure: str
-    runs: Sequence[Run]
-    of: list[PolicyVerdict] = field(default_factory=list)
-
-    def sentence(self, told: PolicyVerdict) -> str:
-        """Return one of the verdicts, for the reader."""
-        if told.why_not:
-            return told.why_not
-        names = ", ".join(f'"{self.runs[place]}"' for place in told.group)
-        best = f"Best is {names}" if len(told.group) == 1 else f"The best cannot be told apart: {names}"
-        if told.gain is None:
-            return f"{best}."
-        return f"{best}. The model's grades are worth about {told.gain:+,.0f} judged queries."
+    warnings: list[str]
+    verdicts: list[PolicyReport]
 
 
-def verdicts_of(round: Round, judge: LLMJudge | None) -> Verdicts:
+def verdicts_of(round: Round, judge: LLMJudge | None) -> VerdictsReport:
     """Return the verdicts of a round's runs under the three policies, side by side, at 95 % for all pairs together.
 
     Those with the model's grades need its calibration and say so where it is missing or stale. The compared queries are
     those that every run answered.
     """
-    board = board_of(round, judge)
-    calibrated = calibration_of(judge, board) if judge else None
-    told = Verdicts(calibrated, str(board.measure), board.runs)
-    for policy in POLICIES:
-        try:
-            told.of.append(_verdict(policy, board, calibrated))
-        except BenchbenchError as error:
-            told.of.append(PolicyVerdict(policy, error.message))
-    return told
+    board, sample = board_of(round, judge), sample_of(round)
+    calibration = calibration_of(judge, sample, board) if judge else None
+    return VerdictsReport(
+        judge=judge.name if judge else None,
+        measure=str(board.measure),
+        warnings=calibration.warnings if calibration else [],
+        verdicts=[_verdict(policy, board, judge, calibration, sample) for policy in POLICIES],
+    )
 
 
-def _verdict(policy: Policy, board: Board, calibrated: Calibrated | None) -> PolicyVerdict:
-    if policy == HUMAN:
-        return _compared(board, HUMAN, board.truths(board.people, board.known))
-    if calibrated is None:
-        raise RoundStateError("No model has judged this round.")
-    require_calibration(calibrated)
-    if policy == FILLED:
-        return _compared(board, FILLED, board.truths(board.people, board.known, board.model))
-    return _corrected(board, calibrated)
+def _verdict(
+    policy: Policy, board: Board, judge: LLMJudge | None, calibration: CalibrationReport | None, sample: Sample
+) -> PolicyReport:
+    try:
+        if policy == HUMAN:
+            return _compared(board, HUMAN, board.truths(board.people, board.known))
+        if calibration is None:
+            raise RoundStateError("No model has judged this round.")
+        if calibration.why_not:
+            raise RoundStateError(f"{judge} has no calibration. {calibration.why_not}")
+        if policy == FILLED:
+            return _compared(board, FILLED, board.truths(board.people, board.known, board.model))
+        return _corrected(board, sample)
+    except BenchbenchError as error:
+        return _report(board, policy, why_not=error.message)
 
 
-def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyVerdict:
+def _report(
+    board: Board,
+    policy: Policy,
+    *,
+    why_not: str | None = None,
+    group: Sequence[int] = (),
+    gain: float | None = None,
+    estimand: str | None = None,
+    pairs: Sequence[Any] = (),
+    **counts: int,
+) -> PolicyReport:
+    """Return the report of a verdict on pairs of runs, which are named by their places on the board."""
+    runs = [run.pk for run in board.runs]
+    names = ", ".join(f'"{board.runs[place]}"' for place in group)
+    best = f"Best is {names}." if len(group) == 1 else f"The best cannot be told apart: {names}."
+    worth = "" if gain is None else f" The model's grades are worth about {gain:+,.0f} judged queries."
+    return PolicyReport(
+        policy=policy,
+        meaning=MEANS[policy],
+        sentence=why_not or best + worth,
+        why_not=why_not,
+        best_run_ids=[runs[place] for place in group],
+        **{"queries": 0, "judged": 0, "by_model": 0, "holes": 0, "sampled": 0} | counts,
+        gain=gain,
+        estimand=estimand,
+        pairs=[
+            MixedPair(
+                first_run_id=runs[pair.first],
+                second_run_id=runs[pair.second],
+                low=pair.interval.low,
+                high=pair.interval.high,
+                **ends("simultaneous", pair.simultaneous),
+                **attributes(pair, "difference", "p_adjusted", "significant"),
+            )
+            for pair in pairs
+        ],
+    )
+
+
+def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyReport:
     comparison = compare(board.values(truths), seed=board.draw)
     by_people = board.truths(board.people, board.known)
     cells = board.pool.there
     judged = int((~np.isnan(board.pool.grades(by_people)) & cells).sum())
     graded = int((~np.isnan(board.pool.grades(truths)) & cells).sum())
-    return PolicyVerdict(
+    return _report(
+        board,
         policy,
-        pairs=[_pair(pair) for pair in comparison.pairs],
-        group=tuple(sorted(verdict(comparison).group)),
+        pairs=comparison.pairs,
+        group=sorted(verdict(comparison).group),
         queries=comparison.n,
         judged=judged,
         by_model=graded - judged,
@@ -142,30 +175,81 @@ def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]])
     )
 
 
-def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
-    holes = holes_of(board)
-    told, judged = corrected(board, calibrated, holes)
-    return PolicyVerdict(
+def _corrected(board: Board, sample: Sample) -> PolicyReport:
+    """Return the comparison by the model's grades as people correct them, on a random sample of whole queries.
+
+    The sample is the first queries of the round's random order that people have judged whole. Raises JudgingError for
+    a round in another order, fewer than FEWEST_QUERIES such queries, or grades of the model that do not cover the pool.
+    """
+    pairs = map(board.pool.item, range(board.pool.size))
+    holes = [item for item in pairs if item.document not in board.known.get(board.query_ids[item.query], {})]
+    _require_sampled_pool(board, sample, holes)
+    # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
+    predicted = board.truths(board.known, board.model, board.unsure)
+    _require_correctable(board, holes, sum(item.document in predicted[item.query] for item in holes))
+    queries = _sampled_queries(board, holes)
+    if len(queries) < FEWEST_QUERIES:
+        raise JudgingError(
+            f"People have judged the first {counted(len(queries), 'query')} of the round's random order whole, and a "
+            f"correction needs {FEWEST_QUERIES}. Finish the next queries in that order."
+        )
+    by_people = board.values(board.truths(board.people, board.known))
+    by_people[:, [place not in queries for place in range(len(board.query_ids))]] = np.nan
+    corrected = corrected_by_queries(board.values(predicted), by_people, seed=board.draw)
+    over = "over the queries that those of the sample are drawn from"
+    return _report(
+        board,
         CORRECTED,
-        pairs=[_pair(pair) for pair in told.pairs],
-        group=told.group or (),
-        queries=told.queries,
-        judged=judged,
+        pairs=corrected.pairs,
+        group=corrected.group,
+        queries=corrected.queries,
+        judged=sum(item.query in queries for item in holes),
         by_model=len(holes),
-        holes=0,
-        sampled=told.judged,
-        gain=told.gain,
-        estimand=told.estimand,
+        sampled=corrected.judged,
+        gain=corrected.gain,
+        estimand=f"mean difference in {board.measure} by the person's grades, {over}",
     )
 
 
-def _pair(pair: Any) -> PairVerdict:
-    return PairVerdict(
-        pair.first,
-        pair.second,
-        pair.difference,
-        pair.interval,
-        pair.simultaneous,
-        pair.p_adjusted,
-        pair.significant,
-    )
+def _require_sampled_pool(board: Board, sample: Sample, holes: Sequence[Item]) -> None:
+    """Raise JudgingError where the pool is not the one that the samples were drawn from, or has nothing to correct."""
+    began = board.round.pool_size
+    place_of = {query: place for place, query in enumerate(board.query_ids)}
+    sampled = {Item(place_of[pair.query_id], pair.document_id) for pair in sample.done}
+    if len(holes) != began or not board.pool.numbers.keys() >= sampled:
+        raise JudgingError(
+            f"The round began with {counted(began, 'pair')} that nobody had judged, and its runs return other pairs "
+            f"now, {len(holes):,}: runs were deleted or searched again. Its calibration sample is no sample of these. "
+            "Open a round over the runs that there are, and calibrate the model there."
+        )
+    if not holes:
+        raise JudgingError("Every pair of these runs was judged before the round: there is nothing to correct.")
+
+
+def _require_correctable(board: Board, holes: Sequence[Item], asked: int) -> None:
+    """Raise JudgingError unless the model judged all `holes`, the measure stays in the pool, and queries are drawn."""
+    if asked < len(holes):
+        raise JudgingError(
+            f"The model judged {asked:,} of {counted(len(holes), 'pair')} that nobody had judged in the pool, and "
+            "a correction needs all: let it go on, in a round whose items are the whole pool."
+        )
+    if board.measure.cutoff is None or board.measure.cutoff > board.round.depth:
+        raise JudgingError(
+            f"{board.measure} looks deeper than the pool of the round, {board.round.depth:,} documents: a correction "
+            "needs a measure with a cutoff within it."
+        )
+    if board.round.order != Round.Order.QUERIES:
+        raise JudgingError(
+            "A correction needs a random sample of whole queries. Open a round whose order is by queries to get one."
+        )
+
+
+def _sampled_queries(board: Board, holes: Sequence[Item]) -> set[int]:
+    """Return the queries at the beginning of the round's order of them that people are done with, by their places.
+
+    Queries that some run failed on are not compared, and end nothing.
+    """
+    order = query_order(board.pool, seed=board.round.seed)
+    done = board.truths(board.people, board.unsure_people)
+    waiting = {item.query for item in holes if item.document not in done[item.query]}
+    return set(whole_queries(order[board.pool.answered[order]], waiting).tolist())

@@ -8,7 +8,6 @@ from hashlib import sha256
 import numpy as np
 
 from apps.judging.models import Grade, Round
-from benchbench.ir.judging.consensus import consensus
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,16 @@ def said_in(round: Round) -> Said:
 
 
 def _truth(given: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
-    """Return what grades of an item, each with whether it adjudicates, come to; and whether they are split."""
+    """Return the median of an item's grades, each with whether it adjudicates; and whether they are split.
+
+    An adjudication decides. Of an even number the two grades in the middle must be equal: their mean is a grade that
+    nobody gave.
+    """
     if len(given) == 1:
         return given[0][0], False
     for grade, adjudicates in given:
         if adjudicates:
             return grade, False
-    median = consensus([grade for grade, _ in given])
-    return None if median.grade is None else int(median.grade), median.split is not None
+    ordered = sorted(grade for grade, _ in given)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return (low, False) if low == high else (None, True)

@@ -105,7 +105,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
             row.front = _place_anew(round, desk, desk.judging, row.front)
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
     judged = [desk.items[item] for item in said.done if item in desk.items]
-    row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)[0]), len(desk.sample)
+    row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)), len(desk.sample)
     index = None if desk.question.axes is None else index_of(runs)
     row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
@@ -229,7 +229,7 @@ def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -
     calibrating = [desk.items[item] for item in calibration_sample(round) if item in desk.items]
     primary = np.concatenate([np.array(calibrating, np.int64), weight_order(judging.weights())])
     coming = upcoming(primary, desk.sample, out, share=round.uniform_share)
-    front = [desk.ids[number] for number, _ in islice((pair for pair in coming if pair[0] in desk.ids), PLACED_ANEW)]
+    front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), PLACED_ANEW)]
     if front == before:
         return front
     first = slots.aggregate(least=Min("place"))["least"] or 0

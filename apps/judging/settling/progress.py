@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import connection
 from django.db.models import Count, Max, Q
@@ -15,20 +15,17 @@ PACE_OF = 50  # the latest grades of a judge, which tell the pace
 ACTIVE = timedelta(minutes=30)  # who graded within it is at work
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeProgress:
-    """What one judge did. `pace` is the median of the seconds of the latest grades, `left` the seconds to the end.
+@dataclass(frozen=True)
+class JudgeReport:
+    """Progress of a judge."""
 
-    Both are None where nobody can tell. The time left is that of an equal share among those at work.
-    """
-
-    user: Any
+    judge: str
     graded: int
     skipped: int
     cant_tell: int
-    pace: float | None
-    left: float | None
-    last: datetime | None
+    seconds_each: Annotated[float | None, "Median of the latest 50."]
+    seconds_left: Annotated[float | None, "To the end, in equal shares."]
+    last_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +34,7 @@ class Progress:
 
     done: int
     wanted: int
-    judges: list[JudgeProgress]
-
-
-@dataclass(frozen=True, slots=True)
-class OwnProgress:
-    """How far a round is, and one judge in it: `mine` items graded, or said not to tell; the rest as elsewhere here."""
-
-    done: int
-    wanted: int
-    mine: int
-    pace: float | None
-    left: float | None
+    judges: list[JudgeReport]
 
 
 # One statement, as it comes with every grade.
@@ -73,15 +59,15 @@ SELECT
 """
 
 
-def own_progress(round: Round, judge: Any) -> OwnProgress:
-    """Return how far a round is, for one of its judges. One query."""
+def own_progress(round: Round, judge: Any) -> dict[str, Any]:
+    """Return how far a round is, and one of its judges in it: `mine` items graded, or said not to tell. One query."""
     values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
     with connection.cursor() as cursor:
         cursor.execute(OWN, values)
         waiting, mine, pace, at_work = cursor.fetchone()
     done = round.gradings - waiting
     wanted = _wanted(round, done)
-    return OwnProgress(done, wanted, mine, pace, _left(pace, wanted - done, at_work))
+    return {"done": done, "wanted": wanted, "mine": mine, "pace": pace, "left": _left(pace, wanted - done, at_work)}
 
 
 def _wanted(round: Round, done: int) -> int:
@@ -104,10 +90,8 @@ def progress_of(round: Round) -> Progress:
     for user in round.judges.order_by("username"):
         row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cant_tell": 0, "last": None})
         pace = _pace(round, user) if user.pk in counted else None
-        left = _left(pace, wanted - done, at_work)
-        judges.append(
-            JudgeProgress(user, row["graded"], row["skipped"], row["cant_tell"], pace, left, last=row["last"])
-        )
+        numbers = row["graded"], row["skipped"], row["cant_tell"]
+        judges.append(JudgeReport(user.username, *numbers, pace, _left(pace, wanted - done, at_work), row["last"]))
     return Progress(done, wanted, judges)
 
 

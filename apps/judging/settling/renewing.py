@@ -20,8 +20,8 @@ RENEWED_AFTER = 10  # grades, where no worker does it
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """The state of a round that is known, and of which of the grades it is.
+class KnownState:
+    """The state of a round that was computed last, and how many of the grades it counts.
 
     `state` is None for a round that compares nothing; its rows are `runs`. It counts `counted` of the grades that
     people gave, `said.count`; `is_current` tells whether it is of what is said now. `sample_size` of the pairs that it
@@ -45,23 +45,20 @@ class Stated:
         return self.sample_size / max(self.sampled_from, 1)
 
 
-def stated(round: Round, *, here: bool = False) -> Stated:
-    """Return the state of a round: that of now, or the last one while a worker is at the next.
-
-    With `here` that of now, reckoned in this process where need be.
-    """
+def known_state(round: Round) -> KnownState:
+    """Return the state of a round: that of now, or the last one while a worker computes the next."""
     runs = runs_of(round)
     basis, said = basis_of(round, runs), said_in(round)
     row = RoundState.objects.filter(round=round, renewed_at__isnull=False).defer("board").first()
     model = model_evidence(round, said)
     mark = said.mark(basis + model.mark)
-    if row is None or row.basis != basis or (row.mark != mark and (here or not _asked(round))):
+    if row is None or row.basis != basis or (row.mark != mark and not _asked(round)):
         row = renew(round, runs=runs, model=model)
         if row.mark != mark:
             said = said_in(round)
             mark = said.mark(basis + model.mark)
     assert row.renewed_at is not None
-    return Stated(
+    return KnownState(
         State.of_record(row.state) if row.state else None,
         runs,
         said,

@@ -1,7 +1,6 @@
 """The page on which a judge grades, and what it exchanges with the server."""
 
 from collections.abc import Collection
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -104,7 +103,7 @@ def told(round: Round, judge: Any, have: Collection[int], count: int) -> dict[st
     return {
         "held": held,
         "items": [packed(row, reverse("admin:round_text", args=[round.pk, row.item.pk])) for row in new],
-        "progress": asdict(own_progress(round, judge)),
+        "progress": own_progress(round, judge),
         "end": "" if held else _end(round),
     }
 

@@ -1,5 +1,6 @@
 """Pages of the models that judge a round: starting one after its cost, drawing the sample, calibration, verdicts."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +12,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from apps.judging.judges import may_lead
-from apps.judging.llm.describing import LLMJudgeReport, find_llm_judge, judge_report, judges_of
+from apps.judging.llm.calibration import draw_sample
+from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report, judges_of
 from apps.judging.llm.launching import LONGEST_NAME, preview, start_judging
-from apps.judging.llm.sampling import draw_sample
-from apps.judging.llm.verdicts import PairVerdict, PolicyVerdict, Verdicts, verdicts_of
+from apps.judging.llm.verdicts import MixedPair, PolicyReport, verdicts_of
 from apps.judging.models import Round
 from apps.operations.models import Operation, Status
 from apps.retrieval.llms.servers import servers
@@ -162,40 +163,31 @@ def _with_rows(report: LLMJudgeReport) -> dict[str, Any]:
 def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """The verdicts on a round's runs by people, by people and a model, and by a model that people correct."""
     round = led(request, model_admin, object_id)
-    told = verdicts_of(round, find_llm_judge(round))
-    rows = _pairs(told)
-    context = {
-        "told": told,
-        "verdicts": [(verdict, told.sentence(verdict)) for verdict in told.of],
-        "pairs": rows[:SHOWN_PAIRS],
-        "pair_count": len(rows),
-    }
+    report = verdicts_of(round, find_llm_judge(round))
+    rows = _pairs(round, report.verdicts)
+    context = {"report": report, "pairs": rows[:SHOWN_PAIRS], "pair_count": len(rows)}
     return render(request, "judging/verdicts.html", context)
 
 
-def _pairs(told: Verdicts) -> list[dict[str, Any]]:
+def _pairs(round: Round, verdicts: Sequence[PolicyReport]) -> list[dict[str, Any]]:
     """Return each pair of runs with what each policy says of it, None where it says nothing; the widest first."""
-    by_policy = [{(pair.first, pair.second): pair for pair in policy.pairs} for policy in told.of]
+    runs = {run.pk: run for run in round.runs.select_related("benchmark")}
+    by_policy = [{(pair.first_run_id, pair.second_run_id): pair for pair in policy.pairs} for policy in verdicts]
     places = dict.fromkeys(place for pairs in by_policy for place in pairs)
     rows = [(place, [pairs.get(place) for pairs in by_policy]) for place in places]
     rows.sort(key=lambda row: -max(abs(pair.difference) for pair in row[1] if pair))
     return [
-        {"first": told.runs[first], "second": told.runs[second], "cells": list(map(_cell, told.of, cells))}
+        {"first": runs[first], "second": runs[second], "cells": [pair and _cell(pair) for pair in cells]}
         for (first, second), cells in rows
     ]
 
 
-def _cell(verdict: PolicyVerdict, pair: PairVerdict | None) -> dict[str, Any] | None:
-    if pair is None:
-        return None
-    word = "no clear difference" if not pair.significant else "better" if pair.difference > 0 else "worse"
-    return {
-        "policy": verdict.policy,
-        "difference": pair.difference,
-        "interval": pair.simultaneous or pair.interval,
-        "p": pair.p_adjusted,
-        "word": word,
-        "significant": pair.significant,
+def _cell(pair: MixedPair) -> dict[str, Any]:
+    alone = pair.simultaneous_low is None
+    return vars(pair) | {
+        "low": pair.low if alone else pair.simultaneous_low,
+        "high": pair.high if alone else pair.simultaneous_high,
+        "word": "no clear difference" if not pair.significant else "better" if pair.difference > 0 else "worse",
     }
 
 

@@ -1,35 +1,35 @@
-"""The page of a round, what of it changes while its judges are at work, and closing it."""
+"""The page of a round, what of it changes while its judges are at work, items behind a figure, and closing it."""
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.safestring import mark_safe
 
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.models import Evaluation
 from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
 from apps.judging.judges import is_judge, may_lead, require_lead, require_open, sees_others
-from apps.judging.models import Round
-from apps.judging.settling.agreeing import agreement_of
+from apps.judging.models import Grade, Round, RoundItem
+from apps.judging.settling.agreement import PairAgreementReport, agreement_of
 from apps.judging.settling.progress import progress_of
-from apps.judging.settling.summing import summary_of
-from apps.judging.views.agreement import matrix_of
+from apps.judging.settling.renewing import known_state
+from apps.judging.settling.report import RunPair, evidence_sentence, round_report
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
-from benchbench.ir.judging.state import PairState
 from benchbench.markup import rendered
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, form_page, staff
 from benchbench.site.panels import Button, change_url
 
 SHOWN_PAIRS = 40
+SHOWN_ITEMS = 200
 
 
 class CloseForm(PageForm):
@@ -47,22 +47,6 @@ class CloseForm(PageForm):
     note = forms.CharField(
         required=False, widget=forms.Textarea({"rows": 2}), help_text="Why, for later readers of the version."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class PairRow:
-    """Two runs of a round and what its grades say of them."""
-
-    first: Run
-    second: Run
-    state: PairState
-
-    @property
-    def sentence(self) -> str:
-        """What the grades say of the pair, for the reader."""
-        if self.state.certain:
-            return "ahead" if self.state.certain > 0 else "behind"
-        return {1: "better", -1: "worse", 0: "no clear difference"}[self.state.outcome]
 
 
 def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
@@ -110,24 +94,73 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
     round: Round = model_admin.viewed(request, object_id)
     if not sees_others(round, request.user):
         progress = progress_of(round)
-        own = [judge for judge in progress.judges if judge.user == request.user]
+        own = [judge for judge in progress.judges if judge.judge == request.user.get_username()]
         return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own})
-    summary = summary_of(round)
-    states = summary.state.pairs if summary.state else ()
-    pairs = [PairRow(summary.runs[state.first], summary.runs[state.second], state) for state in states]
+    known = known_state(round)
+    report = round_report(round, known)
+    runs = {run.pk: run for run in known.runs}
+    pairs = report.question.pairs if report.question else []
+    rows = [(runs[pair.first_run_id], runs[pair.second_run_id], pair, _outcome(pair)) for pair in pairs]
     agreement = agreement_of(round)
     context = {
         "round": round,
-        "summary": summary,
-        "progress": summary.progress,
-        "judges": summary.progress.judges,
-        "pairs": sorted(pairs, key=lambda row: (row.state.settled, -abs(row.state.difference)))[:SHOWN_PAIRS],
-        "pair_count": len(pairs),
+        "report": report,
+        "progress": report,
+        "judges": report.judges,
+        "evidence": evidence_sentence(known.evidence),
+        "pairs": sorted(rows, key=lambda row: (row[2].settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
         "agreement": agreement,
-        "matrices": [matrix_of(round, pair) for pair in agreement.pairs if pair.confusion.shared],
+        "matrices": [(pair, _matrix(round, pair)) for pair in agreement.pairs if pair.shared],
         "leads": may_lead(round, request.user),
     }
     return render(request, "judging/state.html", context)
+
+
+def _outcome(pair: RunPair) -> str:
+    """Return what the grades say of two runs, for the reader."""
+    if pair.certain:
+        return "ahead" if pair.certain > 0 else "behind"
+    return {1: "better", -1: "worse", 0: "no clear difference"}[pair.outcome]
+
+
+def _matrix(round: Round, pair: PairAgreementReport) -> list[tuple[int, list[tuple[int, str]]]]:
+    """Return a confusion matrix: for each grade of the first judge the counts, each with the address of its items."""
+    url = reverse("admin:round_pairs", args=[round.pk])
+
+    def address(a: int, b: int) -> str:
+        return f"{url}?{urlencode([('first', pair.first), ('second', pair.second), ('a', a), ('b', b)])}"
+
+    return [
+        (a, [(count, address(a, b)) for b, count in zip(pair.scale, counts, strict=True)])
+        for a, counts in zip(pair.scale, pair.counts, strict=True)
+    ]
+
+
+def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """The items that one judge gave one grade and another judge another: `?first=ada&second=grace&a=2&b=0`."""
+    round: Round = model_admin.viewed(request, object_id)
+    if not sees_others(round, request.user):
+        raise PermissionDenied
+    first, second, a, b = (request.GET.get(name, "") for name in ("first", "second", "a", "b"))
+    pairs = [pair for pair in agreement_of(round).pairs if {pair.first, pair.second} == {first, second}]
+    if (first and not pairs) or not all(len(grade) == 1 and grade.isdecimal() for grade in (a, b) if grade):
+        raise Http404("There are no such judges, or grades, in this round.")
+    rows = RoundItem.objects.filter(round=round).select_related("query", "document").order_by("place")
+    for judge, grade in ((first, a), (second, b)):
+        if judge and grade:
+            given = Grade.objects.filter(judge_name=judge, grade=grade, adjudicates=False, source=Grade.Source.HUMAN)
+            rows = rows.filter(pk__in=given.values("item"))
+    items = list(rows[:SHOWN_ITEMS])
+    said: dict[int, list[Grade]] = {item.pk: [] for item in items}
+    for row in Grade.objects.filter(item__in=items, source=Grade.Source.HUMAN).order_by("adjudicates", "judge_name"):
+        said[row.item_id].append(row)
+    context = {
+        "round": round,
+        "rows": [(item, said[item.pk]) for item in items],
+        "asked": f"{first} {a}, {second} {b}" if first and a and b else "",
+        "count": rows.count(),
+    }
+    return model_admin.page(request, "judging/pairs.html", context, original=round)
 
 
 def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:

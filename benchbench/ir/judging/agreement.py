@@ -54,21 +54,21 @@ class Shift:
     items: int
 
 
-def alpha(grades: Values, *, seed: int, level: float = 0.95, resamples: int = RESAMPLES) -> Alpha:
+def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
     """Ordinal alpha of `grades` (judges, items), with its interval.
 
     Krippendorff, Content Analysis (2004), chapter 11: 1 − observed / expected disagreement, the distance of two grades
     being the squared number of grades between them, half of the two themselves counted.
     """
-    counts = value_counts(grades)
-    value = alpha_of(counts.sum(axis=0), _coincidences(counts).sum(axis=0)) if len(counts) else None
-    if value is None or len(counts) < LEAST_SHARED:
-        return Alpha(value, None, len(counts))
-    ends = percentile_interval(_drawn(counts, seed=seed, resamples=resamples)[None], 1 - level)[0].tolist()
+    counts = _value_counts(grades)
+    value = _alphas(counts.sum(axis=0)[None], _coincidences(counts).sum(axis=0)[None]).item() if len(counts) else np.nan
+    if np.isnan(value) or len(counts) < LEAST_SHARED:
+        return Alpha(None if np.isnan(value) else value, None, len(counts))
+    ends = percentile_interval(_drawn(counts, seed=seed, resamples=resamples)[None], 0.05)[0].tolist()
     return Alpha(value, Interval(*ends), len(counts))
 
 
-def value_counts(grades: Values) -> NDArray[np.int64]:
+def _value_counts(grades: Values) -> NDArray[np.int64]:
     """(shared items, distinct grades): how often each item has each grade, of the items that two judges graded."""
     array = _checked(grades)
     scale = np.unique(array[~np.isnan(array)])
@@ -77,13 +77,7 @@ def value_counts(grades: Values) -> NDArray[np.int64]:
     return shared
 
 
-def alpha_of(totals: NDArray[np.int64] | Values, coincidences: Values) -> float | None:
-    """Ordinal alpha of how often each grade was given (v,), and of the matrix of coincidences (v, v)."""
-    values = alphas_of(np.asarray(totals, np.float64)[None], coincidences[None])
-    return None if np.isnan(values[0]) else float(values[0])
-
-
-def alphas_of(totals: Values, coincidences: Values) -> Values:
+def _alphas(totals: Values, coincidences: Values) -> Values:
     """Ordinal alpha of b samples at once: totals (b, v), coincidences (b, v, v) → (b,); NaN where undefined."""
     up_to = np.cumsum(totals, axis=-1) - totals / 2  # the middle of each grade among all grades, in order
     distances = (up_to[:, :, None] - up_to[:, None, :]) ** 2
@@ -140,7 +134,7 @@ def _drawn(counts: NDArray[np.int64], *, seed: int, resamples: int) -> Values:
     rng = np.random.default_rng((seed, 17))
     weights = rng.multinomial(items, np.full(items, 1 / items), size=resamples).astype(np.float64)
     coincidences = weights @ _coincidences(counts).reshape(items, -1)
-    return np.nan_to_num(alphas_of(weights @ counts, coincidences.reshape(-1, width, width)), nan=1.0)
+    return np.nan_to_num(_alphas(weights @ counts, coincidences.reshape(-1, width, width)), nan=1.0)
 
 
 def _checked(grades: Values) -> Values:

@@ -53,8 +53,6 @@ class OrderEffect:
     tau: float | None
     values: float
     rise: float
-    by_run: tuple[float, ...]
-    """The mean difference of each run."""
     queries: int
 
 
@@ -85,15 +83,14 @@ def order_effect(person: Values, model: Values) -> OrderEffect:
         raise JudgingError("No query has values by a person's grades and by the model's.")
     differences = model[:, both] - person[:, both]
     return OrderEffect(
-        tau=kendall(person[:, both].mean(axis=1), model[:, both].mean(axis=1)),
+        tau=_kendall(person[:, both].mean(axis=1), model[:, both].mean(axis=1)),
         values=float(np.abs(differences).mean()),
         rise=float(differences.mean()),
-        by_run=tuple(differences.mean(axis=1).tolist()),
         queries=int(both.sum()),
     )
 
 
-def kendall(first: Values, second: Values) -> float | None:
+def _kendall(first: Values, second: Values) -> float | None:
     """Kendall's τ-b of two lists of figures (n,); None where either is all ties."""
     signs: list[NDArray[np.int8]] = []
     for figures in (first, second):

@@ -21,6 +21,7 @@ from benchbench.ir.measures import Values
 from benchbench.ir.statistics.max_t import family_of
 from benchbench.ir.statistics.resampling import SAME, Interval, checked, flips, require_settings
 
+ALPHA = 0.05  # of the family
 FEWEST_QUERIES = 10  # of a sample, under which its spread says too little
 
 
@@ -31,20 +32,12 @@ class CorrectedPair:
     first: int
     second: int
     difference: float
-    standard_error: float
     interval: Interval  # for this pair alone
-    simultaneous: Interval | None  # all of the family hold their truth at once; None as in `statistics`
+    simultaneous: Interval  # all of the family hold their truth at once
     p_adjusted: float
     significant: bool
-    by_model: float  # the difference by the model's grades alone, uncorrected
-    by_person: float  # by the person's alone
     tuned: float  # λ
     effective: float  # how many judged queries the person alone would need for this error
-
-    @property
-    def better(self) -> int:
-        """1 where the first is significantly better, −1 where the second is, else 0."""
-        return 0 if not self.significant else 1 if self.difference > 0 else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +45,9 @@ class Corrected:
     """A family of corrected pairs under one error rate."""
 
     pairs: tuple[CorrectedPair, ...]
-    estimand: str  # what the differences are, in words
     judged: int  # queries, by a person
     queries: int
-    group: tuple[int, ...] | None  # the best run and what cannot be told from it; None with a baseline
-    alpha: float
-
-    @property
-    def winner(self) -> int | None:
-        return self.group[0] if self.group is not None and len(self.group) == 1 else None
+    group: tuple[int, ...]  # the best run and what cannot be told from it
 
     @property
     def gain(self) -> float:
@@ -68,15 +55,7 @@ class Corrected:
         return float(np.median([pair.effective for pair in self.pairs])) - self.judged
 
 
-def corrected_by_queries(
-    model: Values,
-    person: Values,
-    *,
-    seed: int,
-    baseline: int | None = None,
-    alpha: float = 0.05,
-    resamples: int = 10_000,
-) -> Corrected:
+def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples: int = 10_000) -> Corrected:
     """The corrected comparison of values by the model's grades and a person's, both (runs, queries).
 
     `person` is NaN for the queries that were not sampled; the others are a uniform sample of the queries, judged
@@ -85,10 +64,10 @@ def corrected_by_queries(
     """
     everywhere, sampled = _checked(model, person)
     n, rest = int(sampled.sum()), int((everywhere & ~sampled).sum())
-    require_settings(alpha=alpha, resamples=resamples)
+    require_settings(alpha=ALPHA, resamples=resamples)
     if n < FEWEST_QUERIES:
         raise JudgingError(f"{n} queries are judged by a person; a correction needs at least {FEWEST_QUERIES}.")
-    first, second = family_of(len(model), baseline)
+    first, second = family_of(len(model), None)
     y = person[first][:, sampled] - person[second][:, sampled]
     predicted = model[first] - model[second]
     f, unseen = predicted[:, sampled], predicted[:, everywhere & ~sampled]
@@ -104,31 +83,9 @@ def corrected_by_queries(
     error = np.sqrt(own + of_model)
     freedom = _share((own + of_model) ** 2, own**2 / (n - 1) + of_model**2 / max(rest - 1, 1))
     test = _MaxT.of(np.concatenate(parts, axis=1), error, freedom, resamples=resamples, seed=seed)
-    classical = y.var(axis=1, ddof=1)
-    return _told(
-        _Estimates(first, second, difference, error, tuned, _share(classical, error**2)),
-        test,
-        by_model=predicted[:, everywhere].mean(axis=1),
-        by_person=y.mean(axis=1),
-        alpha=alpha,
-        runs=len(model),
-        baseline=baseline,
-        estimand="mean difference by the person's grades, over the queries that these are drawn from",
-        judged=n,
-        queries=int(everywhere.sum()),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Estimates:
-    """What is estimated of each pair of runs, (p,) each."""
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    difference: Values
-    error: Values
-    tuned: Values
-    effective: Values
+    effective = _share(y.var(axis=1, ddof=1), error**2)
+    pairs = _pairs(test, first, second, difference, tuned, effective)
+    return Corrected(pairs=pairs, judged=n, queries=int(everywhere.sum()), group=_best_group(pairs, len(model)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,20 +120,20 @@ class _MaxT:
         larger = len(self.greatest) - np.searchsorted(self.greatest, z - SAME)
         return np.where(varies, (1 + larger) / (1 + len(self.greatest)), 1.0)
 
-    def critical(self, alpha: float) -> Values:
+    def critical(self) -> Values:
         """(p,): what |t| of each pair has to exceed."""
         from scipy.special import ndtr, stdtrit
 
-        tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
+        tolerated = math.floor(ALPHA * (1 + len(self.greatest)) + SAME) - 1
         z = float(self.greatest[-1 - tolerated])
         result: Values = -stdtrit(self.freedom, ndtr(-z))
         return result
 
-    def alone(self, alpha: float) -> Values:
+    def alone(self) -> Values:
         """(p,): what |t| of a pair by itself has to exceed."""
         from scipy.special import stdtrit
 
-        result: Values = -stdtrit(self.freedom, alpha / 2)
+        result: Values = -stdtrit(self.freedom, ALPHA / 2)
         return result
 
 
@@ -189,44 +146,36 @@ def _tuned(y: Values, f: Values, unseen: Values) -> Values:
     return np.clip(_share(covariance, (1 + y.shape[1] / unseen.shape[1]) * variance), 0.0, 1.0)
 
 
-def _told(
-    estimates: _Estimates,
+def _pairs(
     test: _MaxT,
-    *,
-    by_model: Values,
-    by_person: Values,
-    alpha: float,
-    runs: int,
-    baseline: int | None,
-    estimand: str,
-    judged: int,
-    queries: int,
-) -> Corrected:
-    adjusted = test.adjusted(estimates.difference)
-    significant = adjusted <= alpha + 1e-12
-    own, family = test.alone(alpha), test.critical(alpha)
-    pairs = tuple(
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    difference: Values,
+    tuned: Values,
+    effective: Values,
+) -> tuple[CorrectedPair, ...]:
+    halves = [np.where(test.error > SAME, critical * test.error, 0.0) for critical in (test.alone(), test.critical())]
+    adjusted = test.adjusted(difference)
+    columns = (first, second, difference, *halves, adjusted, adjusted <= ALPHA + 1e-12, tuned, effective)
+    return tuple(
         CorrectedPair(
-            first=int(estimates.first[place]),
-            second=int(estimates.second[place]),
-            difference=float(estimates.difference[place]),
-            standard_error=float(estimates.error[place]),
-            interval=_around(estimates, place, own),
-            simultaneous=_around(estimates, place, family),
-            p_adjusted=float(adjusted[place]),
-            significant=bool(significant[place]),
-            by_model=float(by_model[place]),
-            by_person=float(by_person[place]),
-            tuned=float(estimates.tuned[place]),
-            effective=float(estimates.effective[place]),
+            first=row,
+            second=other,
+            difference=middle,
+            interval=Interval(middle - alone, middle + alone),
+            simultaneous=Interval(middle - together, middle + together),
+            p_adjusted=p,
+            significant=significant,
+            tuned=factor,
+            effective=worth,
         )
-        for place in range(len(adjusted))
+        for row, other, middle, alone, together, p, significant, factor, worth in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
     )
-    group = best_group(pairs, runs) if baseline is None else None
-    return Corrected(pairs=pairs, estimand=estimand, judged=judged, queries=queries, group=group, alpha=alpha)
 
 
-def best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
+def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
     """The run that is ahead of the others by most in the mean, and those that are not significantly worse than it."""
     ahead, told = np.zeros((runs, runs)), np.zeros((runs, runs), bool)
     for pair in pairs:
@@ -234,11 +183,6 @@ def best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
         told[pair.first, pair.second] = told[pair.second, pair.first] = pair.significant
     reference = int(ahead.mean(axis=1).argmax())
     return tuple(np.flatnonzero(~told[reference]).tolist())
-
-
-def _around(estimates: _Estimates, place: int, critical: Values) -> Interval:
-    half = float(critical[place] * estimates.error[place]) if estimates.error[place] > SAME else 0.0
-    return Interval(float(estimates.difference[place]) - half, float(estimates.difference[place]) + half)
 
 
 def _checked(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

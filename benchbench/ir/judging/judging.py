@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -10,37 +10,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.judging.differences import OpenQuery, difference_bounds
-from benchbench.ir.judging.drawing import Drawing
 from benchbench.ir.judging.evidence import Evidence, Features
 from benchbench.ir.judging.fillings import Shape, counted
-from benchbench.ir.judging.forecast import forecast
-from benchbench.ir.judging.outcomes import Outcomes, critical_value, likeliest_of, settled_together
+from benchbench.ir.judging.outcomes import Outcomes, critical_value, forecast, likeliest_of, settled_together
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
-from benchbench.ir.judging.prior import PRIOR
-from benchbench.ir.judging.relevance import Prior, Relevance, learn
+from benchbench.ir.judging.relevance import PRIOR, Drawing, Prior, Relevance, learn
 from benchbench.ir.judging.state import MoreGrades, PairState, State
 from benchbench.ir.judging.weights import Expected, effects, squared
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.statistics.max_t import family_of
 
 DRAWS = 200
+CONFIDENCE = 0.95
 LEARN_AFTER = 0.05
 FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # below them nothing is called settled by the model
 EARLY, SURER = 100, 0.97  # with fewer grades the probability jumps: the verdict needs this one
-FLIPS = 10_000  # as `statistics.compare`: with fewer, near the bar, the last grade alone turns the verdict
 
 
 class Judging:
     """The grades of a pool so far, and what follows of them for one measure.
 
     `truths` are the judgments of each query (document id → grade), those outside the pool among them; `scale` has every
-    grade that can be given. `taught` are the judged pairs whose grades teach the model of relevance, all by default:
-    leave out judgments that are no fair picture, such as those of a dataset that states relevant documents alone.
+    grade that can be given. Without `truths_teach` the model of relevance learns from later grades alone: judgments may
+    be no fair picture, such as those of a dataset that states relevant documents alone.
 
     It keeps what it knows of each query, so that a state after one more grade costs that query alone; the model is
     learnt anew after each twentieth part more grades, and before anything is called settled. Freshly learnt, equal
     grades and seed give an equal state. Raises JudgingError for a measure whose holes cannot be reckoned with, a scale
-    without a grade above 0, a baseline that is no run, and fewer than 2 runs or 2 queries that every run answered.
+    without a grade above 0, and fewer than 2 runs or 2 queries that every run answered.
     """
 
     def __init__(
@@ -50,34 +47,22 @@ class Judging:
         scale: Sequence[float],
         truths: Sequence[Mapping[Any, float]],
         *,
-        baseline: int | None = None,
         seed: int = 0,
         draws: int = DRAWS,
-        confidence: float = 0.95,
-        alpha: float = 0.05,
-        taught: Collection[Item] | None = None,
+        truths_teach: bool = True,
         evidence: Evidence | None = None,
         prior: Prior = PRIOR,
     ) -> None:
-        self.pool, self.measure, self.baseline, self.seed, self.draws = pool, measure, baseline, seed, draws
-        self.confidence, self.alpha = confidence, alpha
+        self.pool, self.measure, self.seed, self.draws = pool, measure, seed, draws
         if pool.runs < 2 or pool.answered.sum() < 2:
             raise JudgingError("A verdict needs at least 2 runs, and 2 queries that each of them answered.")
-        if baseline is not None and not 0 <= baseline < pool.runs:
-            raise JudgingError(
-                f"The baseline is run {baseline}, but runs go from 0 to {pool.runs - 1}.", field="baseline"
-            )
         self.grades = pool.grades(truths)
         self._outside = pool.outside(truths)
-        self._teaching = ~np.isnan(self.grades)
-        self._teaches_apart = taught is not None
-        if taught is not None:
-            self._teaching[:] = False
-            for query, place in map(pool.place, taught):
-                self._teaching[query, place] = True
+        self._truths_teach = truths_teach
+        self._teaching = ~np.isnan(self.grades) & truths_teach
         self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *chain(*self._outside)}
         self.shape = Shape.of(pool, measure, sorted(self._scale))
-        self.pairs = family_of(pool.runs, baseline)
+        self.pairs = family_of(pool.runs, None)
         """The rows of both runs of each pair, (p,) each, as in `statistics.compare`."""
         self._features, self._prior = Features(pool, evidence or Evidence()), prior
         self._bounds = np.full((2, pool.queries, len(self.pairs[0])), np.nan)
@@ -122,14 +107,14 @@ class Judging:
         likeliest, shares = likeliest_of(signs)
         verdict, probability = self._verdict(outcomes, likeliest)
         reason = self._too_few()
-        sure = settled_together(signs == likeliest, shares, self.confidence) & (reason is None)
+        sure = settled_together(signs == likeliest, shares, CONFIDENCE) & (reason is None)
         settled = reason is None and probability >= self._bar
         pairs = self._pairs(outcomes, likeliest, shares, sure, self.bounds() if bounds else None)
         self._importance = self._undecided(outcomes, shares)
         return State(
             pairs=pairs,
             verdict=verdict,
-            winner=verdict[0] if self.baseline is None and len(verdict) == 1 else None,
+            winner=verdict[0] if len(verdict) == 1 else None,
             probability=probability,
             settled=settled,
             certain=all(pair.certain is not None for pair in pairs),
@@ -142,8 +127,6 @@ class Judging:
 
     def _verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[tuple[int, ...], float]:
         """What the likeliest outcomes come to, and the share of the fillings that end in it."""
-        if self.baseline is not None:
-            return tuple(likeliest.tolist()), float((outcomes.signs == likeliest).all(axis=1).mean())
         best = int(outcomes.means.mean(axis=0).argmax())
         group = np.ones(self.pool.runs, bool)
         for first, second, outcome in zip(*self.pairs, likeliest, strict=True):
@@ -207,7 +190,7 @@ class Judging:
         if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
             return None
         told = f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} are relevant"
-        if self._teaches_apart:
+        if not self._truths_teach:
             return (
                 f"{told}; by grades of this round, which alone count since the dataset states relevant documents only, "
                 f"these are {judged} and {relevant}."
@@ -218,7 +201,7 @@ class Judging:
     def _bar(self) -> float:
         """The probability from which on the verdict is settled."""
         is_early = self._holes.any() and int(self._teaching.sum()) < EARLY
-        return max(self.confidence, SURER) if is_early else self.confidence
+        return SURER if is_early else CONFIDENCE
 
     def _outcomes(self) -> Outcomes:
         """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""
@@ -233,9 +216,7 @@ class Judging:
         if not self.pool.answered.all():
             values = values[:, :, self.pool.answered]
         if self._critical is None:
-            self._critical = critical_value(
-                values.mean(axis=0), self.baseline, alpha=self.alpha, resamples=FLIPS, seed=self.seed
-            )
+            self._critical = critical_value(values.mean(axis=0), seed=self.seed)
         return Outcomes.of(values, self.pairs, self._critical)
 
     def _learn(self) -> None:
@@ -263,13 +244,12 @@ class Judging:
         return np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
 
     def _undecided(self, outcomes: Outcomes, shares: Values) -> Values:
-        """(R, R): how undecided each pair of runs is, times how likely it is that the verdict hangs on it: without a
-        baseline, that one of the two is the best run."""
+        """(R, R): how undecided each pair of runs is, times how likely it is that the verdict hangs on it: that one
+        of the two is the best run."""
         first, second = self.pairs
         open_ = 1 - shares + 1 / self.draws
-        if self.baseline is None:
-            best = outcomes.means.argmax(axis=1)[:, None]
-            open_ = open_ * (((best == first) | (best == second)).mean(axis=0) + 1 / self.draws)
+        best = outcomes.means.argmax(axis=1)[:, None]
+        open_ = open_ * (((best == first) | (best == second)).mean(axis=0) + 1 / self.draws)
         importance = np.zeros((self.pool.runs, self.pool.runs))
         importance[first, second] = importance[second, first] = open_
         return importance
@@ -287,13 +267,11 @@ class Judging:
     def _forecast(self, outcomes: Outcomes) -> MoreGrades:
         best = outcomes.means.mean(axis=0).argmax()
         first, second = self.pairs
-        deciding = np.arange(len(first))
-        if self.baseline is None:
-            deciding = np.flatnonzero((first == best) | (second == best))
+        deciding = np.flatnonzero((first == best) | (second == best))
         effect = effects(self.pool, self.shape, expected := self._expected)
         holes = np.nonzero(self._holes & self.pool.answered[:, None])
         at_holes, spread = effect[:, holes[0], holes[1]], expected.spread[holes]
         order = np.argsort(-squared(at_holes, self._importance) * spread**2, kind="stable")  # type: ignore[arg-type]
         at_holes, spread = at_holes[:, order], spread[order]
         gains = ((at_holes[first[deciding]] - at_holes[second[deciding]]) * spread) ** 2
-        return forecast(outcomes, deciding, gains, confidence=self.confidence)
+        return forecast(outcomes, deciding, gains, confidence=CONFIDENCE)

@@ -65,10 +65,8 @@ def whole_queries(queries: Numbers, waiting: Collection[int]) -> Numbers:
     return queries[: gaps[0]] if len(gaps) else queries
 
 
-def upcoming(
-    primary: Numbers, sample: Numbers, given: Collection[int], *, share: float = SHARE
-) -> Iterator[tuple[int, bool]]:
-    """The pairs to give out next, each by its number and whether its turn came by the sample.
+def upcoming(primary: Numbers, sample: Numbers, given: Collection[int], *, share: float = SHARE) -> Iterator[int]:
+    """The numbers of the pairs to give out next.
 
     `primary` is the order that the round asks for and `sample` the sample's; `given` are the pairs that were given out
     already. It ends when both are used up. Raises JudgingError for a share outside 0 to 1.
@@ -83,13 +81,12 @@ def upcoming(
             passed += 1
             candidate = next(drawn)
             number = None if candidate in out else candidate
-        by_sample = number is not None
         if number is None:
             number = next((candidate for candidate in first if candidate not in out), None)
         if number is None:
             return
         out.add(number)
-        yield number, by_sample
+        yield number
 
 
 def sampled(given: int, share: float, size: int) -> int:
@@ -97,8 +94,8 @@ def sampled(given: int, share: float, size: int) -> int:
     return min(math.ceil(share * given - 1e-9), size)
 
 
-def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE) -> tuple[Numbers, float]:
-    """The uniform sample among the `judged` pairs of a round, and the probability with which each pair is in it.
+def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE) -> Numbers:
+    """The uniform sample among the `judged` pairs of a round; each pair is in it with one probability, its share.
 
     `sample` is the sample's order. Pairs that are given out and not yet judged end it: it is no longer than the first
     pair that is missing. So it holds wherever a round stops. Where its grades decided that, as when its question is
@@ -108,8 +105,7 @@ def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE)
     done = set(judged).intersection(sample.tolist())
     order = sample[: sampled(len(done), share, len(sample))]
     missing = np.flatnonzero([number not in done for number in order.tolist()])
-    first = order[: missing[0]] if len(missing) else order
-    return first, len(first) / max(len(sample), 1)
+    return order[: missing[0]] if len(missing) else order
 
 
 def require_share(share: float) -> None:

@@ -1,28 +1,41 @@
-"""Outcomes of a comparison under many fillings: who is significantly better, and which runs are the best group.
+"""Outcomes of a comparison under many fillings: who is significantly better, which runs are the best group, and a
+forecast of how many more grades the verdict needs.
 
 The rule is that of `statistics`: |t| of a pair's per-query differences against the critical value of its family. The
 critical value hangs on how the runs' values lie together and hardly on single grades; it is taken once, of the values
 that are expected. With every hole filled the outcomes are those of `statistics.compare` with the same seed.
+
+The forecast: each drawn filling is taken for the truth in turn. Judging the m weightiest holes takes the share ρ(m) of
+the variance that holes leave in a difference (the sum of effect² · spread² of these holes over that of all), and what
+is then expected has moved the share ρ(m) of the way from now to that truth. The pair is settled once what is expected
+is further from both bars of significance than z spreads of what is left. The forecast is the median of m over the
+truths: it allows for differences that grow as they become known, and for those that shrink. Normal, as in the stopping
+rule of Carterette, Allan and Sitaraman (SIGIR 2006).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.judging.state import MoreGrades
 from benchbench.ir.measures import Values
 from benchbench.ir.statistics.max_t import Family, Flipped
 from benchbench.ir.statistics.resampling import SAME
 
+ALPHA = 0.05
+FLIPS = 10_000  # as `statistics.compare`: with fewer, near the bar, the last grade alone turns the verdict
+STEPS = 48  # numbers of further grades that a forecast looks at
 AT_ONCE = 20  # fillings whose centred values are in memory together: as many as a processor's cache holds
 
 
-def critical_value(expected: Values, baseline: int | None, *, alpha: float, resamples: int, seed: int) -> float:
+def critical_value(expected: Values, *, seed: int) -> float:
     """What |t| has to exceed, of the expected values (R, Q); infinite where nothing can be significant."""
-    family = Family.of(expected, baseline)
-    critical = Flipped.of(expected, family, resamples=resamples, seed=seed).critical(alpha)
+    family = Family.of(expected, None)
+    critical = Flipped.of(expected, family, resamples=FLIPS, seed=seed).critical(ALPHA)
     return np.inf if critical is None else critical
 
 
@@ -31,7 +44,7 @@ class Outcomes:
     """For m fillings and p pairs of runs."""
 
     first: NDArray[np.intp]
-    """(p,): rows of the runs, as in `statistics.compare`; with a baseline it is every `second`."""
+    """(p,): rows of the runs, as in `statistics.compare`."""
     second: NDArray[np.intp]
     means: Values
     """(m, R)."""
@@ -86,3 +99,36 @@ def settled_together(agreeing: NDArray[np.bool_], shares: Values, confidence: fl
     settled = np.zeros(len(order), bool)
     settled[order] = all_agree >= confidence
     return settled
+
+
+def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, confidence: float) -> MoreGrades:
+    """The forecast from `outcomes` of the fillings, the rows of the pairs that decide the verdict, (d,), and `gains`
+    (d, h): the variance that each hole takes from each of these pairs, the holes in the order of judging."""
+    holes = gains.shape[1]
+    if not holes or not len(deciding):
+        return MoreGrades(middle=0, most=0)
+    steps = np.unique(np.geomspace(1, holes, STEPS).astype(np.int64))
+    total = gains.sum(axis=1, keepdims=True)
+    taken = np.divide(
+        np.cumsum(gains, axis=1)[:, steps - 1], total, out=np.ones((len(gains), len(steps))), where=total > 0
+    )
+    taken[:, -1] = 1.0
+    truth = outcomes.differences[:, deciding]
+    now, spread = truth.mean(axis=0), truth.std(axis=0)
+    bar = outcomes.critical * outcomes.errors[:, deciding].mean(axis=0)
+    shares = np.maximum((truth > bar).mean(axis=0), (truth < -bar).mean(axis=0))
+    shares = np.maximum(shares, (np.abs(truth) <= bar).mean(axis=0))
+    z = NormalDist().inv_cdf(1 - (1 - confidence) / max(1, int((shares < 0.99).sum())))
+    expected = now + taken.T[:, None] * (truth - now)  # (steps, draws, d)
+    distance = np.minimum(np.abs(expected - bar), np.abs(expected + bar))
+    settled = (distance >= z * spread * np.sqrt(np.maximum(1 - taken.T, 0.0))[:, None]).all(axis=2)
+    settled[-1] = True
+    needed = steps[settled.argmax(axis=0)]
+    middle, most = np.quantile(needed, [0.5, 0.9])
+    return MoreGrades(middle=_rounded(middle), most=_rounded(most))
+
+
+def _rounded(number: float) -> int:
+    """To two digits: more would say what is not known."""
+    unit: float = 10 ** max(0, int(np.log10(max(number, 1))) - 1)
+    return int(np.ceil(number / unit) * unit)

@@ -129,18 +129,6 @@ class Pool:
                 row[: len(ids)] = [truth.get(document, np.nan) for document in ids]
         return grades
 
-    def rankings(self) -> list[list[list[Any]]]:
-        """The rankings again, `[run][query]`, no deeper than `depth`; empty where a run failed."""
-        orders = np.argsort(self.ranks, axis=2, kind="stable")
-        lengths = np.isfinite(self.ranks).sum(axis=2)
-        return [
-            [
-                [ids[place] for place in order[:length]]
-                for ids, order, length in zip(self.documents, by_query.tolist(), counts.tolist(), strict=True)
-            ]
-            for by_query, counts in zip(orders, lengths, strict=True)
-        ]
-
     def outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
         """Per query, the grades above 0 of judged documents that are not in the pool, falling."""
         self.require_truths(truths)

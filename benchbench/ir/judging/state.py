@@ -5,11 +5,11 @@ Two levels, of two statements.
 **Under every filling.** `Pair.least` and `greatest` bound the difference of two means over all grades that the holes
 could get. Where both have one sign, the order of the two runs on these queries stands, whatever anybody grades.
 
-**At 95 %.** The verdict is that of `statistics`: the best group, or how each run stands to the baseline, by significant
-differences. The grades so far and a model of relevance (`relevance`) give the chance of each filling; `draws` fillings
-are drawn, each measured and judged as a finished round would be, and the share that ends in the likeliest verdict is
-its probability. Pairs are called settled together: taken by falling probability, as many as have all their outcomes in
-95 % of the fillings at once. So under the model the chance that even one of them changes is at most 5 %.
+**At 95 %.** The verdict is that of `statistics`: the best group, by significant differences. The grades so far and a
+model of relevance (`relevance`) give the chance of each filling; `draws` fillings are drawn, each measured and judged
+as a finished round would be, and the share that ends in the likeliest verdict is its probability. Pairs are called
+settled together: taken by falling probability, as many as have all their outcomes in 95 % of the fillings at once. So
+under the model the chance that even one of them changes is at most 5 %.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class MoreGrades:
 class State:
     """State of a round after its grades so far."""
 
-    pairs: tuple[PairState, ...]  # as in `statistics.compare`: all pairs, or every other run against the baseline
-    verdict: tuple[int, ...]  # the likeliest best group, by row; with a baseline, per pair its outcome
-    winner: int | None  # where the group is one run; None with a baseline
+    pairs: tuple[PairState, ...]  # all, as in `statistics.compare`
+    verdict: tuple[int, ...]  # the likeliest best group, by row
+    winner: int | None  # where the group is one run
     probability: float  # of the verdict
     settled: bool  # whether it stands at 95 %: the round's question is answered
     certain: bool  # whether every pair's order stands under every filling

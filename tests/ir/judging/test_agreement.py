@@ -6,7 +6,6 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from benchbench.ir.judging.agreement import LEAST_SHARED, alpha, confusion, shifts
-from benchbench.ir.judging.consensus import Consensus, consensus
 from benchbench.ir.judging.pool import JudgingError
 
 NAN = np.nan
@@ -77,18 +76,3 @@ def test_a_shift_is_against_the_other_judges_of_the_same_items():
 def test_a_grade_that_is_not_on_the_scale_is_refused():
     with pytest.raises(JudgingError, match="not on the scale 0, 1"):
         confusion(np.array([0.0, 2.0]), np.array([0.0, 1.0]), (0.0, 1.0))
-
-
-@pytest.mark.parametrize(
-    ("grades", "told"),
-    [
-        ([], Consensus(None)),
-        ([2], Consensus(2)),
-        ([0, 3, 1], Consensus(1)),
-        ([1, 1, 3, 0], Consensus(1)),
-        ([0, 2], Consensus(None, (0, 2))),
-        ([0, 1, 2, 3], Consensus(None, (1, 2))),
-    ],
-)
-def test_the_consensus_is_the_median_and_an_even_split_is_adjudicated(grades, told):
-    assert consensus(grades) == told

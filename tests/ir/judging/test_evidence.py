@@ -6,8 +6,7 @@ import pytest
 from benchbench.ir.judging.evidence import COLUMNS, FOUND, JUDGE, Evidence, Features, axes_of
 from benchbench.ir.judging.judging import EARLY, SURER, Judging
 from benchbench.ir.judging.pool import Item, Pool
-from benchbench.ir.judging.prior import PRIOR
-from benchbench.ir.judging.relevance import learn
+from benchbench.ir.judging.relevance import PRIOR, learn
 from benchbench.ir.measures import Measure
 from tests.ir.judging.test_judging import benchmark, known
 

@@ -58,17 +58,16 @@ def test_values_of_fillings_are_those_of_the_measures(seed):
             np.testing.assert_allclose(told[:, :, place].T, wanted, atol=1e-6, err_msg=str(measure))
 
 
-@pytest.mark.parametrize("baseline", [None, 0])
-def test_with_every_pair_judged_the_state_is_the_verdict_of_the_comparison(baseline):
+def test_with_every_pair_judged_the_state_is_the_verdict_of_the_comparison():
     rankings, truths = benchmark(1)
     pool = Pool.of(rankings, depth=5)
-    state = Judging(pool, NDCG, [0, 1, 2], known(pool, truths), baseline=baseline, seed=3).state()
+    state = Judging(pool, NDCG, [0, 1, 2], known(pool, truths), seed=3).state()
     values = [evaluate([NDCG], GradedRankings.of(run, known(pool, truths)))[0] for run in rankings]
-    comparison = compare(np.stack(values), seed=3, baseline=baseline)
+    comparison = compare(np.stack(values), seed=3)
     assert [pair.difference for pair in state.pairs] == pytest.approx([pair.difference for pair in comparison.pairs])
     signs = [int(np.sign(pair.difference)) * pair.significant for pair in comparison.pairs]
     assert [pair.outcome for pair in state.pairs] == signs
-    assert state.verdict == (tuple(sorted(verdict(comparison).group)) if baseline is None else tuple(signs))
+    assert state.verdict == tuple(sorted(verdict(comparison).group))
     assert (state.holes, state.probability, state.settled, state.certain) == (0, 1.0, True, True)
     assert all(pair.settled and pair.certain == np.sign(pair.difference) for pair in state.pairs)
     assert state.more.middle == state.more.most == 0
@@ -133,7 +132,7 @@ def test_judgments_that_are_no_fair_picture_do_not_teach():
     pool = Pool.of(rankings, depth=5)
     positives = [{d: g for d, g in truth.items() if g} for truth in known(pool, truths)]
     misled = Judging(pool, NDCG, [0, 1, 2], positives)
-    warned = Judging(pool, NDCG, [0, 1, 2], positives, taught=[])
+    warned = Judging(pool, NDCG, [0, 1, 2], positives, truths_teach=False)
     assert misled.state().holes == warned.state().holes
     spread = [max(pair.spread for pair in judging.state().pairs) for judging in (misled, warned)]
     assert spread[0] != spread[1]
@@ -168,8 +167,6 @@ def test_what_cannot_be_reckoned_with_is_refused_with_the_way_out():
             Judging(pool, Measure.parse(measure), [0, 1], truths)
     with pytest.raises(JudgingError, match="no grade above 0"):
         Judging(pool, NDCG, [0], [{} for _ in truths])
-    with pytest.raises(JudgingError, match="The baseline is run 3"):
-        Judging(pool, NDCG, [0, 1], truths, baseline=3)
     with pytest.raises(JudgingError, match="grade 7 is not on the scale"):
         Judging(pool, NDCG, [0, 1, 2], truths).grade(pool.item(0), 7)
 
@@ -179,13 +176,14 @@ def test_what_cannot_be_reckoned_with_is_refused_with_the_way_out():
 )
 def test_an_effect_is_the_expected_value_with_the_document_relevant_less_without(measure):
     """Over all fillings, each with its probability; for R, nDCG and AP a quotient of expectations stands in."""
-    pool = Pool.of([[list("abcd")], [list("cea")]])
+    rankings = [[list("abcd")], [list("cea")]]
+    pool = Pool.of(rankings)
     chance = {"a": 0.3, "b": 1.0, "c": 0.2, "d": 0.6, "e": 0.0}
     shape = Shape.of(pool, measure, [0, 1])
     p = np.array([[chance[document] for document in pool.documents[0]]])
     told = effects(pool, shape, Expected(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
     for place, document in enumerate(pool.documents[0]):
-        for run, ranking in enumerate(pool.rankings()):
+        for run, ranking in enumerate(rankings):
             means = []
             for relevant in (1, 0):
                 rest = [other for other in chance if other != document]

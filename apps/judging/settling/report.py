@@ -1,27 +1,18 @@
-"""State and agreement of a round, for the API and commands."""
+"""Report of a round: progress, what is settled and what waits, in figures and a sentence."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from apps.judging.settling.agreeing import Agreement, PairAgreement
-from apps.judging.settling.summing import Summary
+from apps.benchmarks.models import Run
+from apps.judging.models import Round
+from apps.judging.settling.progress import JudgeReport, Progress, progress_of
+from apps.judging.settling.renewing import KnownState
+from benchbench.decimals import counted
 from benchbench.ir.judging.state import State
 from benchbench.reading.strict_json import attributes
-
-
-@dataclass(frozen=True)
-class JudgeReport:
-    """Progress of a judge."""
-
-    judge: str
-    graded: int
-    skipped: int
-    cant_tell: int
-    seconds_each: Annotated[float | None, "Median of the latest 50."]
-    seconds_left: Annotated[float | None, "To the end, in equal shares."]
-    last_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -83,63 +74,18 @@ class RoundReport:
     question: Annotated[QuestionReport | None, "null where nothing is compared: of one run."]
 
 
-@dataclass(frozen=True)
-class PairAgreementReport:
-    """How two judges graded what both graded."""
-
-    first: str
-    second: str
-    shared: int
-    kappa: Annotated[float | None, "Cohen's, unweighted; null where nothing could differ."]
-    scale: list[int]
-    counts: list[list[int]]
-    items: Annotated[list[list[list[int]]], "The ids behind the counts."]
-
-
-@dataclass(frozen=True)
-class ShiftReport:
-    """How much higher a judge grades than the others of the same items."""
-
-    judge: str
-    mean: float | None
-    items: int
-
-
-@dataclass(frozen=True)
-class AgreementReport:
-    """Agreement of the judges of a round. Adjudications are no judge's grades."""
-
-    alpha: Annotated[float | None, "Krippendorff's, ordinal; null: nothing could differ."]
-    alpha_low: Annotated[float | None, "95 %; null below 30 shared items."]
-    alpha_high: float | None
-    shared: Annotated[int, "Items that two judges or more graded."]
-    shifts: list[ShiftReport]
-    pairs: list[PairAgreementReport]
-
-
-def round_report(summary: Summary) -> RoundReport:
-    """Return the state of a round."""
-    round, known = summary.round, summary.stated
+def round_report(round: Round, known: KnownState) -> RoundReport:
+    """Return a round as it is, with its `known_state`."""
+    progress = progress_of(round)
     return RoundReport(
-        done=summary.progress.done,
-        wanted=summary.progress.wanted,
-        waiting_for_adjudication=len(summary.split),
-        judges=[
-            JudgeReport(
-                judge=judge.user.get_username(),
-                **attributes(judge, "graded", "skipped", "cant_tell"),
-                seconds_each=judge.pace,
-                seconds_left=judge.left,
-                last_at=judge.last,
-            )
-            for judge in summary.progress.judges
-        ],
+        **attributes(progress, "done", "wanted", "judges"),
+        waiting_for_adjudication=len(known.said.split),
         **attributes(round, "is_open", "hands_out", "answered_at"),
-        sentence=summary.sentence,
+        sentence=_sentence(progress, known),
         grades=known.said.count,
         counted_grades=known.counted,
         **attributes(known, "is_current", "renewed_at", "sample_size", "inclusion_probability"),
-        question=None if summary.state is None else _question(summary.state, [run.pk for run in summary.runs]),
+        question=None if known.state is None else _question(known.state, [run.pk for run in known.runs]),
     )
 
 
@@ -162,30 +108,45 @@ def _question(state: State, runs: list[UUID]) -> QuestionReport:
     )
 
 
-def agreement_report(agreement: Agreement) -> AgreementReport:
-    """Return the agreement of a round's judges."""
-    alpha = agreement.alpha
-    interval = alpha.interval if alpha else None
-    return AgreementReport(
-        alpha=alpha.value if alpha else None,
-        alpha_low=interval.low if interval else None,
-        alpha_high=interval.high if interval else None,
-        shared=alpha.shared if alpha else 0,
-        shifts=[
-            ShiftReport(judge, shift.mean, shift.items)
-            for judge, shift in zip(agreement.judges, agreement.shifts, strict=True)
-        ],
-        pairs=[_pair(pair) for pair in agreement.pairs],
-    )
+def evidence_sentence(evidence: Mapping[str, str]) -> str:
+    """Return what the chance of relevance rests on, for the reader."""
+    index, model = evidence.get("index"), evidence.get("model")
+    parts = ["how the runs rank a document"]
+    if index:
+        parts.append(f'how near its text is to those graded (vectors of the index "{index}")')
+    if model:
+        parts.append(f"the grade of {model}, as evidence only: no grade of a model counts")
+    lacks = "" if index else " No run has an index with vectors for it, so texts are not compared."
+    return f"{', '.join(parts[:-1])} and {parts[-1]}.{lacks}" if len(parts) > 1 else f"{parts[0]}.{lacks}"
 
 
-def _pair(pair: PairAgreement) -> PairAgreementReport:
-    return PairAgreementReport(
-        first=pair.first,
-        second=pair.second,
-        shared=pair.confusion.shared,
-        kappa=pair.confusion.kappa,
-        scale=[int(grade) for grade in pair.confusion.scale],
-        counts=pair.confusion.counts.tolist(),
-        items=pair.items,
-    )
+def _sentence(progress: Progress, known: KnownState) -> str:
+    parts = [f"{progress.done:,} of {counted(progress.wanted, 'grading')} done."]
+    if known.said.split:
+        parts.append(f"{counted(len(known.said.split), 'item')} to adjudicate.")
+    if known.state is not None:
+        parts.append(_verdict(known.state, known.runs))
+        if not known.is_current:
+            parts.append(_age(known))
+    return " ".join(parts)
+
+
+def _age(known: KnownState) -> str:
+    """Return how many grades the state counts."""
+    grades = known.said.count
+    if known.counted == grades:
+        return "A grade has changed since; that is being renewed."
+    return f"That counts {known.counted:,} of {counted(grades, 'grade')}; it is being renewed."
+
+
+def _verdict(state: State, runs: Sequence[Run]) -> str:
+    if state.reason is not None:
+        return state.reason
+    best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
+    if state.settled:
+        sure = "under every filling of the holes" if state.certain else "at 95 %"
+        told = f"best is {best}" if len(state.verdict) == 1 else f"the best cannot be told apart: {best}"
+        return f"Settled {sure}: {told}."
+    if state.more.middle is None:
+        return "Not settled; how many grades more would settle it is not known yet."
+    return f"Not settled: about {counted(state.more.middle, 'grade')} more would settle it."

@@ -1,0 +1,260 @@
+"""Calibration of a model as the judge of a round: its grades against people's on a frozen uniform sample of the pairs.
+
+No figure is shown under a model's name without one: not before people and the model judged enough of the sample, and
+not once model, prompt or scale changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import numpy as np
+from django.db import transaction
+
+from apps.judging.errors import RoundError, RoundStateError
+from apps.judging.judges import require_lead, require_open
+from apps.judging.llm.board import Board, Grades, board_of
+from apps.judging.llm.launching import changes_of, kinship
+from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round, RoundItem
+from apps.judging.scales import grades_of
+from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.deciding import question_of
+from benchbench.database.rereading import read_again
+from benchbench.decimals import counted
+from benchbench.ir.judging.calibration import LEAST, MOST, Calibration, OrderEffect, calibrate, order_effect
+from benchbench.ir.statistics.resampling import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A pair of the sample that people are done with. `grade` is None where they could not tell."""
+
+    query_id: int
+    document_id: int
+    grade: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A round's calibration sample: its size, and of its order the beginning that people are done with.
+
+    The order is random, so that a beginning of it is a uniform sample too; what is graded further on waits for those
+    before it.
+    """
+
+    size: int
+    done: list[Sampled]
+
+
+@dataclass(frozen=True)
+class BiasReport:
+    """The model's grades of the pairs to which people gave a grade: their mean less it."""
+
+    grade: int
+    items: int
+    mean: float | None
+    mean_low: Annotated[float | None, "95 %; null below 30 items."]
+    mean_high: float | None
+
+
+@dataclass(frozen=True)
+class CalibrationFigures:
+    """The model's grades against people's, on the calibration sample."""
+
+    alpha: Annotated[float | None, "Krippendorff's, ordinal; null: nothing could differ."]
+    alpha_low: float | None
+    alpha_high: float | None
+    bias: list[BiasReport]
+    overall_bias: float | None
+    overall_bias_low: float | None
+    overall_bias_high: float | None
+    kappa: float | None
+    scale: list[int]
+    counts: Annotated[list[list[int]], "Rows are people's grades."]
+    tau: Annotated[float | None, "Kendall's τ-b between the runs' orders; null: all equal."]
+    values: Annotated[float | None, "Mean absolute difference of a run's value of a query."]
+    rise: Annotated[float | None, "Mean difference, model less people."]
+    queries: Annotated[int, "With a pair of the sample."]
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """Calibration of a model, or why there is none: then no figure is shown under its name."""
+
+    size: Annotated[int, "Pairs of the round's sample; 0: none is drawn."]
+    waiting: Annotated[int, "Pairs that wait for people, or for one before them."]
+    used: Annotated[int, "Pairs that both graded."]
+    cant_tell_people: int
+    cant_tell_model: int
+    is_stale: Annotated[bool, "Model, prompt, scale or guidelines changed."]
+    why_not: Annotated[str | None, "Why there are no figures."]
+    warnings: list[str]
+    figures: CalibrationFigures | None
+
+
+@transaction.atomic
+def draw_sample(round: Round, size: int, by: Any) -> int:
+    """Freeze the first `size` pairs of a round's random order as its calibration sample; return how many.
+
+    Of a smaller pool it is every pair. People judge them as any items of the round. `by` leads the round. Raises
+    RoundError for a size outside 30 to 500, and pairs that are no items of the round; RoundStateError where there is a
+    sample.
+    """
+    require_lead(round, by)
+    round = read_again(
+        Round.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version"), round.pk
+    )
+    require_open(round)
+    if drawn := round.calibration_items.count():
+        raise RoundStateError(f'The calibration sample of "{round}" is drawn, {counted(drawn, "pair")}: it is frozen.')
+    if not LEAST <= size <= MOST:
+        raise RoundError(f"A calibration sample has {LEAST} to {MOST} pairs, not {size:,}.", field="size")
+    items = _first_items(round, size)
+    CalibrationItem.objects.bulk_create(
+        CalibrationItem(round=round, item_id=item, place=place) for place, item in enumerate(items, start=1)
+    )
+    return len(items)
+
+
+def _first_items(round: Round, size: int) -> Sequence[int]:
+    """Return the items of the first pairs of the random order. Raises RoundError where they are no items."""
+    question, query_ids = question_of(round, list(round.runs.order_by("benchmark", "run_order")))
+    order = question.sample_order(question.holes())
+    rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
+    ids = {(query, document): pk for query, document, pk in rows}
+    pairs = [question.pool.item(number) for number in order[:size].tolist()]
+    items = [ids.get((query_ids[pair.query], int(str(pair.document)))) for pair in pairs]
+    if None in items:
+        raise RoundError(
+            f"Only the first {items.index(None):,} pairs of the random order are items of the round, whose budget left "
+            "the others out: open a round with a greater budget or uniform share, or take a smaller sample.",
+            field="size",
+        )
+    return [item for item in items if item is not None]
+
+
+def sample_of(round: Round) -> Sample:
+    """Return the calibration sample of a round as people judged it so far. Three queries."""
+    rows = list(
+        CalibrationItem.objects.filter(round=round)
+        .order_by("place")
+        .values_list("item_id", "item__query_id", "item__document_id")
+    )
+    known = agreed_of(round)
+    kinds = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.CANT_TELL)
+    unsure = set(kinds.values_list("item_id", flat=True))
+    done: list[Sampled] = []
+    for item_id, query_id, document_id in rows:
+        agreed = known.get(item_id)
+        if (agreed is None and item_id not in unsure) or (agreed is not None and agreed.split):
+            break
+        done.append(Sampled(query_id, document_id, agreed.grade if agreed else None))
+    return Sample(len(rows), done)
+
+
+def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
+    """Return the calibration of a model. It asks the model's server for its revision."""
+    sample, changes = sample or sample_of(judge.round), changes_of(judge)
+    runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
+    report = CalibrationReport(
+        size=sample.size,
+        waiting=sample.size - len(sample.done),
+        used=0,
+        cant_tell_people=0,
+        cant_tell_model=0,
+        is_stale=bool(changes),
+        why_not=None,
+        warnings=kinship(judge, runs),
+        figures=None,
+    )
+    if changes:
+        why = f"The calibration is stale, since {' and '.join(changes)}: let the model judge again."
+        return replace(report, why_not=why)
+    if not sample.size:
+        return replace(report, why_not="The round has no calibration sample: draw one.")
+    board = board or board_of(judge.round, judge)
+    shared = _shared(board, sample)
+    used = sum(map(len, shared.people.values()))
+    report = replace(report, used=used, cant_tell_people=shared.unsure_people, cant_tell_model=shared.unsure_model)
+    if used < LEAST:
+        why = (
+            f"{counted(used, 'pair')} of the calibration sample {'is' if used == 1 else 'are'} judged by people and by "
+            f"the model, and {LEAST} are the least: {_missing(report.waiting, shared.unasked)}."
+        )
+        return replace(report, why_not=why)
+    pairs = [(query, document) for query in shared.people for document in shared.people[query]]
+    figures = calibrate(
+        [shared.people[query][document] for query, document in pairs],
+        [shared.model[query][document] for query, document in pairs],
+        grades_of(judge.round.scale),
+        seed=judge.round.seed & 0xFFFF_FFFF,
+    )
+    return replace(report, figures=_figures(figures, _effect(board, shared)))
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What people and a model said of the pairs of a sample that both graded, and how many pairs have no such grade:
+    people or the model could not tell, or the model was not asked."""
+
+    people: Grades = field(default_factory=dict)
+    model: Grades = field(default_factory=dict)
+    unsure_people: int = 0
+    unsure_model: int = 0
+    unasked: int = 0
+
+
+def _shared(board: Board, sample: Sample) -> _Shared:
+    """Return what both said, up to the first pair that the model was not asked of, which ends the sample."""
+    shared = _Shared()
+    for place, pair in enumerate(sample.done):
+        said = board.model.get(pair.query_id, {}).get(pair.document_id)
+        unsure = pair.document_id in board.unsure.get(pair.query_id, {})
+        if said is None and not unsure:
+            shared.unasked = len(sample.done) - place
+            break
+        shared.unsure_people += pair.grade is None
+        shared.unsure_model += unsure
+        if pair.grade is not None and said is not None:
+            shared.people.setdefault(pair.query_id, {})[pair.document_id] = pair.grade
+            shared.model.setdefault(pair.query_id, {})[pair.document_id] = said
+    return shared
+
+
+def _missing(for_people: int, for_model: int) -> str:
+    reasons = [(for_people, "people's grades"), (for_model, "the model's")]
+    waiting = [f"{counted(count, 'pair')} wait for {whose}" for count, whose in reasons if count]
+    return " and ".join(waiting) or "draw a larger sample in a new round, since people or the model could not tell"
+
+
+def _effect(board: Board, shared: _Shared) -> OrderEffect | None:
+    """Return what the model's grades in people's place do to the runs, on the queries that have a sampled pair."""
+    columns = [place for place, query in enumerate(board.query_ids) if query in shared.people]
+    by_people = board.values(board.truths(board.known, shared.people))[:, columns]
+    by_model = board.values(board.truths(board.known, shared.model))[:, columns]
+    if not board.runs or np.isnan(by_people).any(axis=0).all():
+        return None
+    return order_effect(by_people, by_model)
+
+
+def _figures(figures: Calibration, effect: OrderEffect | None) -> CalibrationFigures:
+    bias = [BiasReport(int(one.grade), one.items, one.mean, **ends("mean", one.interval)) for one in figures.bias]
+    return CalibrationFigures(
+        alpha=figures.alpha.value,
+        **ends("alpha", figures.alpha.interval),
+        bias=bias,
+        overall_bias=figures.overall.mean,
+        **ends("overall_bias", figures.overall.interval),
+        kappa=figures.confusion.kappa,
+        scale=[int(grade) for grade in figures.confusion.scale],
+        counts=figures.confusion.counts.tolist(),
+        tau=effect.tau if effect else None,
+        values=effect.values if effect else None,
+        rise=effect.rise if effect else None,
+        queries=effect.queries if effect else 0,
+    )
+
+
+def ends(name: str, interval: Interval | None) -> dict[str, Any]:
+    """Return the ends of an interval as the fields of an answer."""
+    return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}

@@ -1,0 +1,77 @@
+"""Models that judge a round: what each judged, what is left for it, and its calibration."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from apps.judging.errors import RoundError
+from apps.judging.llm.calibration import CalibrationReport, calibration_of
+from apps.judging.llm.launching import items_left
+from apps.judging.models import Grade, LLMJudge, Round
+from apps.operations.models import Operation
+from benchbench.decimals import counted
+from benchbench.reading.strict_json import attributes
+
+
+@dataclass(frozen=True)
+class LLMJudgeReport:
+    """A model that judges a round."""
+
+    id: UUID
+    name: Annotated[str, "Of its grades: server, model, revision, prompt."]
+    llm: str
+    revision: Annotated[str, "unknown where its server states none."]
+    prompt_version: str
+    most: Annotated[int | None, "Its cap, the last time that it was started."]
+    graded: int
+    cant_tell: Annotated[int, "Its answer was no grade of the scale."]
+    left: int
+    sentence: str
+    calibration: CalibrationReport
+
+
+def judges_of(round: Round) -> list[LLMJudge]:
+    """Return the models that judge a round, the one that was started last first."""
+    return list(round.llm_judges.select_related("round__mapping", "round__dataset_version"))
+
+
+def find_llm_judge(round: Round, llm: str = "") -> LLMJudge | None:
+    """Return what `llm` judged as last; without a name the model that was started last, None where none was.
+
+    Raises RoundError for a model that judged nothing here.
+    """
+    judges = [judge for judge in judges_of(round) if not llm or judge.llm == llm]
+    if llm and not judges:
+        raise RoundError(f'{llm} has judged nothing in the round "{round}": start it first.', field="llm")
+    return next(iter(judges), None)
+
+
+def judge_report(judge: LLMJudge) -> LLMJudgeReport:
+    """Return a model as a judge with its calibration."""
+    counts = grade_counts(judge)
+    left = items_left(judge.round, judge.name).count()
+    return LLMJudgeReport(
+        **attributes(judge, "id", "name", "llm", "revision", "prompt_version", "most"),
+        **counts,
+        left=left,
+        sentence=_sentence(judge, counts, left),
+        calibration=calibration_of(judge),
+    )
+
+
+def grade_counts(judge: LLMJudge) -> dict[str, Any]:
+    """Return how many pairs a model `graded`, and of how many it could not tell."""
+    rows = Grade.objects.filter(item__round=judge.round_id, source=Grade.Source.LLM, judge_name=judge.name)
+    kinds = {"graded": Grade.Kind.GRADE, "cant_tell": Grade.Kind.CANT_TELL}
+    return rows.aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})
+
+
+def _sentence(judge: LLMJudge, counts: dict[str, int], left: int) -> str:
+    done = counts["graded"] + counts["cant_tell"]
+    sentence = f"It judged {done:,} of {counted(done + left, 'item')}"
+    if counts["cant_tell"]:
+        sentence += f", {counts['cant_tell']:,} of which it could not tell"
+    capped = judge.most is not None and left and Operation.active_on(judge.round) is None
+    return f"{sentence}; its cap was {counted(judge.most or 0, 'answer')} the last time." if capped else f"{sentence}."
