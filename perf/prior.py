@@ -1,4 +1,4 @@
-"""Makes the prior of the model of relevance (`benchbench/ir/judging/prior.py`) from complete collections.
+"""Makes the prior of the model of relevance (`benchbench/ir/judging/relevance.py`) from complete collections.
 
 Benchmarks of 2 to 5 runs are drawn from each collection. A tenth to a third of the pool's grades are taken for given,
 mostly of first places; the model is fitted, with a wide prior, to all grades and to the evidence that the given ones

@@ -9,11 +9,10 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.datasets.models import Query
-from apps.judging.judges import is_judge, may_lead
-from apps.judging.leading import change_round
+from apps.judging.judges import change_round, is_judge, may_lead
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
-from apps.judging.views import adjudication, grades, judging, llm, opening, reference, rounds
+from apps.judging.views import judging, llm, opening, rounds, single
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, add_to
@@ -31,9 +30,9 @@ class RoundAdmin(FactAdmin):
         Page("add/choices/", opening.opening_choices, "round_choices"),
         Page("<uuid:object_id>/judge/", judging.judge_page, "round_judge"),
         Page("<uuid:object_id>/judge/exchange/", judging.exchange, "round_exchange"),
-        Page("<uuid:object_id>/grades/", grades.my_grades, "round_grades"),
-        Page("<uuid:object_id>/adjudicate/", adjudication.adjudicate_page, "round_adjudicate"),
-        Page("<uuid:object_id>/adjudicate/decide/", adjudication.decide, "round_decide"),
+        Page("<uuid:object_id>/grades/", judging.my_grades, "round_grades"),
+        Page("<uuid:object_id>/adjudicate/", judging.adjudicate_page, "round_adjudicate"),
+        Page("<uuid:object_id>/adjudicate/decide/", judging.decide, "round_decide"),
         Page("<uuid:object_id>/change/", rounds.round_page, "judging_round_change"),
         Page("<uuid:object_id>/state/", rounds.state_fragment, "round_state_fragment"),
         Page("<uuid:object_id>/pairs/", rounds.pairs_page, "round_pairs"),
@@ -104,7 +103,7 @@ class RoundAdmin(FactAdmin):
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
 
-add_to(Query, pages=(Page("<int:query_id>/judge/", reference.judge_by_reference, "query_judge"),))
+add_to(Query, pages=(Page("<int:query_id>/judge/", single.judge_one, "query_judge"),))
 
 
 def _url(name: str, round: Round) -> str:

@@ -15,12 +15,12 @@ from apps.benchmarks.defining.creating import require_current
 from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.errors import RoundError
-from apps.judging.leading import require_judges
+from apps.judging.judges import require_judges
 from apps.judging.models import Grade, Round, RoundItem, RoundRun, Slot
-from apps.judging.ordering import Placed, Question, place
-from apps.judging.pooling import RunRankings, known_grades, passages_of, pool_of, read_rankings
+from apps.judging.question import Placed, Question, Rankings, passages_of, place, pool_of, read_rankings
 from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
+from apps.mappings.truth import truth
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
 from benchbench.deleting import referring
@@ -145,7 +145,7 @@ class _Plan:
     judges: list[User]
     depth: int
     scale: list[dict[str, Any]]
-    rankings: list[RunRankings]
+    rankings: list[Rankings]
     query_ids: list[int]
     question: Question
 
@@ -164,7 +164,7 @@ def _planned(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User],
             field="order",
         )
     scale = read_scale(options.scale) if options.scale else default_scale(version)
-    known = known_grades(mapping, version)
+    known = truth(mapping, version).grades
     query_ids = sorted(known)
     rankings = read_rankings(runs, depth)
     _require_ranked(runs, rankings, query_ids)
@@ -196,12 +196,12 @@ def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
     return mappings.pop()
 
 
-def _require_ranked(runs: Sequence[Run], rankings: Sequence[RunRankings], query_ids: Sequence[int]) -> None:
+def _require_ranked(runs: Sequence[Run], rankings: Sequence[Rankings], query_ids: Sequence[int]) -> None:
     """Raise RoundError for a run that lost too many queries to be compared with another, which it might beat."""
     if len(runs) < 2:
         return
     for run, answered in zip(runs, rankings, strict=True):
-        lost = [query for query in query_ids if query not in answered.of_queries]
+        lost = [query for query in query_ids if query not in answered]
         counted = len(query_ids) - len(lost)
         if not too_many_lost(counted=counted, lost=len(lost)):
             continue

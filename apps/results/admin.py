@@ -9,7 +9,7 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.triage.next_steps import next_steps
-from apps.results.views import comparison, judging, measures, results
+from apps.results.views import comparison, measures, results
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
@@ -53,10 +53,4 @@ add_to(
         Page("compare/", comparison.comparison_page, "run_compare"),
     ),
 )
-add_to(
-    QueryResult,
-    pages=(
-        Page("<path:object_id>/change/", results.query_page, "benchmarks_queryresult_change"),
-        Page("<int:object_id>/judge/<int:document_id>/", judging.judge_by_result, "queryresult_judge"),
-    ),
-)
+add_to(QueryResult, pages=(Page("<path:object_id>/change/", results.query_page, "benchmarks_queryresult_change"),))

@@ -1,12 +1,20 @@
-// Keys on the page of one pair: a digit presses the button of its grade, F opens the full text, N leads to the note.
+// Keys of the form of one pair: a digit presses the button of its grade, F opens the full text, N leads to the note.
 
-const form = document.getElementById("judging");
-const switchKeys = document.getElementById("judging-keys");
-switchKeys.checked = localStorage.getItem("benchbench.judging.keys") !== "off";
-switchKeys.addEventListener("change", () => localStorage.setItem("benchbench.judging.keys", switchKeys.checked ? "on" : "off"));
+const KEPT = "benchbench.judging.keys";
+const switchKeys = () => document.getElementById("judging-keys");
+
+const restore = () => {
+    if (switchKeys()) switchKeys().checked = localStorage.getItem(KEPT) !== "off";
+};
+restore();
+document.addEventListener("htmx:load", restore);
+document.addEventListener("change", (event) => {
+    if (event.target === switchKeys()) localStorage.setItem(KEPT, event.target.checked ? "on" : "off");
+});
 
 document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !switchKeys.checked) return;
+    const form = document.getElementById("judging");
+    if (!form || event.ctrlKey || event.metaKey || event.altKey || event.repeat || !switchKeys().checked) return;
     if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) {
         if (event.key === "Escape") event.target.blur();
         return;

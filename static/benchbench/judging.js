@@ -61,7 +61,7 @@ class Desk {
             sentence.textContent = this.end || "Fetching the next items …";
             place.replaceChildren(sentence);
         }
-        $("note").value = note || item?.said?.note || "";
+        $("note").value = note;
         $("note-box").open = Boolean($("note").value);
         for (const key of document.querySelectorAll("[data-say=grade], [data-say=skip], [data-say=cant_tell]")) key.disabled = !item;
         this.shownAt = performance.now();

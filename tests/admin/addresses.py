@@ -75,8 +75,6 @@ def value_of(parameter: str, row: Any) -> Any:
     """Return what stands in an address for a parameter: add yours."""
     if parameter in ("object_id", "query_id", "id"):
         return row.pk
-    if parameter == "document_id":
-        return row.document_ids[0]
     job = django_rq.get_queue("default").jobs[-1]  # after those that the worlds queue
     known = {"app_label": "benchmarks", "job_id": job.id, "key": "rq:worker:one"}
     return job.results()[0].id if parameter == "result_id" else known.get(parameter, 0)
@@ -89,7 +87,13 @@ def queries_of(name: str, row: Any) -> list[str]:
         first, second = several.runs.order_by("run_order")[:2]
         return [f"?benchmark={several.pk}", f"?run={first.pk}&run={second.pk}&measure=RR"]
     if name == "admin:query_judge":
-        return ["", *(f"?judgment={judgment.pk}" for judgment in row.judgments.filter(until=None)[:1])]
+        judged = row.judgments.filter(until=None)[:1]
+        ranked = QueryResult.objects.filter(query=row)[:1]
+        return [
+            "",
+            *(f"?judgment={judgment.pk}" for judgment in judged),
+            *(f"?result={result.pk}&document={result.document_ids[0]}" for result in ranked),
+        ]
     if isinstance(row, QueryResult) and name.endswith("change"):
         return ["", *(f"?against={run.pk}" for run in row.run.benchmark.runs.exclude(pk=row.run_id)[:1])]
     if isinstance(row, Run) and name.endswith("change") and row.status == Run.Status.COMPLETED:

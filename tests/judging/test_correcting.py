@@ -117,7 +117,7 @@ def test_a_model_that_favours_a_run_is_corrected(
     judge = judged(opened, ada, errors=0.0)
     board = board_of(opened, judge)
     true = board.values(board.truths(board.known, board.model))
-    third = board.rankings[2].of_queries
+    third = board.rankings[2]
     for row in Grade.objects.filter(source="llm").select_related("item"):
         if row.item.document_id in third[row.item.query_id][0]:
             row.grade = 2  # everything that the worst run returns is relevant

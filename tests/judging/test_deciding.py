@@ -12,7 +12,7 @@ from apps.judging.grading import grade_item, undo
 from apps.judging.handing import next_items
 from apps.judging.models import Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
-from apps.judging.ordering import Question
+from apps.judging.question import Question
 from apps.judging.settling import deciding
 from apps.mappings.resolving import resolve
 from benchbench.ir.judging.pool import Pool

@@ -11,7 +11,7 @@ from apps.datasets.models import Judgment
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item
 from apps.judging.handing import next_items
-from apps.judging.leading import change_round
+from apps.judging.judges import change_round
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, LLMJudge, Round, RoundState
 from apps.judging.settling import deciding

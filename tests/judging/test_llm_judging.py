@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from apps.judging.closing import close_round
 from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import grade_item
-from apps.judging.handing import next_items, shown
+from apps.judging.handing import next_items, show, shown
 from apps.judging.llm.launching import preview, start_judging
 from apps.judging.llm.prompting import LONGEST_GUIDELINES, LONGEST_TEXT, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round
@@ -19,7 +19,6 @@ from apps.judging.settling.consensus import agreed_of
 from apps.judging.settling.progress import progress_of
 from apps.judging.settling.renewing import known_state
 from apps.judging.settling.report import round_report
-from apps.judging.showing import show
 from apps.operations.handlers import handler_for
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.models import Operation

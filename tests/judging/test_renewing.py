@@ -10,7 +10,7 @@ from django.db import connection
 from rq import Queue
 
 from apps.benchmarks.models import Benchmark
-from apps.judging import tasks
+from apps.judging import question, tasks
 from apps.judging.grading import adjudicate, grade_item, undo
 from apps.judging.handing import next_items
 from apps.judging.models import Round, RoundItem, RoundState
@@ -120,7 +120,7 @@ def test_a_process_that_comes_new_reads_the_board_in_one_piece(
     known = known_state(decisive)
     deciding._desks.clear()
     RoundState.objects.update(mark="")
-    monkeypatch.setattr(deciding, "read_rankings", lambda *_: pytest.fail("the board is kept"))
+    monkeypatch.setattr(question, "read_rankings", lambda *_: pytest.fail("the board is kept"))
     assert known_state(decisive).state == known.state
 
 

@@ -1,6 +1,7 @@
 """From a grade edited on a page to values that change: judging, freezing, resolving, re-scoring, by buttons."""
 
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -30,7 +31,8 @@ def finished(transactional_db: None) -> Benchmark:
 
 
 def judge_url(result: QueryResult, document_id: int | None = None) -> str:
-    return reverse("admin:queryresult_judge", args=[result.pk, document_id or result.document_ids[0]])
+    named = {"result": result.pk, "document": document_id or result.document_ids[0]}
+    return f"{reverse('admin:query_judge', args=[result.query_id])}?{urlencode(named)}"
 
 
 def freeze_url(dataset: Dataset) -> str:
@@ -58,13 +60,18 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     stages, operations = StageList.objects.count(), Operation.objects.count()
 
     shown = admin_client.get(page)
-    links = re.findall(r'href="([^"]+/judge/[^"]+)"', shown.content.decode())
-    assert f"{judge_url(result)}?next={page.replace('/', '%2F')}" in links, "each place has its link"
+    links = [unescape(link) for link in re.findall(r'href="([^"]+/judge/[^"]+)"', shown.content.decode())]
+    assert f"{judge_url(result)}&{urlencode({'next': page})}" in links, "each place has its link"
     assert steps_of(shown) == []
-    form = admin_client.get(links[0]).content.decode()
-    assert "csrfmiddlewaretoken" in form
-    assert query.text in form
-    assert '<button class="bb-key bb-key-grade" name="grade" value="0">' in form
+    whole, fragment = (
+        admin_client.get(links[0], headers=headers).content.decode() for headers in ({}, {"HX-Request": "true"})
+    )
+    assert "<html" in whole
+    assert "<html" not in fragment, "it opens in the page of the ranking"
+    for form in (whole, fragment):
+        assert "csrfmiddlewaretoken" in form
+        assert query.text in form
+        assert '<button class="bb-key bb-key-grade" name="grade" value="0">' in form
     response = admin_client.post(judge_url(result), {"grade": "0", "note": "About pears.", "next": page}, follow=True)
     assert response.redirect_chain == [(page, 302)]
     assert "Draft of version 2 of questions, with 1 change: 1 judgment changed." in text_of(response)
@@ -252,9 +259,10 @@ def test_what_somebody_else_owns_is_not_judged(
     page = client.get(change_url(ranking))
     assert page.status_code == 200, "the benchmark is nobody's"
     assert "/judge/" not in page.content.decode()
-    assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
+    assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 404
     assert client.get(reverse("admin:query_judge", args=[ranking.query.pk])).status_code == 404
     assert client.get(freeze_url(ranking.query.dataset)).status_code == 404
+    Dataset.objects.update(owner=None)
     Benchmark.objects.update(owner=grace)
     assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 404
     assert draft_of(ranking.query.dataset) is None
@@ -301,7 +309,7 @@ def test_it_leads_only_to_what_one_may_see(
 def test_one_hit_after_the_other_is_judged(admin_client: Client, ranking: QueryResult) -> None:
     page = change_url(ranking)
     first, *others = ranking.document_ids
-    shown = admin_client.get(judge_url(ranking), {"next": page})
-    assert shown.context["more"] == len([pk for pk in others if pk != first])
+    shown = text_of(admin_client.get(f"{judge_url(ranking)}&{urlencode({'next': page})}"))
+    assert f"the next of {len([pk for pk in others if pk != first])} unjudged here" in shown
     answer = admin_client.post(judge_url(ranking), {"grade": "1", "next": page, "go_on": "1"})
     assert answer["Location"].startswith(judge_url(ranking, others[0]) if others else page)

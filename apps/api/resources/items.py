@@ -27,11 +27,10 @@ from apps.judging.grading import (
     ungrade,
     withdraw_adjudication,
 )
-from apps.judging.handing import MOST_AHEAD, next_items, shown
+from apps.judging.handing import MOST_AHEAD, next_items, show, show_ungraded, shown
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.consensus import agreed_of
-from apps.judging.showing import show, show_ungraded
 
 KINDS = Grade.Kind.choices
 

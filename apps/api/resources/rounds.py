@@ -18,8 +18,7 @@ from apps.api.openapi import refusals
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
-from apps.judging.judges import nameable, require_lead
-from apps.judging.leading import change_round, find_judges
+from apps.judging.judges import change_round, find_judges, nameable, require_lead
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME

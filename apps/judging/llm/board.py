@@ -9,8 +9,9 @@ import numpy as np
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
-from apps.judging.pooling import RunRankings, known_grades, pool_of, read_rankings
+from apps.judging.question import Rankings, pool_of, read_rankings
 from apps.judging.settling.consensus import said_in
+from apps.mappings.truth import truth
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
@@ -27,7 +28,7 @@ class Board:
     runs: Sequence[Run]
     measure: Measure
     query_ids: Sequence[int]
-    rankings: Sequence[RunRankings]
+    rankings: Sequence[Rankings]
     known: Grades
     """The judgments of the version that the round began from."""
     people: Grades
@@ -61,7 +62,7 @@ class Board:
         prepared = Truths.of(truths)
         rows = []
         for run in self.rankings:
-            lists = [run.of_queries[query][0] if query in run.of_queries else None for query in self.query_ids]
+            lists = [run[query][0] if query in run else None for query in self.query_ids]
             graded = prepared.grade_arrays([np.empty(0, np.int64) if ids is None else ids for ids in lists])
             answered = np.array([ids is not None for ids in lists])
             rows.append(np.where(answered, evaluate([self.measure], graded)[0], np.nan))
@@ -72,7 +73,7 @@ def board_of(round: Round, judge: LLMJudge | None) -> Board:
     """Return the board of a round and a model. It reads the rankings of the runs as far as the measure looks."""
     measure = Measure.parse(round.measure)
     runs = list(round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
-    known = known_grades(round.mapping, round.dataset_version)
+    known = truth(round.mapping, round.dataset_version).grades
     rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
     pairs = {pk: (query, document) for pk, query, document in rows}
     said = Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=judge.name if judge else "")

@@ -16,9 +16,9 @@ from apps.judging.judges import require_lead, require_open
 from apps.judging.llm.board import Board, Grades, board_of
 from apps.judging.llm.launching import changes_of, kinship
 from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round, RoundItem
+from apps.judging.question import question_of
 from apps.judging.scales import grades_of
 from apps.judging.settling.consensus import agreed_of
-from apps.judging.settling.deciding import question_of
 from benchbench.database.rereading import read_again
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import LEAST, MOST, Calibration, OrderEffect, calibrate, order_effect

@@ -15,13 +15,10 @@ from django.db import transaction
 from django.db.models import Min, Q
 from django.db.models.functions import Now
 from django.utils import timezone
-from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Round, RoundItem, RoundState, Slot
-from apps.judging.ordering import Question
-from apps.judging.pooling import known_grades, pool_of, read_rankings
-from apps.judging.scales import grades_of
+from apps.judging.question import Numbers, Question, pack, question_of, unpack
 from apps.judging.settling.consensus import said_in
 from apps.judging.settling.evidence import (
     ModelEvidence,
@@ -31,17 +28,13 @@ from apps.judging.settling.evidence import (
     model_grades,
     text_axes,
 )
-from apps.judging.settling.packing import pack, unpack
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
 from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.judging.state import State
-from benchbench.ir.measures import Measure
 
 KEPT = 8  # rounds whose pools a process keeps
 PLACED_ANEW = 60  # items at the front of the decisive order that each new state puts in place
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(eq=False)
@@ -134,15 +127,6 @@ def basis_of(round: Round, runs: Sequence[Run]) -> str:
     """Return a hash of what tells whether the rankings and the known judgments of a round are those of before."""
     of_runs = [(str(run.pk), run.status, run.failed_queries, str(run.completed_at)) for run in runs]
     return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
-
-
-def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
-    """Return what a round asks, as it began, and the ids of the queries of its pool."""
-    known = known_grades(round.mapping, round.dataset_version)
-    query_ids = sorted(known)
-    pool = pool_of(read_rankings(runs, round.depth), query_ids, round.depth)
-    truths = [known[query] for query in query_ids]
-    return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
 
 
 def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:

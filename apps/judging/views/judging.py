@@ -1,108 +1,75 @@
-"""The page on which a judge grades, and what it exchanges with the server."""
+"""The pages on which a judge grades and sees what they said, and the one that decides what judges are split on."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST
 
-from apps.judging.grading import MOST_UNDONE, grade_item, grades_by, ungrade
-from apps.judging.handing import hand_out, shown
-from apps.judging.judges import is_judge, require_judge, require_part
+from apps.judging.grading import MOST_UNDONE, adjudicate, grade_item, grades_by, ungrade, withdraw_adjudication
+from apps.judging.handing import hand_out, show, show_ungraded, shown
+from apps.judging.judges import is_judge, require_judge, require_lead, require_part
 from apps.judging.models import Grade, Round
+from apps.judging.settling.consensus import agreed_of
 from apps.judging.settling.progress import own_progress
-from apps.judging.showing import show_ungraded
-from apps.judging.views.items import packed, sheet
-from apps.judging.views.messages import UNDO, Said, read_message
+from apps.judging.views.desk import AHEAD, UNDO, JudgeEntry, desk_page, exchanged, label_of, missing, packed, sheet
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.markup import rendered
+from benchbench.reading.strict_json import attributes
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import staff
 from benchbench.site.panels import change_url
 
-AHEAD = 8  # items that a page holds: the one that is shown, and those that come next
+SHOWN_GRADES = 50
+ALL = "all"
+TURNS = {UNDO: 0, Grade.Kind.SKIP: 2}  # of what is adjudicated; all else is 1
 
 
 def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """The page on which a judge grades the items of a round, with the first ones."""
-    round = permitted(request, model_admin, object_id)
+    round = permitted(request, model_admin, object_id, "judging.add_grade")
     if not is_judge(round, request.user):
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
         return redirect(change_url(round))
     last = list(grades_by(round, request.user)[:MOST_UNDONE])
-    data = told(round, request.user, (), AHEAD) | {
-        "user": request.user.pk,
-        "url": reverse("admin:round_exchange", args=[round.pk]),
-        "last": [{"id": row.item_id, "label": label_of(round, row)} for row in reversed(last)],
-        "scale": round.scale,
-        "ahead": AHEAD,
-    }
-    return model_admin.page(request, "judging/judge.html", desk_context(round, data), original=round)
+    return desk_page(request, model_admin, round, _held(round, request.user, (), AHEAD), last)
 
 
 @require_POST
 def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Keep what a judge said, in order, and answer with the next items and how far the judge is.
+    """Keep what a judge said, and answer with the next items and how far the judge is.
 
-    What cannot be kept is told by the key of its message, with the reason; all else is kept. What comes twice is kept
-    once, as it names its item.
+    What comes twice is kept once, as it names its item.
     """
-    round = permitted(request, model_admin, object_id)
-    try:
-        require_judge(round, request.user)
-        message = read_message(request)
-    except BenchbenchError as error:
-        return JsonResponse({"sentence": error.message}, status=error.status)
-    refused = []
-    for said in message.said:
-        try:
-            keep(round, request.user, said)
-        except BenchbenchError as error:
-            refused.append({"key": said.key, "sentence": error.message})
-    return JsonResponse({"refused": refused} | told(round, request.user, message.have, message.count))
+    round, judge = permitted(request, model_admin, object_id, "judging.add_grade"), request.user
+
+    def keep(entry: JudgeEntry) -> None:
+        if entry.kind == UNDO:
+            ungrade(round, judge, [entry.item_id], hold=True)
+        else:
+            said = attributes(entry, "grade", "kind", "note", "seconds")
+            grade_item(round, entry.item_id, judge, **said)
+
+    return exchanged(
+        request,
+        lambda: require_judge(round, judge),
+        keep,
+        lambda message: _held(round, judge, message.have, message.count),
+    )
 
 
-def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, item_id: int) -> HttpResponse:
-    """The whole text of an item's document, with the words of its query marked."""
-    round: Round = model_admin.viewed(request, object_id)
-    try:
-        require_part(round, request.user)
-    except BenchbenchError as error:
-        raise PermissionDenied(error.message) from error
-    if not round.items.filter(pk=item_id).exists():
-        raise Http404(f'The round "{round}" has no item {item_id}.')
-    (item,) = shown([item_id])
-    return render(request, "judging/text.html", {"pieces": sheet(item.query, item.document, "", whole=True).full})
-
-
-def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Round:
-    """Return the round; raise PermissionDenied for who may not grade at all."""
-    round: Round = model_admin.viewed(request, object_id)
-    if not request.user.has_perm("judging.add_grade"):
-        raise PermissionDenied
-    return round
-
-
-def keep(round: Round, judge: Any, said: Said) -> None:
-    """Do what a message says."""
-    if said.kind == UNDO:
-        ungrade(round, judge, [said.item_id], hold=True)
-        return
-    grade_item(round, said.item_id, judge, grade=said.grade, kind=said.kind, note=said.note, seconds=said.seconds)
-
-
-def told(round: Round, judge: Any, have: Collection[int], count: int) -> dict[str, Any]:
+def _held(round: Round, judge: Any, have: Collection[int], count: int) -> dict[str, Any]:
     """Return the items that a judge holds now, those in full that the page does not have, and how far the judge is."""
     held = hand_out(round, judge, count=count) if round.is_open else []
-    new = show_ungraded(shown([item for item in held if item not in have]))
     return {
         "held": held,
-        "items": [packed(row, reverse("admin:round_text", args=[round.pk, row.item.pk])) for row in new],
+        "items": [packed(round, row) for row in show_ungraded(shown(missing(held, have)))],
         "progress": own_progress(round, judge),
         "end": "" if held else _end(round),
     }
@@ -117,20 +84,106 @@ def _end(round: Round) -> str:
     return "Nothing is left for you: all items are graded, or others have them now. Thank you."
 
 
-def label_of(round: Round, row: Grade) -> str:
-    """Return what was said, as it is read: `2 Relevant`, `skipped`."""
-    if row.grade is None:
-        return "skipped" if row.kind == Grade.Kind.SKIP else "can't tell"
-    names = {entry["grade"]: entry["name"] for entry in round.scale}
-    return f"{row.grade} {names.get(row.grade, '')}".strip()
+def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, item_id: int) -> HttpResponse:
+    """The whole text of an item's document, with the words of its query marked."""
+    round: Round = model_admin.viewed(request, object_id)
+    try:
+        require_part(round, request.user)
+    except BenchbenchError as error:
+        raise PermissionDenied(error.message) from error
+    if not round.items.filter(pk=item_id).exists():
+        raise Http404(f'The round "{round}" has no item {item_id}.')
+    (item,) = shown([item_id])
+    return render(request, "results/pieces.html", {"pieces": sheet(item.query, item.document, "", whole=True).full})
 
 
-def desk_context(round: Round, data: dict[str, Any], *, adjudicates: bool = False) -> dict[str, Any]:
-    """Return what the page of a judge, and of who adjudicates, is given."""
+def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, permission: str) -> Round:
+    """Return the round; raise PermissionDenied for who has not this permission at all."""
+    round: Round = model_admin.viewed(request, object_id)
+    if not request.user.has_perm(permission):
+        raise PermissionDenied
+    return round
+
+
+def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """The items whose judges are split, one at a time, with what was said of them."""
+    round = permitted(request, model_admin, object_id, "judging.change_round")
+    try:
+        require_lead(round, request.user)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return redirect(change_url(round))
+    own = Grade.objects.filter(item__round=round, adjudicates=True, judge=staff(request)).order_by("-graded_at", "-id")
+    held = _split(round, request.user, (), AHEAD, {})
+    return desk_page(request, model_admin, round, held, list(own[:MOST_UNDONE]), adjudicates=True)
+
+
+@require_POST
+def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Keep what was decided, and answer with the next items: what was taken back first, what was skipped last."""
+    round, user = permitted(request, model_admin, object_id, "judging.change_round"), request.user
+    last: dict[int, str] = {}
+
+    def keep(entry: JudgeEntry) -> None:
+        last[entry.item_id] = entry.kind
+        if entry.kind == UNDO:
+            withdraw_adjudication(round, entry.item_id, user)
+        elif entry.kind == Grade.Kind.GRADE and entry.grade is not None:
+            adjudicate(round, entry.item_id, user, entry.grade, note=entry.note)
+
+    return exchanged(
+        request,
+        lambda: require_lead(round, user),
+        keep,
+        lambda message: _split(round, user, message.have, message.count, last),
+    )
+
+
+def _split(round: Round, user: Any, have: Collection[int], count: int, last: Mapping[int, str]) -> dict[str, Any]:
+    """Return the next items and the progress. `last` is what was just said of items: what is taken back comes first."""
+    agreed = agreed_of(round)
+    split = [item_id for item_id, item in agreed.items() if item.split] if round.is_open else []
+    held = sorted(split, key=lambda item_id: (TURNS.get(last.get(item_id, ""), 1), item_id))[:count]
+    new = show(round, user, shown(missing(held, have)))
+    decided = sum(any(row.adjudicates for row in item.grades) for item in agreed.values())
     return {
-        "round": round,
-        "data": data,
-        "adjudicates": adjudicates,
-        "most_undone": MOST_UNDONE,
-        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # it lets no HTML through
+        "held": held,
+        "items": [packed(round, row, agreed[row.item.pk].grades) for row in new],
+        "progress": {"done": decided, "wanted": decided + len(split), "mine": None, "pace": None, "left": None},
+        "end": "" if held else "Nothing is left to decide: the judges are split on no other item.",
     }
+
+
+def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """What the reader said in a round, the latest first; chosen grades are taken back, or all of a search."""
+    round = permitted(request, model_admin, object_id, "judging.add_grade")
+    asked = request.GET.get("said", "")
+    words = request.GET.get("q", "").strip()
+    rows = grades_by(round, request.user).select_related("item__query", "item__document")
+    if asked:
+        rows = rows.filter(grade=asked) if asked.isdecimal() and len(asked) == 1 else rows.filter(kind=asked)
+    if words:
+        rows = rows.filter(item__query__text__icontains=words) | rows.filter(item__document__title__icontains=words)
+    if request.method == "POST":
+        chosen = request.POST.getlist("item")
+        items = rows.values_list("item", flat=True)
+        if ALL not in request.POST:
+            items = items.filter(item__in=[pk for pk in chosen if pk.isdecimal() and len(pk) < 19])
+        try:
+            count = ungrade(round, request.user, list(items))
+            messages.success(request, f"Taken back: {counted(count, 'grade')}. The items go to whoever comes next.")
+        except BenchbenchError as error:
+            messages.error(request, error.message)
+        return redirect(request.get_full_path())
+    page = Paginator(rows, SHOWN_GRADES).get_page(request.GET.get("page"))
+    kinds = [(Grade.Kind.SKIP, "skipped"), (Grade.Kind.CANT_TELL, "can't tell")]
+    context = {
+        "round": round,
+        "page": page,
+        "rows": [(row, label_of(round, row)) for row in page],
+        "said": asked,
+        "words": words,
+        "choices": [*((str(entry["grade"]), f"{entry['grade']} {entry['name']}") for entry in round.scale), *kinds],
+        "judge_url": reverse("admin:round_judge", args=[round.pk]),
+    }
+    return model_admin.page(request, "judging/grades.html", context, original=round)

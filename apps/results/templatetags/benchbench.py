@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.text import slugify
 
 from apps.benchmarks.models import Benchmark
@@ -169,14 +170,13 @@ def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
 
 @register.inclusion_tag("results/judge.html", takes_context=True)
 def judge(context: Context, document: Document | None, grade: int | None) -> dict[str, Any]:
-    """The button that opens a form in its place, and what the draft says other than `grade`, which the page shows."""
+    """The link to the form that judges a document, and what the draft says other than `grade`, which the page shows."""
     judging = context.get("judging")
     if judging is None or document is None:
         return {}
-    return {
-        "document": document,
-        "result": judging.result,
-        "permitted": judging.permitted and document.removed_at is None,
-        "change": judging.change(document.pk, grade),
-        "next": context["request"].get_full_path(),
-    }
+    found = {"change": judging.change(document.pk, grade)}
+    if judging.permitted and document.removed_at is None:
+        named = {"result": judging.result.pk, "document": document.pk, "next": context["request"].get_full_path()}
+        url = reverse("admin:query_judge", args=[judging.result.query_id])
+        found["judge_url"] = f"{url}?{urlencode(named)}"
+    return found

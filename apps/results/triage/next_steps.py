@@ -1,16 +1,20 @@
-"""Next steps after editing a dataset: freeze the draft, resolve the mappings again, re-score finished benchmarks."""
+"""Next steps after editing a dataset: freeze the draft, resolve the mappings again, re-score finished benchmarks.
+
+And on the page of a ranking, who may judge its documents, and the grade of each in the draft.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.datasets.editing.drafts import changes_of
-from apps.datasets.models import Dataset, DatasetVersion
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.datasets.editing.drafts import changes_of, draft_of
+from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.mappings.models import Mapping
+from apps.mappings.repairing import stated_for
 from apps.operations.models import Status
 from benchbench.access import may_change, visible
 from benchbench.site.panels import Button, changelist_url
@@ -119,3 +123,48 @@ def _values_steps(benchmark: Benchmark, newest: DatasetVersion) -> Iterator[Step
         url = f"{reverse('admin:benchmark_results', args=[benchmark.pk])}?version={newest.number}"
         sentence = f"The benchmark “{benchmark}” is re-scored on version {newest.number}."
         yield Step(sentence, benchmark, [Button(f"Values on v{newest.number}", "leaderboard", href=url)])
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Whether the reader may judge the documents of a ranking, and what the draft states of them.
+
+    `drafted` holds the judgments of the query in the draft by document, None where there is no draft or where the draft
+    does not have the query.
+    """
+
+    result: QueryResult
+    permitted: bool
+    drafted: dict[int, list[Judgment]] | None = None
+    steps: list[Step] = field(default_factory=list)
+
+    def change(self, document_id: int, grade: int | None) -> str:
+        """Say what the draft makes of a document that has `grade` on the page; "" where that is the same."""
+        if self.drafted is None:
+            return ""
+        grades = [judgment.grade for judgment in self.drafted.get(document_id, [])]
+        drafted = max(grades, default=None)
+        if drafted == grade:
+            return ""
+        return "in the draft: no judgment" if drafted is None else f"in the draft: {drafted}"
+
+
+def judging_of(result: QueryResult, user: Any, *, shown: DatasetVersion | None = None) -> Judging:
+    """Return what a reader may judge of a ranking while the newest version has its query.
+
+    Where the dataset is not theirs to see, nothing.
+
+    `shown` is the version whose values the page shows.
+    """
+    mapping = result.run.benchmark.mapping
+    dataset = mapping.dataset
+    permitted = result.query.until is None and may_change(dataset, user)
+    if not permitted and not visible(type(dataset).objects.filter(pk=dataset.pk), user).exists():
+        return Judging(result, permitted=False)
+    draft = draft_of(dataset)
+    return Judging(
+        result,
+        permitted=permitted,
+        drafted=stated_for(mapping, draft, result.query) if draft and result.query.until is None else None,
+        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, shown=shown),
+    )

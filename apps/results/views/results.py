@@ -20,9 +20,9 @@ from apps.results.exporting import EXPORTERS, export, exporters_of, file_name
 from apps.results.leaderboard.page import ENDED, board_context
 from apps.results.leaderboard.start import start_context
 from apps.results.leaderboard.versions import NoValuesError, VersionShown, version_shown
+from apps.results.triage.next_steps import judging_of
 from apps.results.triage.query_page import query_context
 from apps.results.triage.run_page import run_context
-from apps.results.views.judging import judging_of
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import write_pieces

@@ -124,12 +124,12 @@ def test_the_queries_that_are_judged_in_whole_are_a_uniform_sample_and_the_share
     for seed in range(2_000):
         order, sample = query_order(pool, seed=seed), random_order(pool, seed=seed)
         coming = upcoming(by_query_order(pool, order), sample, (), share=0.25)
-        judged = [next(coming)[0] for _ in range(12)]
+        judged = [next(coming) for _ in range(12)]
         waiting = {pool.item(number).query for number in range(pool.size) if number not in judged}
         whole = whole_queries(order, waiting)
         queries[whole] += 1
         sizes.append(len(whole))
-        pairs[sample_of(sample, judged, share=0.25)[0]] += 1
+        pairs[sample_of(sample, judged, share=0.25)] += 1
     assert set(sizes) == {3, 4}
     assert np.abs(queries / 2_000 - np.mean(sizes) / 8).max() < 0.04
     assert np.abs(pairs / 2_000 - 3 / 24).max() < 0.04

@@ -1,0 +1,225 @@
+"""What a round asks: the pool of its runs' first documents, its measure, and the judgments that are known.
+
+A question is packed into a few hundred kilobytes, which one statement reads: to read the rankings of 16 runs and the
+judgments of their queries from the tables takes seconds.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.benchmarks.measuring.reading import rows_of
+from apps.benchmarks.models import QueryResult, Run
+from apps.judging.errors import RoundError
+from apps.judging.models import Round
+from apps.judging.scales import grades_of
+from apps.mappings.truth import truth
+from benchbench.ir.judging.evidence import AXES, Axes, Evidence
+from benchbench.ir.judging.fillings import require_measure
+from benchbench.ir.judging.judging import Judging
+from benchbench.ir.judging.orders import (
+    by_query_order,
+    depth_order,
+    query_order,
+    random_order,
+    sampled,
+    upcoming,
+    weight_order,
+)
+from benchbench.ir.judging.pool import JudgingError, Pool
+from benchbench.ir.measures import Measure
+
+Numbers = NDArray[np.int64]
+Rankings = dict[int, tuple[Numbers, Numbers]]
+"""The first documents of each query that a run answered: {query id: (document ids, chunk ids)}, best first.
+
+The chunks are those that brought the documents; an external run has none, and an empty array.
+"""
+Truths = Sequence[Mapping[Any, float]]
+UNRANKED = 0  # in place of a rank
+
+
+def read_rankings(runs: Sequence[Run], depth: int) -> list[Rankings]:
+    """Return the first `depth` documents of each ranking of each run; of several repetitions the first."""
+    return [_first(run, depth) for run in runs]
+
+
+def _first(run: Run, depth: int) -> Rankings:
+    rows = QueryResult.objects.filter(run=run, error="").order_by("query_id", "repetition")
+    heads = (f"document_ids__0_{depth}", f"chunk_ids__0_{depth}")
+    first: Rankings = {}
+    for query_id, documents, chunks in rows_of(rows.values_list("query_id", *heads)):
+        if query_id not in first:
+            first[query_id] = np.array(documents, np.int64), np.array(chunks or [], np.int64)
+    return first
+
+
+def pool_of(rankings: Sequence[Rankings], query_ids: Sequence[int], depth: int) -> Pool:
+    """Return the pool of the first `depth` documents of each ranking; its queries are `query_ids`, in their order.
+
+    Without a ranking, as of a round whose runs were deleted, it is empty.
+    """
+    by_run = [[run[query][0].tolist() if query in run else None for query in query_ids] for run in rankings]
+    return Pool.of(by_run or [[None] * len(query_ids)], depth=depth)
+
+
+def passages_of(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
+    """Return the chunk that brought each document of each query, of the ranking that has it highest.
+
+    {(query id, document id): chunk id}, without documents that no chunk brought, as of external runs.
+    """
+    best: dict[tuple[int, int], tuple[int, int]] = {}
+    for run in rankings:
+        for query_id, (documents, chunks) in run.items():
+            for rank, (document, chunk) in enumerate(zip(documents.tolist(), chunks.tolist(), strict=False)):
+                pair = query_id, document
+                if pair not in best or rank < best[pair][0]:
+                    best[pair] = rank, chunk
+    return {pair: chunk for pair, (_, chunk) in best.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The pairs of a pool that are items, by their numbers in the order of the round; those of the uniform sample.
+
+    `probability` is that with which any pair without a judgment is in the sample, sample size / pairs, once all these
+    items are judged. A round that stops before has a smaller sample (`RoundState`).
+    """
+
+    numbers: list[int]
+    sample: frozenset[int]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a round asks: which of these runs is better by a measure, with the judgments that there are."""
+
+    pool: Pool
+    measure: Measure
+    scale: Sequence[int]
+    truths: Truths
+    seed: int
+    axes: Axes | None = None
+    """What the texts of the pairs say (`benchbench.ir.judging.evidence`); None without vectors, as before a round is
+    opened."""
+
+    def check(self, order: str) -> None:
+        """Raise RoundError for a measure that no round can decide, and runs that the decisive order cannot weigh."""
+        try:
+            require_measure(self.measure)
+            if order == Round.Order.DECISIVE:
+                self.judging()
+        except JudgingError as error:
+            raise RoundError(error.message, field=error.field or "order") from error
+
+    def judging(self) -> Judging:
+        """Return the judging of the pool as it begins. Raises JudgingError where the runs cannot be compared.
+
+        What is relevant is learnt from the round's own grades alone where the dataset states relevant documents only:
+        by those every document would be relevant.
+        """
+        is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
+        known = self.pool, self.measure, self.scale, self.truths
+        return Judging(*known, seed=self.seed, truths_teach=is_fair, evidence=Evidence(self.axes))
+
+    def holes(self) -> NDArray[np.bool_]:
+        """(size,): which pairs have no judgment: those that a round is about."""
+        cells: NDArray[np.bool_] = np.isnan(self.pool.grades(self.truths))[tuple(self.pool.cells.T)]
+        return cells
+
+    def sample_order(self, holes: NDArray[np.bool_]) -> Numbers:
+        """The pairs without a judgment in the order in which the uniform sample takes them."""
+        order = random_order(self.pool, seed=self.seed)
+        return order[holes[order]]
+
+
+def place(question: Question, *, order: str, budget: int | None, uniform_share: float) -> Placed:
+    """Return the items of a round in their order.
+
+    A budget ends every order but the decisive one. Of that every pair is an item, since what comes next depends on the
+    grades; the budget counts what is handed out.
+    """
+    holes = question.holes()
+    sample = question.sample_order(holes)
+    share = 1.0 if order == Round.Order.RANDOM else uniform_share
+    sequence = list(upcoming(_primary(question, order, holes, sample), sample, (), share=share))
+    judged = len(sequence) if budget is None else min(budget, len(sequence))
+    drawn = sampled(judged, share, len(sample))
+    return Placed(
+        sequence if order == Round.Order.DECISIVE else sequence[:judged],
+        frozenset(sample[:drawn].tolist()),
+        drawn / max(len(sample), 1),
+    )
+
+
+def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: Numbers) -> Numbers:
+    if order == Round.Order.RANDOM:
+        return sample
+    if order == Round.Order.DEPTH:
+        primary = depth_order(question.pool)
+    elif order == Round.Order.QUERIES:
+        primary = by_query_order(question.pool, query_order(question.pool, seed=question.seed))
+    else:
+        primary = weight_order(question.judging().weights())
+    return primary[holes[primary]]
+
+
+def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
+    """Return what a round asks, as it began, and the ids of the queries of its pool."""
+    known = truth(round.mapping, round.dataset_version).grades
+    query_ids = sorted(known)
+    pool = pool_of(read_rankings(runs, round.depth), query_ids, round.depth)
+    truths = [known[query] for query in query_ids]
+    return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
+
+
+def pack(question: Question, items: Numbers) -> bytes:
+    """Return a question and `items` (size,), the id of the item of each pair of its pool, 0 where that is none."""
+    pool = question.pool
+    ranks = pool.ranks[(slice(None), *pool.cells.T)]
+    arrays = {
+        "lengths": np.array([len(ids) for ids in pool.documents], np.int64),
+        "documents": np.array([document for ids in pool.documents for document in ids], np.int64),
+        "ranks": np.where(np.isfinite(ranks), ranks, UNRANKED).astype(np.uint16),
+        "answered": pool.answered,
+        "judged": np.array([len(truth) for truth in question.truths], np.int64),
+        "known": np.array([pair for truth in question.truths for pair in truth.items()], np.int64).reshape(-1, 2),
+        "items": items,
+        "axes": np.empty((0, AXES), np.float16) if question.axes is None else question.axes,
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
+    """Return what `pack` packed of a round."""
+    with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+        arrays: dict[str, NDArray[Any]] = dict(file)
+    documents = tuple(map(tuple, _cut(arrays["documents"].tolist(), arrays["lengths"])))
+    known = arrays["known"].tolist()
+    truths: Truths = [dict(pairs) for pairs in _cut(known, arrays["judged"])]
+    pool = Pool(documents, _cells(arrays), arrays["answered"], round.depth)
+    axes = arrays["axes"] if len(arrays["axes"]) else None
+    question = Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed, axes)
+    return question, arrays["items"]
+
+
+def _cells(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the ranks of a pool, (R, Q, width): infinite where a run does not rank the document."""
+    lengths, ranks = arrays["lengths"], arrays["ranks"].astype(np.float64)
+    width = max(int(lengths.max(initial=0)), 1)
+    cells = np.full((len(ranks), len(lengths), width), np.inf)
+    ranks[ranks == UNRANKED] = np.inf
+    cells[:, np.arange(width) < lengths[:, None]] = ranks
+    return cells
+
+
+def _cut(whole: Sequence[Any], lengths: NDArray[Any]) -> list[Sequence[Any]]:
+    return [whole[start:stop] for start, stop in pairwise(accumulate(lengths.tolist(), initial=0))]

@@ -1,0 +1,229 @@
+"""The form that judges one document for a query outside a round, in the draft of the dataset."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from apps.benchmarks.models import QueryResult
+from apps.collections.models import Collection, Document
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.forms import GradeForm
+from apps.datasets.models import DatasetVersion, Judgment, Query
+from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
+from apps.judging.scales import scale_to_choose
+from apps.judging.views.desk import sheet
+from apps.mappings.models import Mapping
+from apps.mappings.repairing import (
+    documents_meant,
+    judge_document,
+    require_document,
+    stated_for,
+    unjudge_document,
+)
+from apps.retrieval.models import Chunk
+from benchbench.access import may_change, visible
+from benchbench.errors import BenchbenchError
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm, form_page, next_page, staff
+from benchbench.site.panels import change_url
+
+Reference = dict[str, Any]
+
+
+class ReferenceForm(PageForm):
+    """Which document is to be judged."""
+
+    key = forms.ChoiceField(label="Document by", choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS])
+    reference = forms.CharField(
+        label="Reference",
+        help_text="The document's own reference, as in a collection; mappings find the document by it.",
+    )
+    without_document = forms.BooleanField(
+        required=False,
+        help_text="Judge it although no collection of the dataset has it: it counts as a document that nothing finds.",
+    )
+
+    @property
+    def doc_ref(self) -> Reference:
+        """The reference, as judgments hold it."""
+        return {self.cleaned_data["key"]: self.cleaned_data["reference"].strip()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A document to judge for a query, of a ranking (`result`) or by its reference, and what comes after it.
+
+    `mapping` finds the document in its collection; None where no collection that the reader sees has it. `following`
+    is the query string of the next document, None where there is none.
+    """
+
+    query: Query
+    document: Document
+    judgment: Judgment | None
+    mapping: Mapping | None
+    elsewhere: list[Collection]
+    following: dict[str, Any] | None
+    following_words: str
+    result: QueryResult | None = None
+    doc_ref: Reference | None = None
+    passage: str = ""
+
+    def save(self, form: GradeForm, by: User) -> None:
+        """State or remove the judgment in the draft. One of a ranking replaces those of all its references."""
+        grade, note = form.cleaned_data["grade"], form.cleaned_data["note"]
+        if self.result is not None:
+            mapping = self.result.run.benchmark.mapping
+            if form.removes:
+                unjudge_document(mapping, self.query, self.document)
+            else:
+                judge_document(mapping, self.query, self.document, grade, by=by, note=note)
+            return
+        reference = self.judgment.doc_ref if self.judgment else self.doc_ref or {}
+        if form.removes:
+            remove_judgment(self.query.dataset, self.query.key, reference)
+            return
+        sections = self.judgment.section_refs if self.judgment else None
+        record = JudgmentRecord(reference, grade, sections, Judgment.Source.HUMAN, judge=by.get_username(), note=note)
+        set_judgment(self.query.dataset, self.query.key, record, judged_by=by)
+
+
+def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpResponse:
+    """Judge one document for a query: a fragment of the page that asks for it by htmx, else a page by itself.
+
+    `?result=…&document=…` names a document of a ranking, `?judgment=…` one that is judged, `?key=uri&reference=…` any.
+    A reference without a document is refused, unless `without_document` confirms it.
+    """
+    query: Any = model_admin.get_object(request, str(query_id))
+    if not may_change(query.dataset, request.user) or query.until is not None:
+        raise PermissionDenied
+    is_fragment = "HX-Request" in request.headers
+    draft = draft_of(query.dataset)
+    newest = draft or query.dataset.versions.latest("number")
+    if "result" in request.GET:
+        pair = _of_ranking(request, query, newest)
+    elif asked := request.GET.get("judgment", ""):
+        judgment = query.judgments.filter(until=None, pk=_number(asked)).first()
+        if judgment is None:
+            raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
+        pair = _of_reference(request, query, newest, judgment.doc_ref, judgment)
+    else:
+        form = ReferenceForm(request.GET if "reference" in request.GET else None, user=request.user)
+        try:
+            if form.is_valid() and not form.cleaned_data["without_document"]:
+                require_document(query.dataset, form.doc_ref)
+        except BenchbenchError as error:
+            form.present(error)
+        if not form.is_valid():
+            part = "judging/reference_form.html"
+            context = {"form": form, "query": query, "title": "Judge a document", "trail": [query.dataset, query]}
+            return model_admin.page(request, part if is_fragment else "judging/one.html", context | {"part": part})
+        pair = _of_reference(request, query, newest, form.doc_ref, None)
+
+    def act(form: GradeForm) -> HttpResponse:
+        pair.save(form, staff(request))
+        back = next_page(request, form.cleaned_data["next"])
+        if "go_on" in request.POST and pair.following is not None:
+            asked = pair.following | {"go_on": 1} | ({"next": back} if back else {})
+            return redirect(f"{request.path}?{urlencode(asked)}")
+        return redirect(back or change_url(pair.result or query))
+
+    return form_page(
+        request,
+        model_admin,
+        GradeForm,
+        act,
+        permitted=True,
+        title=f"Judge {pair.document}",
+        submit="Save in the draft",
+        template="judging/one_form.html" if is_fragment else "judging/one.html",
+        initial={"grade": pair.judgment.grade, "note": pair.judgment.note} if pair.judgment else None,
+        part="judging/one_form.html",
+        pair=pair,
+        judgment=pair.judgment,
+        sheet=sheet(query, pair.document, pair.passage),
+        scale=scale_to_choose(newest),
+        draft=draft,
+        goes_on="go_on" in request.GET,
+        trail=[query.dataset, query, *([pair.result] if pair.result else [])],
+    )
+
+
+def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> Pair:
+    """Return the document of a ranking that an address names. Raises Http404."""
+    number, document_id = (_number(request.GET.get(name, "")) for name in ("result", "document"))
+    results = visible(QueryResult.objects.filter(query=query), request.user, through="run__benchmark")
+    related = results.select_related("query", "run__benchmark__mapping__dataset", "run__benchmark__mapping__collection")
+    result = related.filter(QueryResult.numbered(number)).first()
+    if result is None:
+        raise Http404(f"There is no ranking {number} of this query that you may see.")
+    mapping = result.run.benchmark.mapping
+    document = mapping.collection.documents.filter(pk=document_id).first()
+    if document is None:
+        raise Http404(f"The collection {mapping.collection} has no document {document_id}.")
+    judgments = stated_for(mapping, version, query)
+    chunk_ids = dict(zip(result.document_ids, result.chunk_ids, strict=False))
+    chunk = Chunk.objects.filter(pk=chunk_ids.get(document_id, 0)).only("text").first()
+    unjudged = [pk for pk in result.document_ids if pk not in judgments and pk != document_id]
+    return Pair(
+        query=query,
+        document=document,
+        judgment=max(judgments.get(document.pk, []), key=lambda judgment: judgment.grade, default=None),
+        mapping=mapping,
+        elsewhere=[],
+        following={"result": result.pk, "document": unjudged[0]} if unjudged else None,
+        following_words=f"the next of {len(unjudged)} unjudged here",
+        result=result,
+        passage=chunk.text if chunk else "",
+    )
+
+
+def _of_reference(
+    request: HttpRequest, query: Query, version: DatasetVersion, doc_ref: Reference, judgment: Judgment | None
+) -> Pair:
+    """Return the document that a reference means, once for each collection that the reader sees."""
+    seen = set(visible(Collection.objects.all(), request.user).values_list("pk", flat=True))
+    by_collection = {pair[0].collection_id: pair for pair in documents_meant(query.dataset, doc_ref)}
+    meant = [pair for collection, pair in by_collection.items() if collection in seen]
+    judgment = judgment or _stated(meant, version, query, doc_ref)
+    if judgment is None:
+        following: dict[str, Any] | None = {}
+        words = "another document"
+    else:
+        rows = query.judgments.filter(until=None, pk__gt=judgment.pk)
+        others = rows.exclude(since=version.number) if version.frozen_at is None else rows
+        left = list(others.order_by("pk").values_list("pk", flat=True))
+        following = {"judgment": left[0]} if left else None
+        words = f"the next of {len(left)} more judgments of this query"
+    named = Document(external_id=Judgment(doc_ref=judgment.doc_ref if judgment else doc_ref).reference)
+    return Pair(
+        query=query,
+        document=meant[0][1] if meant else named,
+        judgment=judgment,
+        mapping=meant[0][0] if meant else None,
+        elsewhere=[mapping.collection for mapping, _ in meant[1:]],
+        following=following,
+        following_words=words,
+        doc_ref=doc_ref,
+    )
+
+
+def _stated(
+    meant: list[tuple[Mapping, Document]], version: DatasetVersion, query: Query, doc_ref: Reference
+) -> Judgment | None:
+    """Return the judgment that there is already, by this reference or by another one that means the same document."""
+    for mapping, document in meant[:1]:
+        if judgments := stated_for(mapping, version, query).get(document.pk):
+            return max(judgments, key=lambda judgment: judgment.grade)
+    return query.judgments.filter(until=None, doc_ref=doc_ref).first()
+
+
+def _number(text: str) -> int:
+    """Return the number of a row that an address names; 0, which no row has, for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
