@@ -21,7 +21,7 @@ def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
         f"{status}_runs": Count("runs", filter=Q(runs__status=status))
         for status in (Run.Status.COMPLETED.value, Run.Status.FAILED.value)
     }
-    return benchmarks.annotate(**counts).defer("manifest", "experiment", "matrix")
+    return benchmarks.annotate(**counts).defer("matrix")
 
 
 def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> dict[str, Any]:

@@ -168,7 +168,7 @@ class TestRevisions:
         run = benchmark.runs.get()
         assert (operation.status, run.status, run.failed_queries) == ("completed", "completed", 0)
         revisions = {made["rerankers"][str(folder)] for made in run.provenance["made_by"]}
-        assert revisions == {*Benchmark.objects.get(pk=benchmark.pk).reranker_revisions.values()}
+        assert revisions == {*Benchmark.objects.get(pk=benchmark.pk).reranker_revisions.values_list("revision", flat=True)}
         assert len(revisions) == 1
         assert list(operation.unfit_workers) == ["second"]
 

@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.measuring.stage_lists import KeptError
-from apps.benchmarks.models import Benchmark, QueryResult, StageList
+from apps.benchmarks.models import Benchmark, Origin, QueryResult, StageList
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.models import Batch
@@ -206,8 +206,7 @@ def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchm
         "strategies": [{"name": "flat", "chunk_size": 20, "chunk_overlap": 0}],
     }
     experiment = experiment_of(stated, where="quick.yaml")
-    Benchmark.objects.update(experiment={"id": "quick", "config": experiment.as_dict()})
-    benchmark.refresh_from_db()
+    Origin.objects.create(benchmark=benchmark, experiment={"id": "quick", "config": experiment.as_dict()})
     directory = export_to(benchmark, "strategy", tmp_path)
     assert directory.name == "quick"
     text = (directory / "config.yaml").read_text()

@@ -9,7 +9,7 @@ from django.db import transaction
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import require_searched
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Origin
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.names import MAX_LENGTH
@@ -48,8 +48,7 @@ def clone(
     except MatrixError as error:
         raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None
     if benchmark.experiment and _basis(made) == _basis(benchmark):
-        made.experiment = benchmark.experiment
-        made.save(update_fields=["experiment"])
+        Origin.objects.create(benchmark=made, experiment=benchmark.experiment)
     return made
 
 

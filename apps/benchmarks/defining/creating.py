@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.defining.choosing import choose_indexes, unable
 from apps.benchmarks.defining.options import BenchmarkError, BenchmarkOptions
 from apps.benchmarks.measuring.measures import measures_of
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, Origin, Run
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import require_modules
@@ -66,12 +66,12 @@ def create_benchmark(
             owner=owner,
             mapping=mapping,
             dataset_version=version or newest,
-            manifest=manifest or {},
-            experiment=experiment or {},
             primary_k=parsed.primary_k,
             k_values=list(parsed.k_values_for_metrics),
             total_runs=len(configurations),
         )
+        if manifest or experiment:
+            Origin.objects.create(benchmark=benchmark, manifest=manifest or {}, experiment=experiment or {})
         Run.objects.bulk_create(
             run_of(benchmark, order, configuration, chosen[configuration.index])
             for order, configuration in enumerate(configurations, start=1)

@@ -119,28 +119,9 @@ class Migration(migrations.Migration):
                     models.CharField(choices=[("zero", "zero"), ("skip", "skip")], default="zero", max_length=10),
                 ),
                 (
-                    "reranker_revisions",
-                    models.JSONField(
-                        blank=True,
-                        default=dict,
-                        editable=False,
-                        help_text="The revision of each reranker's model that its first worker had: the others need the same.",
-                    ),
-                ),
-                (
                     "allow_missing",
                     models.BooleanField(
                         default=False, help_text="Of module queries: it was made although the collection lacks modules."
-                    ),
-                ),
-                ("manifest", models.JSONField(blank=True, default=dict, editable=False)),
-                (
-                    "experiment",
-                    models.JSONField(
-                        blank=True,
-                        default=dict,
-                        editable=False,
-                        help_text="What it was made from by an experiment file: its id, and its config, the file with every default.",
                     ),
                 ),
                 (
@@ -213,6 +194,48 @@ class Migration(migrations.Migration):
                 "ordering": ["-created_at"],
                 "abstract": False,
                 "default_permissions": ("add", "change", "delete", "view", "view_all"),
+            },
+        ),
+        migrations.CreateModel(
+            name="Origin",
+            fields=[
+                (
+                    "benchmark",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="origin",
+                        serialize=False,
+                        to="benchmarks.benchmark",
+                    ),
+                ),
+                (
+                    "manifest",
+                    models.JSONField(default=dict, help_text="Of a past benchmark, whose figures are compared."),
+                ),
+                (
+                    "experiment",
+                    models.JSONField(default=dict, help_text="Its id, and its config: the file with every default."),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="RerankerRevision",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("model", models.CharField(max_length=500)),
+                ("revision", models.CharField(max_length=1000)),
+                (
+                    "benchmark",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="reranker_revisions",
+                        to="benchmarks.benchmark",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("benchmark", "model"), name="reranker_revision_once")],
             },
         ),
         migrations.CreateModel(
@@ -561,25 +584,11 @@ class Migration(migrations.Migration):
                 ("total_ms", models.FloatField(null=True)),
                 (
                     "embed_calls",
-                    models.IntegerField(help_text="Of a final list: queries encoded, as if made alone.", null=True),
+                    models.IntegerField(help_text="Logical calls, cached or not; none for external runs.", null=True),
                 ),
-                (
-                    "llm_calls",
-                    models.IntegerField(
-                        help_text="Of a final list: a language model asked, as if made alone.", null=True
-                    ),
-                ),
-                (
-                    "llm_cached",
-                    models.IntegerField(help_text="How many of these were answered from the cache.", null=True),
-                ),
-                (
-                    "fallback_used",
-                    models.BooleanField(
-                        help_text="A language model named nothing that it was offered; the nearest was gone on with.",
-                        null=True,
-                    ),
-                ),
+                ("llm_calls", models.IntegerField(null=True)),
+                ("llm_cached", models.IntegerField(null=True)),
+                ("fallback_used", models.BooleanField(null=True)),
                 ("error", models.TextField(blank=True)),
                 (
                     "query",

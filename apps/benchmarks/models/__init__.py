@@ -3,7 +3,7 @@
 Imported by the whole room and by the rooms above.
 """
 
-from apps.benchmarks.models.benchmarks import Baseline, Benchmark, Run
+from apps.benchmarks.models.benchmarks import Baseline, Benchmark, Origin, RerankerRevision, Run
 from apps.benchmarks.models.lists import ListSource, PairList, QueryResult, StageList
 from apps.benchmarks.models.values import BatchValues, Evaluation
 
@@ -13,8 +13,10 @@ __all__ = [
     "Benchmark",
     "Evaluation",
     "ListSource",
+    "Origin",
     "PairList",
     "QueryResult",
+    "RerankerRevision",
     "Run",
     "StageList",
 ]

@@ -1,5 +1,7 @@
 """Benchmarks, their runs, and the baselines among these."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -36,21 +38,8 @@ class Benchmark(OwnedModel):
     seed = models.BigIntegerField(default=42)
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
-    reranker_revisions = models.JSONField(
-        default=dict,
-        blank=True,
-        editable=False,
-        help_text="The revision of each reranker's model that its first worker had: the others need the same.",
-    )
     allow_missing = models.BooleanField(
         default=False, help_text="Of module queries: it was made although the collection lacks modules."
-    )
-    manifest = models.JSONField(default=dict, blank=True, editable=False)
-    experiment = models.JSONField(
-        default=dict,
-        blank=True,
-        editable=False,
-        help_text="What it was made from by an experiment file: its id, and its config, the file with every default.",
     )
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)
     operation = models.ForeignKey(
@@ -84,6 +73,41 @@ class Benchmark(OwnedModel):
     def is_external(self) -> bool:
         """Whether its runs are rankings that were made elsewhere: nothing of it can be searched again."""
         return self.mapping.collection.kind == Collection.Kind.EXTERNAL
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The experiment file of a past benchmark that this one runs again; {} where it runs none."""
+        return self.origin.manifest if hasattr(self, "origin") else {}
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """The `id` and the `config` of the experiment that it was made from; {} where it was made from none."""
+        return self.origin.experiment if hasattr(self, "origin") else {}
+
+
+class Origin(models.Model):
+    """The experiment file that a benchmark was made from."""
+
+    benchmark = models.OneToOneField(Benchmark, on_delete=models.CASCADE, primary_key=True, related_name="origin")
+    manifest = models.JSONField(default=dict, help_text="Of a past benchmark, whose figures are compared.")
+    experiment = models.JSONField(default=dict, help_text="Its id, and its config: the file with every default.")
+
+    def __str__(self) -> str:
+        return f"the experiment file of {self.benchmark}"
+
+
+class RerankerRevision(models.Model):
+    """The revision of a reranker's model that a benchmark's first worker had: the others need the same."""
+
+    benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="reranker_revisions")
+    model = models.CharField(max_length=500)
+    revision = models.CharField(max_length=1000)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["benchmark", "model"], name="reranker_revision_once")]
+
+    def __str__(self) -> str:
+        return f"{self.model} in revision {self.revision}"
 
 
 class Run(PublicModel):

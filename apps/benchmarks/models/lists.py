@@ -21,7 +21,25 @@ class ListSource(models.Model):
         return self.key
 
 
-class StageList(models.Model):
+class Costs(models.Model):
+    """Times and calls of a query, those of one run alone; null where nothing was timed or counted."""
+
+    rewrite_ms = models.FloatField(null=True)
+    encode_ms = models.FloatField(null=True)
+    search_ms = models.FloatField(null=True)
+    fuse_ms = models.FloatField(null=True)
+    rerank_ms = models.FloatField(null=True)
+    total_ms = models.FloatField(null=True)
+    embed_calls = models.IntegerField(null=True, help_text="Logical calls, cached or not; none for external runs.")
+    llm_calls = models.IntegerField(null=True)
+    llm_cached = models.IntegerField(null=True)
+    fallback_used = models.BooleanField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class StageList(Costs):
     """The list of one stage for one query, its chunks best first; many runs may read it.
 
     Where runs end with it, it is a final list: it has its documents too, and how many of them each run returns. What a
@@ -49,18 +67,6 @@ class StageList(models.Model):
         models.IntegerField(),
         null=True,
         help_text="Of a final list: how many documents each run returns, by its place.",
-    )
-    rewrite_ms = models.FloatField(null=True)
-    encode_ms = models.FloatField(null=True)
-    search_ms = models.FloatField(null=True)
-    fuse_ms = models.FloatField(null=True)
-    rerank_ms = models.FloatField(null=True)
-    total_ms = models.FloatField(null=True)
-    embed_calls = models.IntegerField(null=True, help_text="Of a final list: queries encoded, as if made alone.")
-    llm_calls = models.IntegerField(null=True, help_text="Of a final list: a language model asked, as if made alone.")
-    llm_cached = models.IntegerField(null=True, help_text="How many of these were answered from the cache.")
-    fallback_used = models.BooleanField(
-        null=True, help_text="A language model named nothing that it was offered; the nearest was gone on with."
     )
     error = models.TextField(blank=True)
 
@@ -99,7 +105,7 @@ class PairList(models.Model):
         return f"{len(self.positions)} pairs by {self.reranker}"
 
 
-class QueryResult(models.Model):
+class QueryResult(Costs):
     """One ranking of one run: documents best first, each with the chunk that brought it and its score.
 
     A view: the first documents of a final list, as many as the run returns. To write one, write its list.
@@ -115,16 +121,6 @@ class QueryResult(models.Model):
     document_ids = ArrayField(models.BigIntegerField())
     chunk_ids = ArrayField(models.BigIntegerField(), help_text="Empty for external runs.")
     scores = ArrayField(models.FloatField())
-    rewrite_ms = models.FloatField(null=True)
-    encode_ms = models.FloatField(null=True)
-    search_ms = models.FloatField(null=True)
-    fuse_ms = models.FloatField(null=True)
-    rerank_ms = models.FloatField(null=True)
-    total_ms = models.FloatField(null=True)
-    embed_calls = models.IntegerField(null=True, help_text="Logical calls, cached or not; none for external runs.")
-    llm_calls = models.IntegerField(null=True)
-    llm_cached = models.IntegerField(null=True)
-    fallback_used = models.BooleanField(null=True)
     error = models.TextField()
 
     class Meta:

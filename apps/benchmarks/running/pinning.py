@@ -1,10 +1,9 @@
 """Rerankers of a benchmark, each in one revision, whichever worker scores its pairs and whenever."""
 
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, RerankerRevision
 from apps.operations.leasing import UnfitWorkerError
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import Reranker, load_reranker
-from benchbench.models import with_key
 
 
 class RerankerRevisionError(UnfitWorkerError):
@@ -34,9 +33,8 @@ class PinnedRerankers:
         return reranker
 
     def _pin(self, model: str, revision: str) -> str:
-        """Return the benchmark's revision of a model: the one stated, if no worker stated one before."""
-        rows = Benchmark.objects.filter(pk=self._benchmark.pk)
-        unpinned = rows.exclude(reranker_revisions__has_key=model)
-        unpinned.update(reranker_revisions=with_key("reranker_revisions", model, revision))
-        pinned: dict[str, str] = rows.values_list("reranker_revisions", flat=True).get()
-        return pinned[model]
+        """Return the benchmark's revision of a model: the one given, where no worker pinned one before."""
+        pinned, _ = RerankerRevision.objects.get_or_create(
+            benchmark=self._benchmark, model=model, defaults={"revision": revision}
+        )
+        return pinned.revision
