@@ -38,11 +38,10 @@ from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
-from apps.benchmarks.planning import plan_of
-from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.planning import add_sources, plan_of, shared_lists
+from apps.benchmarks.running.pairs import PinnedRerankers
 from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.stages import Stages
-from apps.benchmarks.sources import add_sources, shared_lists
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait

@@ -10,9 +10,9 @@ throwaway.open_site()
 import numpy as np
 from django.db import connection, transaction
 
-from apps.benchmarks.measuring.final_list import FinalList
+from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import StageList
-from apps.benchmarks.running.storing import store_final_lists
+from apps.benchmarks.running.rankings import store_final_lists
 
 LISTS, QUERIES, DEPTH, ROUNDS = 16, 1_000, 100, 5
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.benchmarks.models import Benchmark, ListSource, QueryResult, Run, StageList
-from apps.benchmarks.running.storing import TIMINGS
-from apps.benchmarks.sources import own_key
+from apps.benchmarks.planning import own_key
+from apps.benchmarks.running.rankings import TIMINGS
 from apps.datasets.models import Query
 
 

@@ -1,4 +1,4 @@
-"""Launching a benchmark: one atomic step from pending to running, and its queries cut into batches."""
+"""Launching a benchmark in one atomic step, its queries cut into batches; and retrying, cancelling and deleting it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ from django.db.models.functions import Length, Now
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import is_current
-from apps.benchmarks.defining.creating import require_current
+from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark, Run, StageList
-from apps.benchmarks.planning import needs_preparing, plan_of, query_units
-from apps.benchmarks.sources import add_sources
-from apps.operations.launching import start_operation
+from apps.benchmarks.planning import add_sources, needs_preparing, plan_of, query_units
+from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Status
-from apps.retrieval.availability import require_available
+from apps.retrieval.availability import lack, parts_of, parts_of_run, require_available
 from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
-from benchbench.database.rereading import refresh
+from benchbench.database.rereading import read_again, refresh
+from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import Plan
@@ -74,15 +74,6 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
     refresh(benchmark)
     return operation
-
-
-def require_searched(benchmark: Benchmark, act: str) -> None:
-    """Raise ConflictError for a benchmark of external runs, which holds what was found elsewhere."""
-    if benchmark.is_external:
-        raise ConflictError(
-            f"The benchmark {benchmark.name!r} holds external runs, which were made elsewhere: there is nothing to "
-            f"{act}. Import a run into it instead."
-        )
 
 
 def _require_indexes(runs: Sequence[Run]) -> None:
@@ -151,3 +142,64 @@ def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
     done = set(answered)
     ids = benchmark.dataset_version.queries.order_by(Length("text").desc(), "pk").values_list("pk", flat=True)
     return [pk for pk in ids if pk not in done]
+
+
+READY = Index.Status.READY
+
+
+def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
+    """Reset failed runs, and queries that failed in completed runs, and start what is then unfinished.
+
+    A run whose index could not be built stays as it is until that is ready. Raises ConflictError while the benchmark
+    runs, when nothing failed, and when an index is all that is missing; UnavailableError where it never can be here.
+    """
+    require_searched(benchmark, "retry")
+    with transaction.atomic():
+        locked = read_again(Benchmark.objects.select_for_update(), benchmark.pk)
+        if locked.status == Status.RUNNING:
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
+        failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
+        if not failed.exists():
+            raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
+        runs = failed.select_related("index")
+        indexes = {run.pk: run.index for run in runs if run.index and run.index.status == READY}
+        configurations = {run.pk: Configuration.from_dict(run.config) for run in runs}
+        run_ids = [
+            pk for pk, index in indexes.items() if not lack(parts_of(index) | parts_of_run(index, configurations[pk]))
+        ]
+        if not run_ids:
+            for pk, index in indexes.items():
+                require_available(index, configurations[pk])
+            raise ConflictError(
+                f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
+            )
+        StageList.objects.filter(source__runs__in=run_ids).exclude(error="").delete()
+        Run.objects.filter(pk__in=run_ids).update(status=Run.Status.PENDING, error_message="", failed_queries=0)
+        return launch(benchmark, by=by)
+
+
+def cancel(benchmark: Benchmark) -> None:
+    """Cancel a running benchmark. Its unfinished runs keep their rows and can be resumed by starting it again.
+
+    One that is being measured again keeps the values that it had. Raises ConflictError when it is neither.
+    """
+    refresh(benchmark)
+    operation = Operation.active_on(benchmark)
+    if operation is None:
+        raise ConflictError(f"The benchmark {benchmark.name!r} is {benchmark.status}, not running: nothing to cancel.")
+    cancel_operation(operation)
+    refresh(benchmark)
+
+
+def delete_benchmark(benchmark: Benchmark) -> None:
+    """Delete a benchmark, its runs, rankings and evaluations.
+
+    Raises ConflictError while it runs or is measured again, and when one of its runs is a baseline. A start at the same
+    time waits.
+    """
+    with transaction.atomic():
+        locked = read_again(Benchmark.objects.select_for_update(), benchmark.pk)
+        if locked.status == Status.RUNNING:
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running: cancel it before you delete it.")
+        require_unmeasured(locked)
+        delete_unused(locked)

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import F
 
-from apps.benchmarks.describing import flat, run_facts
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.runs import flat, run_facts
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import common_fields, progress_of
 

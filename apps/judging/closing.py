@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark
 from apps.datasets.editing.drafts import changes_of, draft_of, freeze
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from apps.benchmarks.measuring.losses import ann_of
+from apps.benchmarks.measuring.approximations import ann_of, ann_text
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.reporting import shared_warnings
-from apps.benchmarks.running.approximations import ann_text
 from apps.benchmarks.running.timing import shared_mark
+from apps.benchmarks.runs import shared_warnings
 from apps.results.leaderboard.runs import Row, leaderboard
 
 TOLD = ("id", "label", "config", "status", "timing", "failed_queries", "unranked", "ann", "warnings", "error_message")

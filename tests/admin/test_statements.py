@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.api.access.tokens import issue_token
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.judging.models import RoundItem
 from apps.mappings.models import Mapping

@@ -9,10 +9,9 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.retrying import retry
 from apps.benchmarks.running.finishing import notes_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait

@@ -12,8 +12,7 @@ from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch
-from apps.benchmarks.retrying import retry
+from apps.benchmarks.launching import launch, retry
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait

@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.gates.baselines import BaselineError, approve, baseline_names, find_baseline, retire
+from apps.benchmarks.launching import delete_benchmark
 from apps.benchmarks.models import Baseline, Benchmark
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping

@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.defining.cloning import CloneError, clone
-from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.defining.choosing import with_modes
+from apps.benchmarks.defining.creating import CloneError, clone
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark

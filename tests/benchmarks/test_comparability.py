@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.comparability import Comparability, differences
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import find_version, rescore
+from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from apps.benchmarks.measuring.final_list import FinalList
+from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import ListSource, QueryResult, StageList
-from apps.benchmarks.running.storing import store_final_lists
+from apps.benchmarks.running.rankings import store_final_lists
 from apps.mappings.models import Mapping
 from tests.created import create_benchmark
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.planning import SharedList
 from apps.benchmarks.running.outcomes import Outcome
 from apps.benchmarks.running.rankings import final_lists
-from apps.benchmarks.sources import SharedList
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index

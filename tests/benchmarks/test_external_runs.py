@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.launching import delete_benchmark, launch, retry
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Run
 from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.retrying import retry
 from apps.collections.importing import delete_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord

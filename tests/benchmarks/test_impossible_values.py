@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.models import Benchmark, PairList
-from apps.benchmarks.retrying import retry
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait

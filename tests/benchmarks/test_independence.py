@@ -8,13 +8,12 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
-from apps.benchmarks.measuring.final_list import FinalList
+from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.planning import plan_of
-from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.planning import add_sources, plan_of, shared_lists
+from apps.benchmarks.running.pairs import PinnedRerankers
 from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.stages import Stages
-from apps.benchmarks.sources import add_sources, shared_lists
 from apps.datasets.models import Query
 from apps.retrieval.search import exact
 from apps.retrieval.search.full_text import make_full_text

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.progress import benchmark_event, completions
-from apps.benchmarks.running import isolated
+from apps.benchmarks.running import execution
 from apps.operations.leasing import Lease
 from apps.operations.models import Operation
 from apps.operations.workers import watchdog
@@ -55,7 +54,7 @@ class TestOneLongBatch:
     @pytest.fixture(autouse=True)
     def told_after_every_query(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
         settings.BENCHBENCH_BATCH_SECONDS = 60
-        monkeypatch.setattr(isolated, "TOLD_SECONDS", 0)
+        monkeypatch.setattr(execution, "TOLD_SECONDS", 0)
 
     @pytest.fixture
     def benchmark(self, transactional_db: None) -> Benchmark:

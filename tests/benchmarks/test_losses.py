@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.describing import run_facts
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.runs import run_facts
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
-from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
 from apps.operations.models import Operation

@@ -10,7 +10,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.describing import nested
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import MeasuresError, add_measures
 from apps.benchmarks.models import Benchmark, Evaluation
@@ -18,6 +17,7 @@ from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.repeating.verifying import verify
+from apps.benchmarks.runs import nested
 from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
 from apps.operations.working import perform_batch, wait

@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.retrying import retry
 from apps.benchmarks.running import execution
 from apps.benchmarks.running.stages import Stages
 from apps.mappings.models import Mapping

@@ -7,15 +7,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
 from apps.benchmarks.measuring import again, evaluating
-from apps.benchmarks.measuring.again import RescoringError
+from apps.benchmarks.measuring.again import RescoringError, find_version, rescore
 from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
-from apps.benchmarks.retrying import retry
 from apps.datasets.editing.drafts import end_queries, open_draft
 from apps.datasets.models import Query
 from apps.operations.launching import OperationActiveError, QuotaError, cancel_operation

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.defining.choosing import with_modes
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index

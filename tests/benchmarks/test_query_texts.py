@@ -8,11 +8,10 @@ from django.test import Client
 
 from apps.benchmarks.circumstances import circumstances
 from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.models import QueryResult, Run
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.retrying import retry
-from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.pairs import PinnedRerankers
 from apps.benchmarks.running.stages import Stages
 from apps.collections.records import DocumentRecord
 from apps.datasets.records import QueryRecord

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.repeating.manifests import ManifestError, manifest_of

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.defining.cloning import clone
-from apps.benchmarks.launching import launch
+from apps.benchmarks.defining.creating import clone
+from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
 from apps.benchmarks.running import execution
 from apps.mappings.models import Mapping
@@ -168,7 +167,9 @@ class TestRevisions:
         run = benchmark.runs.get()
         assert (operation.status, run.status, run.failed_queries) == ("completed", "completed", 0)
         revisions = {made["rerankers"][str(folder)] for made in run.provenance["made_by"]}
-        assert revisions == {*Benchmark.objects.get(pk=benchmark.pk).reranker_revisions.values_list("revision", flat=True)}
+        assert revisions == {
+            *Benchmark.objects.get(pk=benchmark.pk).reranker_revisions.values_list("revision", flat=True)
+        }
         assert len(revisions) == 1
         assert list(operation.unfit_workers) == ["second"]
 

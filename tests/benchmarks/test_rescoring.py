@@ -5,10 +5,9 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import RescoringError, find_version, newest_version, rescore, scored_versions
+from apps.benchmarks.launching import launch, retry
+from apps.benchmarks.measuring.again import RescoringError, find_version, newest_version, rescore, scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.benchmarks.retrying import retry
 from apps.datasets.editing.drafts import end_queries, freeze, open_draft, write_version
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.records import QueryRecord

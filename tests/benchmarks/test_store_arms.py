@@ -7,9 +7,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.losses import lists_of
-from apps.benchmarks.retrying import retry
+from apps.benchmarks.launching import launch, retry
+from apps.benchmarks.measuring.approximations import lists_of
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.leasing import UnfitWorkerError

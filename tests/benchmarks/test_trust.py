@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.models import Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
-from apps.benchmarks.retrying import retry
 from apps.collections.importing import import_documents
 from apps.collections.records import DocumentRecord
 from apps.mappings.models import Mapping

@@ -4,12 +4,11 @@ from functools import partial
 
 import pytest
 
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError

@@ -9,12 +9,9 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model
 from django.test import override_settings
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.retrying import retry
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from apps.api.access.tokens import issue_token
+from apps.benchmarks.launching import retry
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.retrying import retry
 from apps.datasets.models import Dataset
 from benchbench.embedded.places import FOR_ROOT
 from tests.conftest import serving

@@ -5,7 +5,7 @@ import time
 import pytest
 from django.db import connection
 
-from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.launching import cancel
 from apps.benchmarks.models import Benchmark
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.launching import cancel
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.operations.models import Operation

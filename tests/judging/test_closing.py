@@ -117,7 +117,7 @@ def test_only_who_leads_it_closes_it_and_it_keeps_its_runs(benchmark: Benchmark,
     opened = open_for(benchmark, [ada], owner=grace)
     with pytest.raises(NotAJudgeError, match="Only the owner"):
         close_round(opened, ada)
-    from apps.benchmarks.deleting import delete_benchmark
+    from apps.benchmarks.launching import delete_benchmark
 
     with pytest.raises(ConflictError, match="is used by"):
         delete_benchmark(benchmark)

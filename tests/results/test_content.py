@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.stage_lists import KeptError
+from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.measuring.stage_lists import KeptError
+from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.models import Benchmark, Origin, QueryResult, StageList
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.operations.working import wait
 from apps.results.exporting import EXPORTERS, export, export_to

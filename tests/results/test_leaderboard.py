@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.benchmarks.finding import find_run
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
+from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch, wait

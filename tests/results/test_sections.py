@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.stage_lists import KeptError
+from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord

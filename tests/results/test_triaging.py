@@ -8,7 +8,7 @@ import pytest
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.stage_lists import documents_of, list_keys, read_lists, stored_plan
+from apps.benchmarks.measuring.reading import documents_of, list_keys, read_lists, stored_plan
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection, Document

@@ -17,10 +17,10 @@ from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, find, shown
-from apps.benchmarks.defining.cloning import clone
-from apps.benchmarks.defining.model_names import require_published
+from apps.benchmarks.defining.creating import clone
+from apps.benchmarks.defining.options import require_published
+from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.measuring.measures import LONGEST, MOST, add_measures, besides_the_usual
-from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from

@@ -16,19 +16,15 @@ from apps.api.matrices import MatrixField, completed
 from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
 from apps.api.paging import PageQuery, answer_page, page_of
-from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.model_names import require_published
-from apps.benchmarks.defining.modes import with_modes
-from apps.benchmarks.defining.options import CHOICES, MAX_REPETITIONS, MAX_SEED, BenchmarkOptions
+from apps.benchmarks.defining.options import CHOICES, MAX_REPETITIONS, MAX_SEED, BenchmarkOptions, require_published
 from apps.benchmarks.defining.previewing import Preview as Plan
 from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.describing import with_run_counts
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
 from apps.benchmarks.measuring.measures import LONGEST, MOST, besides_the_usual
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.retrying import retry
+from apps.benchmarks.runs import with_run_counts
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from benchbench.access import visible

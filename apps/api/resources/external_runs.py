@@ -16,8 +16,7 @@ from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
-from apps.benchmarks.external.reports import RunReport
-from apps.benchmarks.external.uploading import stored_run
+from apps.benchmarks.external.reports import RunReport, stored_run
 from apps.benchmarks.gates.reports import BenchmarkReference
 from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST, besides_the_usual
 from apps.benchmarks.models import Benchmark

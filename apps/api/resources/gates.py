@@ -14,12 +14,12 @@ from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Flag, Identifier, StrictSerializer, Text, as_whole, require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
-from apps.benchmarks.finding import find_run
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.reports import GateReport, Word, markdown_of, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Run
+from apps.benchmarks.runs import find_run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
 from benchbench.database.rereading import read_again

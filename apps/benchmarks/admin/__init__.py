@@ -3,4 +3,4 @@
 The pages that show results are added by the room of results. Only interfaces import it.
 """
 
-from apps.benchmarks.admin import baselines, benchmarks, runs  # noqa: F401 (Django imports this package alone)
+from apps.benchmarks.admin import benchmarks, runs  # noqa: F401 (Django imports this package alone)

@@ -10,14 +10,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action, display
 
-from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import is_scored, newest_version, rescore
+from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
+from apps.benchmarks.measuring.again import is_scored, newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.retrying import retry
 from apps.benchmarks.views import benchmarks as views
-from apps.benchmarks.views import manifests as manifest_views
 from apps.benchmarks.views import runs as run_views
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
@@ -51,8 +47,8 @@ class BenchmarkAdmin(OwnedAdmin):
         Page("preview/", views.preview_benchmark, "benchmark_preview"),
         Page("choices/", views.benchmark_choices, "benchmark_choices"),
         Page("<uuid:object_id>/measures/", views.more_measures, "benchmark_measures"),
-        Page("manifest/", manifest_views.run_manifest, "benchmark_from_manifest"),
-        Page("<uuid:object_id>/manifest/", manifest_views.download_manifest, "benchmark_manifest"),
+        Page("manifest/", views.run_manifest, "benchmark_from_manifest"),
+        Page("<uuid:object_id>/manifest/", views.download_manifest, "benchmark_manifest"),
         Page("import-run/", run_views.import_run, "run_import"),
         Page("import-run/preview/", run_views.preview_run_file, "run_import_preview"),
         Page("import-run/choices/", run_views.run_choices, "run_import_choices"),

@@ -1,10 +1,12 @@
-"""Creating a benchmark: its matrix validated, and all its runs created beforehand."""
+"""Creating a benchmark, from options or as a clone: its matrix is validated, and all its runs are created."""
 
 from collections.abc import Mapping as MappingType
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from apps.benchmarks.defining.choosing import choose_indexes, unable
 from apps.benchmarks.defining.options import BenchmarkError, BenchmarkOptions
@@ -22,7 +24,8 @@ from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label
-from benchbench.ir.planning.matrix import Matrix
+from benchbench.ir.planning.matrix import Matrix, MatrixError
+from benchbench.names import MAX_LENGTH
 
 
 def create_benchmark(
@@ -134,6 +137,15 @@ def require_current(mapping: Mapping) -> DatasetVersion:
     return mapping.dataset_version
 
 
+def require_searched(benchmark: Benchmark, act: str) -> None:
+    """Raise ConflictError for a benchmark of external runs, which holds what was found elsewhere."""
+    if benchmark.is_external:
+        raise ConflictError(
+            f"The benchmark {benchmark.name!r} holds external runs, which were made elsewhere: there is nothing to "
+            f"{act}. Import a run into it instead."
+        )
+
+
 def require_found(mapping: Mapping) -> None:
     """Raise ConflictError where no judgment found its document: every value would be 0, and say nothing of a search."""
     if mapping.total_count and not mapping.mapped_count:
@@ -142,3 +154,45 @@ def require_found(mapping: Mapping) -> None:
             f'"{mapping.collection}", so every value would be 0. Is that the right collection? The mapping '
             f'"{mapping}" lists why each found nothing.'
         )
+
+
+class CloneError(ConflictError):
+    """The benchmark cannot be made once more."""
+
+    code = "cannot_clone"
+
+
+@transaction.atomic
+def clone(
+    benchmark: Benchmark, *, name: str = "", owner: User | None = None, allow_missing: bool | None = None
+) -> Benchmark:
+    """Create a pending benchmark with the mapping, matrix, measures and options of another.
+
+    It asks the version that its mapping is resolved for by now, of the newest indexes of the names in the matrix, among
+    those that `owner` sees; a manifest runs on the very same. It is of the other's experiment where both are still
+    those, since that says what was run. Without a `name` it is called a copy; `allow_missing` too is as there unless it
+    is stated. Raises CloneError where an index is gone or not to be seen, and what `create_benchmark` raises for the
+    mapping.
+    """
+    require_searched(benchmark, "clone")
+    options, ending = BenchmarkOptions.of(benchmark), ", copy"
+    try:
+        made = create_benchmark(
+            benchmark.mapping,
+            replace(
+                options,
+                name=name or benchmark.name[: MAX_LENGTH - len(ending)] + ending,
+                allow_missing=benchmark.allow_missing if allow_missing is None else allow_missing,
+            ),
+            owner=owner,
+        )
+    except MatrixError as error:
+        raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None
+    if benchmark.experiment and _basis(made) == _basis(benchmark):
+        Origin.objects.create(benchmark=made, experiment=benchmark.experiment)
+    return made
+
+
+def _basis(benchmark: Benchmark) -> list[Any]:
+    """Return which version of the dataset is asked, of which indexes."""
+    return [benchmark.dataset_version_id, *benchmark.runs.order_by("run_order").values_list("index", flat=True)]

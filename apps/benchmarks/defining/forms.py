@@ -1,23 +1,62 @@
 """Forms of a new benchmark: the matrix in the words of a search engineer, its measures, an experiment file."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 
 from apps.benchmarks.defining.choosing import ready_indexes
-from apps.benchmarks.defining.list_fields import ListField, field_of
-from apps.benchmarks.defining.model_names import require_published
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.options import BenchmarkOptions, require_published
 from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
-from benchbench.ir.planning.axes import whole_numbers
+from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.site.pages import PageForm, SizedFileField
+
+
+class ListField(forms.CharField):
+    """Values with commas between them; `read` makes them of a text, or raises ValueError, whose text is the part."""
+
+    def __init__(self, read: Callable[[str], list[Any]], expects: str, **kwargs: Any) -> None:
+        self.read = read
+        self.expects = expects
+        super().__init__(required=False, **kwargs)
+
+    def clean(self, value: Any) -> list[Any]:
+        try:
+            return self.read(str(value or ""))
+        except ValueError as error:
+            raise forms.ValidationError(f"“{error}” is not {self.expects}. Put commas between several.") from None
+
+
+class SwitchField(forms.ChoiceField):
+    """Off, on, or both, as a list of truth values."""
+
+    def __init__(self, read: Callable[[str], list[Any]], **kwargs: Any) -> None:
+        self.read = read
+        choices = [("off", "off"), ("on", "on"), ("both", "both: with and without")]
+        super().__init__(choices=choices, initial="off", **kwargs)
+
+    def clean(self, value: Any) -> list[Any]:
+        return self.read(super().clean(value))
+
+
+def field_of(axis: Axis) -> forms.Field:
+    """Return the form field that asks for the values of an axis: ticks, a switch, or a text with commas."""
+    words = AXIS_WORDS[axis.field]
+    asked: dict[str, Any] = {"label": words.label, "help_text": words.help}
+    if axis.kind is SWITCH:
+        return SwitchField(axis.read, **asked)
+    if words.choices:
+        choices = list(words.choices.items())
+        return forms.MultipleChoiceField(choices=choices, initial=[axis.default], required=False, **asked)
+    return ListField(axis.read, axis.part.expects, initial=axis.default_text, **asked)
+
 
 MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for key, axis in BY_KEY.items()})
 

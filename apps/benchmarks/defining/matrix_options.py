@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.filters import MissingModulesError
 from apps.mappings.models import Mapping

@@ -5,7 +5,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from apps.benchmarks.models import Benchmark
+from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.matrix import MatrixError
 
 MAX_REPETITIONS = 100
 MAX_SEED = 2**63 - 1  # as PostgreSQL stores it
@@ -70,3 +72,18 @@ def check_policies(**chosen: str) -> None:
     for field, value in chosen.items():
         if value not in CHOICES[field]:
             raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)
+
+
+def require_published(matrix: Any) -> None:
+    """Raise MatrixError for a reranker that is no published name: no client names a folder of the server.
+
+    What else may be wrong with a matrix is left to the use case.
+    """
+    rerankers = matrix.get("rerankers") if isinstance(matrix, Mapping) else None
+    for name in rerankers if isinstance(rerankers, list) else ():
+        if isinstance(name, str) and name.strip() and not PUBLISHED.fullmatch(name):
+            raise MatrixError(
+                f'rerankers: {name[:80]!r} is not the name of a model, as in "cross-encoder/ms-marco-MiniLM-L6-v2": '
+                "folders of the server are named by commands only.",
+                field="rerankers",
+            )

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.template.defaultfilters import filesizeformat
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import choose_indexes
@@ -125,3 +126,14 @@ def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]
         elif find_full_text(index.chunk_set) is None:
             missing[str(index.chunk_set_id)] = f"full text of {index.chunk_set.chunk_count:,} chunks of {index}"
     return list(missing.values())
+
+
+def preview_text(planned: Preview) -> str:
+    """Return a preview as lines of text: the distinct work, what it searches, the time and memory that it takes."""
+    seconds = f"About {planned.estimate_seconds:,.1f} s with one worker"
+    memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}."
+    lines = [planned.explanation, f"{seconds}, and {memory}"]
+    if planned.builds:
+        lines.append("Missing parts are built first, which takes additional time:")
+        lines += [f"{'':4}{build}" for build in planned.builds]
+    return "\n".join([*lines, *planned.warnings])

@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from apps.benchmarks.defining.options import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
+from apps.benchmarks.measuring.again import scored_versions
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.measuring.measures import measures_of
-from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, ListSource, Run
+from apps.benchmarks.planning import own_key
 from apps.benchmarks.provenance import code_version, provenance_of
-from apps.benchmarks.running.storing import store_final_lists
-from apps.benchmarks.sources import own_key
+from apps.benchmarks.running.rankings import store_final_lists
 from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.creating import external_mapping

@@ -1,17 +1,23 @@
-"""Reports on a file of rankings: which queries of a dataset version it answers, in counts and sentences."""
+"""Files of rankings, read and reported on: which queries of a dataset version one answers, in counts and sentences."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 
 from apps.collections.stubs import LONGEST_ID
 from apps.datasets.models import DatasetVersion
 from apps.mappings.references import judged_ids
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
+from benchbench.files.archives import require_unpacked_size
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import FORMATS, RunFile, read_run_file
+from benchbench.site.pages import stored
 
 SHOWN = 5
 
@@ -150,3 +156,14 @@ def read_for(
         longer=run_file.longer,
     )
     return run_file, report
+
+
+@contextmanager
+def stored_run(upload: UploadedFile) -> Iterator[Path]:
+    """Keep an uploaded file of rankings while the block runs.
+
+    Raises FileFormatError where it unpacks to more than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
+    """
+    with stored(upload) as path:
+        require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
+        yield path

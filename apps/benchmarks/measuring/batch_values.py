@@ -9,8 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.final_list import FinalList
-from apps.benchmarks.measuring.reading import rows_of
+from apps.benchmarks.measuring.reading import FinalList, rows_of
 from apps.benchmarks.models import BatchValues, Benchmark, Run
 from apps.mappings.truth import Truth, truth_hash
 from apps.operations.models import Batch

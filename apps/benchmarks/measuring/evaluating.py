@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from apps.benchmarks.measuring.batch_values import Valued, kept_values
-from apps.benchmarks.measuring.final_list import NO_IDS
-from apps.benchmarks.measuring.reading import by_source, documents_by_query
+from apps.benchmarks.measuring.reading import NO_IDS, by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import packed
 from apps.datasets.models import DatasetVersion

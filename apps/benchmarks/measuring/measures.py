@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.measuring.again import locked_benchmark, measure_or_queue
-from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.measuring.again import locked_benchmark, measure_or_queue, scored_versions
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Operation

@@ -7,15 +7,14 @@ from typing import Any
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
+from apps.benchmarks.measuring.again import scored_versions
+from apps.benchmarks.measuring.approximations import ann_warnings, approximations_of, keep_losses, not_itself
 from apps.benchmarks.measuring.batch_values import forget_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.losses import keep_losses
-from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
-from apps.benchmarks.running.approximations import ann_warnings, approximations_of, not_itself
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import CallTotals, calls_of, timings_of
 from apps.mappings.filters import filter_warnings

@@ -1,14 +1,20 @@
-"""Outcomes of stages: what they made of queries, and the cost, shared out where queries were done together."""
+"""Outcomes of stages: lists fused and checked, and their cost, which queries done together share."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from django.conf import settings
 
+from apps.benchmarks.running.open_indexes import StageError
+from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.records import NO_CALLS, Calls
+from benchbench.ir.planning.stages import FuseStage, MergeStage, OfIndex
+from benchbench.ir.ranking import rrf, weighted
+from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 STALLS = "stalls"  # among the notes of a stage
 
@@ -81,3 +87,46 @@ def settle(
 def _timed(outcome: Outcome) -> Outcome:
     assert outcome.time is not None
     return replace(outcome, ms=outcome.time(), together_ms=None, time=None)
+
+
+def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -> None:
+    """Raise StageError for a list that its index cannot have."""
+    count = len(index.chunk_ids)
+    for scored in lists:
+        if len(scored.scores) != len(scored) or not ((scored.ids >= 0) & (scored.ids < count)).all():
+            what = f"chunks that are none of its {count:,}"
+        elif not np.isfinite(scored.scores).all() or not np.isfinite(scored.compared_scores).all():
+            what = "a score that is not a finite number"
+        else:
+            continue
+        raise StageError(
+            f'The stage {stage.key} gave {what}: the index "{index.index}" is damaged, or a model gives what it '
+            "cannot. Look at the model's files, and make a new version of the index."
+        )
+
+
+def left_out(hung: Mapping[str, str], query_id: int) -> Outcome | None:
+    """Return the error of a query at which a model hung in an earlier attempt: of any, where it hung at two of them.
+
+    `hung` has the sentences by query; that without one ("") is of several queries together, and nobody's.
+    """
+    alone = {query: sentence for query, sentence in hung.items() if query}
+    sentence = alone.get(str(query_id), "")
+    if not sentence and len(alone) > 1:
+        sentence = f"Not tried, after {len(alone)} other queries at which it hung. {next(iter(alone.values()))}"
+    return Outcome(error=sentence) if sentence else None
+
+
+VARIANTS_RRF_K = 60  # the constant of Cormack, Clarke and Büttcher
+
+
+def fuse(stage: FuseStage | MergeStage, lists: Sequence[ScoredList]) -> Outcome:
+    """Fuse the lists of one query, in the order of the stage's needs."""
+    started = time.perf_counter()
+    if isinstance(stage, MergeStage):
+        fused = rrf(lists, k=VARIANTS_RRF_K, depth=stage.candidates)
+    elif stage.weights is None:
+        fused = rrf(lists, k=stage.constant, depth=stage.candidates)
+    else:
+        fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
+    return Outcome(fused.head(stage.candidates), (time.perf_counter() - started) * 1000)

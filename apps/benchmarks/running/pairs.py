@@ -1,4 +1,4 @@
-"""Pairs of a query and a chunk, each scored once by each reranker, for as long as a benchmark lives."""
+"""Pairs of a query and a chunk, each scored once by a reranker in the revision that the benchmark began with."""
 
 import time
 from collections.abc import Callable
@@ -8,10 +8,12 @@ from uuid import UUID
 import numpy as np
 from django.db.models import QuerySet
 
-from apps.benchmarks.models import Benchmark, PairList
+from apps.benchmarks.models import Benchmark, PairList, RerankerRevision
 from apps.datasets.models import Query
+from apps.operations.leasing import UnfitWorkerError
 from apps.operations.workers.watchdog import calling
-from apps.retrieval.rerankers import PairScores, Reranker
+from apps.retrieval.models import Index
+from apps.retrieval.rerankers import PairScores, Reranker, load_reranker
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Positions
@@ -152,3 +154,37 @@ def _pairs(
         position: Scored(score, threshold_score, ms)
         for position, score, threshold_score in zip(positions, scores, threshold_scores, strict=True)
     }
+
+
+class RerankerRevisionError(UnfitWorkerError):
+    """A reranker is here in another revision than the one that the benchmark began with."""
+
+    code = "reranker"
+
+
+class PinnedRerankers:
+    """Loads rerankers in the revision that the benchmark's first worker had, and in no other."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+        self._pinned: dict[str, str] = {}
+
+    def load(self, name: str, index: Index) -> Reranker:
+        """Return the reranker called `name` for an index. Raises what `load_reranker` does, RerankerRevisionError."""
+        reranker = load_reranker(name, index)
+        model, here = reranker.model_name, reranker.revision
+        if self._pinned.get(model) != here:
+            self._pinned[model] = pinned = self._pin(model, here)
+            if pinned != here:
+                raise RerankerRevisionError(
+                    f'"{self._benchmark}" is reranked by {model} in revision {pinned}; here it is {here}. Install that '
+                    "revision on a worker, or clone the benchmark to measure with another."
+                )
+        return reranker
+
+    def _pin(self, model: str, revision: str) -> str:
+        """Return the benchmark's revision of a model: the one given, where no worker pinned one before."""
+        pinned, _ = RerankerRevision.objects.get_or_create(
+            benchmark=self._benchmark, model=model, defaults={"revision": revision}
+        )
+        return pinned.revision

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.running.checking import check_lists, left_out
-from apps.benchmarks.running.encoding_afresh import StageError, time_encoding_afresh
-from apps.benchmarks.running.fusing import fuse
-from apps.benchmarks.running.open_indexes import opened_for
-from apps.benchmarks.running.outcomes import Noted, Outcome, note, settle
-from apps.benchmarks.running.pairs import Pairs
-from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.open_indexes import StageError, opened_for, time_encoding_afresh
+from apps.benchmarks.running.outcomes import Noted, Outcome, check_lists, fuse, left_out, note, settle
+from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.reading import rows_of
 from apps.benchmarks.models import Benchmark, Run, StageList
-from apps.benchmarks.running.storing import TIMINGS
+from apps.benchmarks.running.rankings import TIMINGS
 
 Samples = NDArray[np.float64]  # (timings, searches), NaN where nothing was timed
 LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so

@@ -1,4 +1,4 @@
-"""Pages about benchmarks."""
+"""Pages about benchmarks, and about the experiment files that they are made from."""
 
 import uuid
 from typing import Any
@@ -10,17 +10,23 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.forms import BenchmarkForm, MeasuresForm
+from apps.benchmarks.defining.forms import BenchmarkForm, ManifestForm, MeasuresForm
+from apps.benchmarks.defining.options import require_published
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
 from benchbench.errors import BenchbenchError
+from benchbench.reading import strict_yaml
+from benchbench.reading.strict_json import read_text
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff
+from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff, stored
 from benchbench.site.panels import change_url
 
 SHOWN_RUNS = 12
@@ -102,3 +108,39 @@ def start(request: HttpRequest, benchmark: Benchmark) -> None:
         launch(benchmark, by=staff(request))
     except BenchbenchError as error:
         messages.error(request, f"The benchmark is made, but did not start. {error.message}")
+
+
+def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Create the benchmark that an uploaded experiment file describes, and start it."""
+
+    def act(form: ManifestForm) -> HttpResponse:
+        with form.content(), stored(form.cleaned_data["file"]) as path:
+            experiment = strict_yaml.parse(read_text(path), where=form.cleaned_data["file"].name)
+            require_published(experiment.get("matrix") if isinstance(experiment, dict) else None)
+        benchmark = benchmark_from(experiment, owner=staff(request), name=form.cleaned_data["name"])
+        start(request, benchmark)
+        return redirect("admin:benchmark_results", benchmark.pk)
+
+    return form_page(
+        request,
+        model_admin,
+        ManifestForm,
+        act,
+        title="Run an experiment again",
+        submit="Find the data and start",
+        intro="An experiment file describes a benchmark: its data, its configurations and its figures. It runs again "
+        "on the same data, found here by content; afterwards the page lists the figures that differ.",
+    )
+
+
+def download_manifest(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Return a benchmark as an experiment file."""
+    benchmark: Benchmark = model_admin.viewed(request, object_id)
+    try:
+        experiment = manifest_of(benchmark)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return redirect("admin:benchmark_results", benchmark.pk)
+    name = slugify(benchmark.name) or "benchmark"
+    disposition = {"Content-Disposition": f'attachment; filename="{name}.experiment.yaml"'}
+    return HttpResponse(strict_yaml.dump(experiment), content_type="application/yaml", headers=disposition)

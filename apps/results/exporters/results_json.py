@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.benchmarks.describing import flat
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.storing import CALLS
+from apps.benchmarks.running.rankings import CALLS
 from apps.benchmarks.running.timing import cost_ms, execution_of
+from apps.benchmarks.runs import flat
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import Outcome, outcomes_at
 from apps.results.leaderboard.runs import Row, leaderboard

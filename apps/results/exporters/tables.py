@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.storing import CALLS, TIMINGS
+from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of

@@ -3,13 +3,12 @@
 from typing import Any
 
 from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.losses import ann_of
+from apps.benchmarks.measuring.approximations import ann_of, ann_text
 from apps.benchmarks.measuring.slicing import slicing_or_why
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
 from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.reporting import shared_warnings
-from apps.benchmarks.running.approximations import ann_text
+from apps.benchmarks.runs import shared_warnings
 from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import progress_of

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from django.db.models import F
 
-from apps.benchmarks.describing import run_facts
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import means_in, slicing_or_why
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.runs import run_facts
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.ir.measures import Measure

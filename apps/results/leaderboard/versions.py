@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.measuring.again import scored_versions
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import DatasetVersion

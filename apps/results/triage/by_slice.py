@@ -8,9 +8,9 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.describing import flat
 from apps.benchmarks.measuring.slicing import Slicing, means_in, slicing_of
 from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.runs import flat
 from apps.results.charts import height_of_rows, wrapped
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.triage.queries import values_on

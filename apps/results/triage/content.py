@@ -8,8 +8,7 @@ from typing import Any, Literal, cast
 
 from django.core.cache import cache
 
-from apps.benchmarks.measuring.reading import rankings_of
-from apps.benchmarks.measuring.stage_lists import kept_chunks
+from apps.benchmarks.measuring.reading import kept_chunks, rankings_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Query
 from apps.results.leaderboard.coverage import KEPT_SECONDS, state_of

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apps.benchmarks.measuring.stage_lists import stored_plan
+from apps.benchmarks.measuring.reading import stored_plan
 from apps.benchmarks.models import Evaluation, Run
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.triage.paths import what_happened

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.utils.text import Truncator
 
-from apps.benchmarks.measuring.stage_lists import Lists, documents_of, list_keys, read_lists, stored_plan
+from apps.benchmarks.measuring.reading import Lists, documents_of, list_keys, read_lists, stored_plan
 from apps.benchmarks.models import QueryResult
 from apps.collections.models import Document
 from apps.datasets.models import Judgment

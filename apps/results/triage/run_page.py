@@ -7,10 +7,9 @@ from django.core.paginator import Paginator
 
 from apps.benchmarks.comparability import differences
 from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.losses import ann_of
+from apps.benchmarks.measuring.approximations import ann_of, ann_text
 from apps.benchmarks.measuring.slicing import slicing_or_why
 from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.running.approximations import ann_text
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard.coverage import is_coverage, judged_name

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import rankings_of
-from apps.benchmarks.measuring.stage_lists import KeptError, kept_chunks
+from apps.benchmarks.measuring.reading import KeptError, kept_chunks, rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, alive_in

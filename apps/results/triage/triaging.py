@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.cache import cache
 
-from apps.benchmarks.measuring.stage_lists import list_keys, stored_plan, stream_lists
+from apps.benchmarks.measuring.reading import list_keys, stored_plan, stream_lists
 from apps.benchmarks.models import Evaluation, Run
 from apps.mappings.truth import truth_hash
 from apps.results.triage.relevance import Judged, judged_of

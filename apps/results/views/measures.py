@@ -8,8 +8,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.measuring.slicing import slicing_of_version
-from apps.benchmarks.measuring.stage_lists import KeptError
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Dataset
 from apps.results.leaderboard.coverage import CoverageError, coverage_of

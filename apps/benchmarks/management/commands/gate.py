@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.benchmarks.finding import find_subject
 from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.reports import headline, markdown_of, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.runs import find_subject
 from apps.operations.commands import UseCaseCommand
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.benchmarks.measuring.again import Rescored, find_version, rescore
 from apps.benchmarks.measuring.measures import add_measures, names_in
-from apps.benchmarks.measuring.rescoring import Rescored, find_version, rescore
 from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
 from benchbench.ir.measures import Measure

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.finding import find_run, find_subject
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.runs import find_run, find_subject
 from apps.operations.commands import UseCaseCommand
 from apps.results.comparison_report import compare_pair, text_of
 from benchbench.errors import BenchbenchError

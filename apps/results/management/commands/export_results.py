@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.finding import find_subject
 from apps.benchmarks.models import Run
+from apps.benchmarks.runs import find_subject
 from apps.operations.commands import UseCaseCommand
 from apps.results.exporting import EXPORTERS, export_to, lost_failures
 

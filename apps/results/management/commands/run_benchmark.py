@@ -18,13 +18,12 @@ from apps.benchmarks.defining.matrix_options import (
     whole_number,
 )
 from apps.benchmarks.defining.options import BenchmarkOptions
-from apps.benchmarks.defining.previewing import preview
+from apps.benchmarks.defining.previewing import preview, preview_text
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.benchmarks.repeating.reproducing import benchmark_from, read_definition
 from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.reporting import preview_text
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset

@@ -1,16 +1,39 @@
-"""Facts of benchmarks and runs; texts, JSON and events each pick from those of a run."""
+"""Runs: found by what a command names, and described for texts, JSON and events, which each pick what they need."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from apps.benchmarks.measuring.losses import ann_of
+from apps.benchmarks.measuring.approximations import ann_of
 from apps.benchmarks.models import Benchmark, Run
+from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label
+from benchbench.names import find_named, rows_by_id
 from benchbench.reading.strict_json import attributes
+
+
+def find_subject(named: str, *, run: int | str | None = None) -> Run | Benchmark:
+    """Return the run whose id is `named`, else the benchmark whose name or id it is, or its run of the number `run`."""
+    there = rows_by_id(Run.objects.select_related("benchmark"), named)
+    if there and run is not None:
+        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
+    if there:
+        return there[0]
+    benchmark = find_named(Benchmark, named)
+    return find_run(benchmark, run) if isinstance(run, int) else benchmark
+
+
+def find_run(benchmark: Benchmark, order: int) -> Run:
+    """Return the run of a benchmark by its place in the matrix, from 1."""
+    run = benchmark.runs.filter(run_order=order).first()
+    if run is None:
+        last = benchmark.total_runs
+        raise BenchbenchError(f'The benchmark "{benchmark}" has no run {order}; they go from 1 to {last}.', field="run")
+    return run
+
 
 GROUPED = ("ndcg", "precision", "recall")
 
@@ -60,3 +83,11 @@ def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
         else:
             result[name] = value
     return result
+
+
+def shared_warnings(runs: Sequence[Run]) -> list[str]:
+    """Return the warnings that each of several completed runs has, which a leaderboard tells once, for all of them."""
+    completed = [run for run in runs if run.status == Run.Status.COMPLETED]
+    if len(completed) < 2:
+        return []
+    return [warning for warning in completed[0].warnings if all(warning in run.warnings for run in completed)]
