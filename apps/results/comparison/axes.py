@@ -9,7 +9,7 @@ from apps.results.comparison.comparing import RunComparison
 from apps.results.configurations import Config, applying, phrase, varying
 from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
 from benchbench.ir.planning.labels import axis_name
-from benchbench.ir.statistics.effects import AxisEffect, Contrast, axis_effects, contrasts
+from benchbench.ir.statistics.effects import Contrast, contrast_intervals, contrasts
 from benchbench.ir.statistics.resampling import Interval, common_queries
 
 RESAMPLES = 2_000
@@ -48,11 +48,10 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     for axis in axes:
         rows, configurations = _expanded(configs, axes, axis)
         for contrast in contrasts(values[rows], configurations, axis) if rows else []:
-            if contrast.contexts:
-                asked.append(contrast)
-                pairs.append(_matched(rows, configurations, contrast))
-    effects = axis_effects(asked, seed=comparison.comparison.seed, resamples=RESAMPLES)
-    return [_told(effect, number) for effect, number in zip(effects, pairs, strict=True)]
+            asked.append(contrast)
+            pairs.append(_matched(rows, configurations, contrast))
+    intervals = contrast_intervals(asked, seed=comparison.comparison.seed, resamples=RESAMPLES)
+    return [_effect(*each) for each in zip(asked, pairs, intervals, strict=True)]
 
 
 def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tuple[list[int], list[dict[str, str]]]:
@@ -82,12 +81,10 @@ def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effe
     return len({tuple(held[value] for value in asked) for held in sets.values() if all(v in held for v in asked)})
 
 
-def _told(effect: AxisEffect, pairs: int) -> Effect:
-    assert effect.difference is not None
-    assert effect.interval is not None
-    value, reference = (phrase(effect.axis, json.loads(str(text))) for text in (effect.value, effect.reference))
-    name = axis_name(effect.axis)
-    return Effect(name, value, reference, pairs, effect.contexts, effect.difference, effect.interval)
+def _effect(contrast: Contrast, pairs: int, interval: Interval) -> Effect:
+    value, reference = (phrase(contrast.axis, json.loads(str(text))) for text in (contrast.value, contrast.reference))
+    difference = float(contrast.differences.mean())
+    return Effect(axis_name(contrast.axis), value, reference, pairs, contrast.contexts, difference, interval)
 
 
 def _text(value: Any) -> str:

@@ -20,27 +20,13 @@ from benchbench.ir.statistics.resampling import (
 Context = frozenset[tuple[str, Hashable]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AxisEffect:
-    """The difference that `value` makes against `reference` on one axis, in the unit of the measure.
-
-    The average over `contexts` matched sets of runs, whose members are equal but for this axis, and over n queries.
-    With no such set `difference` and `interval` are None. The interval is a paired bootstrap over queries, not
-    corrected for the number of effects: it describes, and decides nothing.
-    """
-
-    axis: str
-    reference: Hashable
-    value: Hashable
-    contexts: int
-    difference: float | None
-    interval: Interval | None
-    n: int
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Contrast:
-    """What an AxisEffect is the mean of: the difference on every query that all runs answered, (queries,)."""
+    """The difference that `value` makes against `reference` on one axis, in the unit of the measure.
+
+    `differences`, (queries,), has it for every query that all runs answered: the average over `contexts` matched sets
+    of runs, whose members are equal but for this axis.
+    """
 
     axis: str
     reference: Hashable
@@ -54,8 +40,8 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
 
     `values` is float64 (runs, queries) with NaN for a failed query, and only queries count that every run answered.
     `configurations` has a mapping for each run, from axis to value; an absent axis counts as None. Runs of equal
-    configuration count as one, by their average. Raises ComparisonError for fewer than 2 common queries, or another
-    number of configurations than runs.
+    configuration count as one, by their average. A value without a matched set has no contrast. Raises ComparisonError
+    for fewer than 2 common queries, or another number of configurations than runs.
     """
     common = common_queries(values)
     array = np.asarray(values, np.float64)[:, common]
@@ -66,30 +52,20 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     return [
         Contrast(axis=axis, reference=reference, value=value, contexts=contexts, differences=weights @ array)
         for value, weights, contexts in asked
+        if contexts
     ]
 
 
-def axis_effects(
+def contrast_intervals(
     asked: Sequence[Contrast], *, seed: int, alpha: float = 0.05, resamples: int = 10_000
-) -> tuple[AxisEffect, ...]:
-    """The mean of each contrast, all on the same queries, with its interval: drawn once for all."""
+) -> list[Interval]:
+    """The interval of the mean of each contrast, all on the same queries: a paired bootstrap over queries, drawn once
+    for all. It is not corrected for the number of contrasts: it describes, and decides nothing."""
     require_settings(alpha=alpha, resamples=resamples)
     if not asked:
-        return ()
-    per_query = np.array([effect.differences for effect in asked])
-    ends = percentile_interval(bootstrap_means(per_query, resamples=resamples, seed=seed), alpha).tolist()
-    return tuple(
-        AxisEffect(
-            axis=effect.axis,
-            reference=effect.reference,
-            value=effect.value,
-            contexts=effect.contexts,
-            difference=float(effect.differences.mean()) if effect.contexts else None,
-            interval=Interval(*interval) if effect.contexts else None,
-            n=len(effect.differences),
-        )
-        for effect, interval in zip(asked, ends, strict=True)
-    )
+        return []
+    means = bootstrap_means(np.array([contrast.differences for contrast in asked]), resamples=resamples, seed=seed)
+    return [Interval(*ends) for ends in percentile_interval(means, alpha).tolist()]
 
 
 def _contrast(
