@@ -39,7 +39,7 @@ def errors() -> None:
         for family, baseline in (("all pairs", None), ("against a baseline", 0)):
             found = compared(make, BENCHMARKS, baseline)
             wrong = [any(pair.significant for pair in one.pairs) for one in found]
-            plain = [any(pair.p_randomisation <= one.alpha for pair in one.pairs) for one in found]
+            plain = [any(pair.p_t <= one.alpha for pair in one.pairs) for one in found]
             won = [verdict(one).winner is not None for one in found]
             print(f"  {name}, {family}: {rate(wrong)}, winner {rate(won)}; without correction {rate(plain)}")
 

@@ -33,7 +33,7 @@ class TestCheapestNotWorse:
         chosen = cheapest_not_worse(self.COMPARISON, self.POINTS)
         best = int(np.argmax(self.COMPARISON.means))
         assert isinstance(chosen, Choice)
-        assert (chosen.run, chosen.best, chosen.within, chosen.good_enough) == (3, best, (0, 1, 2, 3), (3, 2, 1))
+        assert (chosen.run, chosen.best, chosen.within) == (3, best, (0, 1, 2, 3))
         assert chosen.most_lost == self.COMPARISON.pair(best, 3).simultaneous.high
 
     def test_no_interval_reaches_past_what_may_be_lost(self):
@@ -46,12 +46,12 @@ class TestCheapestNotWorse:
 
     def test_the_best_is_the_best_within_the_bounds(self):
         chosen = cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=50, max_index_bytes=10)
-        assert chosen == Choice(run=0, best=0, within=(0,), good_enough=(0,), most_lost=0.0)
+        assert chosen == Choice(run=0, best=0, within=(0,), most_lost=0.0)
         assert cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=0.5) is None
 
     def test_what_is_not_known_is_dearest_and_outside_any_bound(self):
         unknown = points((0, 1, 1), (0, 90, 10), (0, None, 30), (0, 50, None))
-        assert cheapest_not_worse(self.COMPARISON, unknown).good_enough == (3, 1, 2)
+        assert cheapest_not_worse(self.COMPARISON, unknown).run == 3
         assert cheapest_not_worse(self.COMPARISON, unknown, max_latency_ms=100).within == (0, 1, 3)
         assert cheapest_not_worse(self.COMPARISON, unknown, max_index_bytes=100).within == (0, 1, 2)
 

@@ -29,44 +29,45 @@ def truth_of(queries, collection, **options):
     return grades, found.unresolved_count, found.unresolved_share
 
 
-def test_it_has_every_query_with_its_grades(library):
-    queries = {
-        "q1": [({"document_id": "a"}, 2), ({"document_id": "b"}, 0)],
-        "q2": [({"document_id": "c"}, -1)],
-        "q3": [],
-    }
-    assert truth_of(queries, library) == ({"q1": {"a": 2, "b": 0}, "q2": {"c": -1}, "q3": {}}, 0, 0.0)
-
-
 PARTLY_LOST = {
     "q1": [({"document_id": "a"}, 3), ({"document_id": "x"}, 1)],
     "q2": [({"uri": "y"}, 0), ({"uri": "z"}, 2)],
 }
+CASES = {
+    "every query with its grades": (
+        {"q1": [({"document_id": "a"}, 2), ({"document_id": "b"}, 0)], "q2": [({"document_id": "c"}, -1)], "q3": []},
+        {"q1": {"a": 2, "b": 0}, "q2": {"c": -1}, "q3": {}},
+        (0, 0.0),
+    ),
+    "unresolved judgments stay as documents that cannot be found": (
+        *(PARTLY_LOST, {"q1": {"a": 3, "?x": 1}, "q2": {"?y": 0, "?z": 2}}, (3, 3 / 6)),
+    ),
+    "negative grades hold no gain": (
+        {"q1": [({"document_id": "a"}, 1), ({"document_id": "b"}, -2), ({"document_id": "x"}, -1)]},
+        {"q1": {"a": 1, "b": -2, "?x": -1}},
+        (1, 0.0),
+    ),
+    "equal judgments of one document are one": (
+        {"q1": [({"document_id": "a"}, 1), ({"uri": "file:///a"}, 1), ({"document_id": "x"}, 1)]},
+        {"q1": {"a": 1, "?x": 1}},
+        (1, 1 / 2),
+    ),
+}
 
 
-def test_unresolved_judgments_stay_as_documents_that_cannot_be_found(library):
-    grades = {"q1": {"a": 3, "?x": 1}, "q2": {"?y": 0, "?z": 2}}
-    assert truth_of(PARTLY_LOST, library) == (grades, 3, 3 / 6)
+@pytest.mark.parametrize(("queries", "grades", "unresolved"), CASES.values(), ids=CASES)
+def test_the_truth(library, queries, grades, unresolved):
+    assert truth_of(queries, library) == (grades, *unresolved)
 
 
 def test_unresolved_judgments_can_be_dropped_and_are_still_counted(library):
     assert truth_of(PARTLY_LOST, library, unresolved="drop") == ({"q1": {"a": 3}, "q2": {}}, 3, 3 / 6)
 
 
-def test_negative_grades_hold_no_gain(library):
-    queries = {"q1": [({"document_id": "a"}, 1), ({"document_id": "b"}, -2), ({"document_id": "x"}, -1)]}
-    assert truth_of(queries, library) == ({"q1": {"a": 1, "b": -2, "?x": -1}}, 1, 0.0)
-
-
 @pytest.mark.parametrize("order", [(1, 2, -1), (2, -1, 1), (-1, 1, 2)])
 def test_of_several_judgments_of_one_document_the_highest_grade_counts(library, order):
     references = [{"document_id": "a"}, {"uri": "file:///a"}, {"path": "file:///a"}]
     assert truth_of({"q1": list(zip(references, order, strict=True))}, library)[0] == {"q1": {"a": 2}}
-
-
-def test_equal_judgments_of_one_document_are_one(library):
-    queries = {"q1": [({"document_id": "a"}, 1), ({"uri": "file:///a"}, 1), ({"document_id": "x"}, 1)]}
-    assert truth_of(queries, library) == ({"q1": {"a": 1, "?x": 1}}, 1, 1 / 2)
 
 
 def test_an_older_version_keeps_its_own_truth(library):

@@ -32,7 +32,6 @@ class Choice:
     run: int
     best: int
     within: tuple[int, ...]  # all runs within the bounds
-    good_enough: tuple[int, ...]  # those of them not significantly worse than the best, cheapest first
     most_lost: float | None
 
 
@@ -83,14 +82,9 @@ def cheapest_not_worse(
     best = max(within, key=lambda run: (comparison.means[run], -run))
     behind = {run: comparison.pair(best, run) for run in within if run != best}
     good = [run for run in within if run == best or not behind[run].significant]
-    good.sort(key=lambda run: (*_cost(points[run]), -comparison.means[run], run))
-    return Choice(
-        run=good[0],
-        best=best,
-        within=tuple(within),
-        good_enough=tuple(good),
-        most_lost=0.0 if good[0] == best else _most_lost(behind[good[0]]),
-    )
+    chosen = min(good, key=lambda run: (*_cost(points[run]), -comparison.means[run], run))
+    most_lost = 0.0 if chosen == best else _most_lost(behind[chosen])
+    return Choice(run=chosen, best=best, within=tuple(within), most_lost=most_lost)
 
 
 def _inside(figure: float | None, bound: float | None) -> bool:

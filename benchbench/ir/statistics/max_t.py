@@ -69,32 +69,25 @@ class Flipped:
 
     n: int
     observed: Values  # r of each pair that varies
-    as_large: NDArray[np.intp]  # patterns in which that pair's r is as large as observed
     greatest: Values  # of each pattern the greatest r of the family, in rising order
 
     @classmethod
     def of(cls, values: Values, family: Family, *, resamples: int, seed: int) -> Flipped:
         norm = np.where(family.varies, family.norm, np.inf)  # so that r is 0 where nothing varies
         observed = np.abs(family.difference) * family.n / norm
-        as_large = np.zeros(len(norm), np.intp)
         greatest = []
         for signs in flips(family.n, resamples=resamples, seed=seed):
             largest = np.zeros(len(signs))
             for pairs, r in family.differences(values @ signs.T):
                 np.abs(r, out=r)
                 r /= norm[pairs, None]
-                # Scores are discrete, so that ties are common; rounding must not decide them.
-                as_large[pairs] += np.count_nonzero(r >= observed[pairs, None] - SAME, axis=1)
                 np.maximum(largest, r.max(axis=0), out=largest)
             greatest.append(largest)
-        return cls(family.n, observed[family.varies], as_large[family.varies], np.sort(np.concatenate(greatest)))
-
-    @property
-    def p_own(self) -> Values:
-        return (1 + self.as_large) / (1 + len(self.greatest))
+        return cls(family.n, observed[family.varies], np.sort(np.concatenate(greatest)))
 
     @property
     def p_family(self) -> Values:
+        # Scores are discrete, so that ties are common; rounding must not decide them.
         smaller = np.searchsorted(self.greatest, self.observed - SAME)
         return (1 + len(self.greatest) - smaller) / (1 + len(self.greatest))
 

@@ -34,7 +34,7 @@ from benchbench.ir.statistics.resampling import (
 class Pair:
     """Two runs, by their row in the values, compared on n queries. All differences are `first` − `second`.
 
-    A pair without variance (every query has the same difference, within rounding) gives nothing to judge by: its three
+    A pair without variance (every query has the same difference, within rounding) gives nothing to judge by: its two
     p-values are 1, its intervals are the difference itself, `effect` and `detectable` are None.
     """
 
@@ -44,7 +44,6 @@ class Pair:
     standard_error: float  # of the difference: sd / √n, sd with n − 1
     interval: Interval  # percentile bootstrap of the difference alone, not corrected for the family
     simultaneous: Interval | None  # difference ± critical × standard error; None where `Comparison.critical` is
-    p_randomisation: float  # two-sided sign flips of this pair alone
     p_t: float  # Student's paired t-test of this pair alone, for reference
     p_adjusted: float  # within the family, by max-|t|: the one to judge by
     significant: bool  # p_adjusted ≤ alpha; then, and only then, the simultaneous interval excludes 0
@@ -201,7 +200,6 @@ def _equal(n: int) -> Pair:
         standard_error=0.0,
         interval=nothing,
         simultaneous=nothing,
-        p_randomisation=1.0,
         p_t=1.0,
         p_adjusted=1.0,
         significant=False,
@@ -228,16 +226,15 @@ def _pairs(
     from scipy.special import stdtr
 
     z = NormalDist().inv_cdf(power)
-    p = np.ones((3, len(family.first)))
+    p = np.ones((2, len(family.first)))
     error = family.deviation / math.sqrt(family.n)
     varies = family.varies
     p[:, varies] = (
-        drawn.p_own,
         2 * stdtr(family.n - 1, -np.abs(family.difference[varies] / error[varies])),
         drawn.p_family,
     )
     for index, (difference, se) in enumerate(zip(family.difference.tolist(), error.tolist(), strict=True)):
-        own, student, adjusted = p[:, index].tolist()
+        student, adjusted = p[:, index].tolist()
         wins, losses = int(family.wins[index]), int(family.losses[index])
         yield Pair(
             first=int(family.first[index]),
@@ -246,7 +243,6 @@ def _pairs(
             standard_error=se,
             interval=Interval(*ends[index].tolist()) if se else Interval(difference, difference),
             simultaneous=_simultaneous(difference, se, critical),
-            p_randomisation=own,
             p_t=student,
             p_adjusted=adjusted,
             significant=adjusted <= alpha + 1e-12,
