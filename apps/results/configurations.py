@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.retrieval.grids.naming import strategy_words
 from apps.retrieval.models import Index
+from apps.retrieval.naming import strategy_words
 from benchbench.files import strategy_results
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import AXES, Configuration

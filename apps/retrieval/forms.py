@@ -7,7 +7,7 @@ from django.conf import settings
 
 from apps.collections.models import Collection
 from apps.retrieval.encoders.admitting import no_name
-from apps.retrieval.grids.planning import EXAMPLE, Grid, read_strategy
+from apps.retrieval.grids import EXAMPLE, Grid, read_strategy
 from apps.retrieval.llms.servers import servers
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError

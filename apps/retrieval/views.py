@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from apps.retrieval.forms import GridForm, IndexForm
-from apps.retrieval.grids.planning import make_grid, plan_grid
+from apps.retrieval.grids import make_grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.decimals import counted
 from benchbench.site.pages import form_page, preview_page, sent_form, staff

@@ -31,14 +31,7 @@ def make_folder(folder: Path) -> None:
 
 def write_truth(folder: Path, questions: list[tuple[str, str, str]]) -> None:
     stated = [
-        {
-            "id": key,
-            "question": text,
-            "answer": text,
-            "document_id": document,
-            "section_ids": ["s1"],
-            "evidence": [],
-        }
+        {"id": key, "question": text, "answer": text, "document_id": document, "section_ids": ["s1"], "evidence": []}
         for key, text, document in questions
     ]
     (folder / "ground_truth.json").write_text(json.dumps(stated))

@@ -1,13 +1,12 @@
 """Experiment files through the real importers, indexes and engine, by keyword encoders."""
 
-import csv
 import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
@@ -16,11 +15,10 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.working import wait
 from apps.results.exporters.strategy import files
-from apps.retrieval.grids.planning import Grid, plan_grid
+from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.models import Index
 from apps.retrieval.stores.chromadb_store import ChromaStore
 from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
-from benchbench.files.experiment import experiment_of
 from tests.benchmarks.laboratory import EXPERIMENT, FRUITS, QUESTIONS, write, write_truth
 from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import known_server
@@ -75,18 +73,6 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     # Each expected document has nothing but the word that is asked for.
     assert evaluation.means["R@1"] == 1
     assert evaluation.means["RR"] == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_experiment_is_kept_with_every_default(folder: Path) -> None:
-    path = write(folder)
-    kept = run(path, preset="quick_test").experiment
-    planned = plan_experiment(path, preset="quick_test")
-    assert kept["id"] == "fruit"
-    assert experiment_of(kept["config"], where="config") == planned.experiment
-    assert kept["config"]["data"]["documents_dir"] == str(folder / "documents")
-    assert kept["config"]["data"]["max_documents"] == 5
-    assert kept["config"]["strategies"][0]["doc_top_k"] == 5
 
 
 @pytest.mark.django_db(transaction=True)
@@ -298,32 +284,3 @@ def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path, monk
     _, _, traceback = log.partition("never started. The store chromadb needs the package chromadb")
     assert traceback.splitlines()[1] == "    Traceback (most recent call last):"
     assert 'File "apps/benchmarks/defining/creating.py"' in traceback
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_command_writes_the_results_directory_whose_config_runs_where_it_lies(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(folder, strategies=[{"name": "flat", "chunk_size": size, "chunk_overlap": 5} for size in (40, 20)])
-    told = command("--experiment", str(path), "--output-dir", str(tmp_path / "results"))
-    first = tmp_path / "results" / "fruit"
-    assert f"Wrote {first}." in told
-    assert {one.name for one in first.iterdir()} == {
-        *("config.yaml", "run.log", "index_stats.csv", "search_results.csv", "summary.csv")
-    }
-    monkeypatch.chdir(first)
-    command("--experiment", "config.yaml", "--output-dir", "again")
-    again = first / "again" / "fruit"
-    assert (again / "config.yaml").read_text() == (first / "config.yaml").read_text()
-    summaries = [list(csv.DictReader((one / "summary.csv").open(newline=""))) for one in (first, again)]
-    for name in ("strategy", "doc_recall_at_1", "section_mrr"):
-        assert [row[name] for row in summaries[0]] == [row[name] for row in summaries[1]]
-    assert [row["strategy"] for row in summaries[0]] == ["flat 40/5", "flat 20/5"]
-    with pytest.raises(CommandError, match="fruit exists already: choose another --output-dir"):
-        command("--experiment", "config.yaml", "--output-dir", "again")
-
-
-@pytest.mark.parametrize("arguments", [("--preset", "full", "scifact"), ("--experiment", "e.yaml", "scifact")])
-def test_the_command_refuses_options_that_do_not_go_together(arguments: tuple[str, ...]) -> None:
-    with pytest.raises(CommandError):
-        command(*arguments)

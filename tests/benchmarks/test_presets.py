@@ -113,13 +113,6 @@ def check_quick_test(benchmark: Benchmark, results: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("preset", "most", "times"), [("baseline", 10, 3), ("full", None, 5)])
-def test_the_greater_presets_are_planned(guide: Path, preset: str, most: int | None, times: int) -> None:
-    planned = plan_experiment(guide, preset=preset)
-    assert (planned.experiment.data.max_documents, planned.experiment.benchmark.runs_per_query) == (most, times)
-    assert f"4 can run here. Each query is asked {times} times by each, for 3 chunks." in planned.sentence
-
-
 @pytest.mark.django_db(transaction=True)
 def test_sections_and_documents_that_markdown_lacks_are_named(guide: Path) -> None:
     truth = json.loads((guide.parent / "ground_truth.json").read_text())

@@ -8,13 +8,7 @@ import pytest
 import yaml
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import (
-    PRESETS,
-    Experiment,
-    experiment_of,
-    kept_documents,
-    read_experiment,
-)
+from benchbench.files.experiment import PRESETS, Experiment, experiment_of, kept_documents, read_experiment
 from benchbench.ir.planning.ann import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
@@ -137,10 +131,7 @@ def test_it_may_name_every_store(tmp_path: Path, name: str) -> None:
     assert [backend.name for backend in read(tmp_path, changed(backends=[{"name": name}])).backends] == [name]
 
 
-@pytest.mark.parametrize(
-    ("most", "kept"),
-    [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")],
-)
+@pytest.mark.parametrize(("most", "kept"), [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")])
 def test_expected_documents_are_kept_and_then_the_first_ones(most: int | None, kept: str) -> None:
     assert kept_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
 
@@ -178,19 +169,14 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str
 @pytest.mark.parametrize(
     ("others", "said"),
     [
-        ({"colour": 1}, "e.yaml has the unknown key 'colour'"),
         ({"id": None}, "e.yaml lacks the key id"),
         ({"id": "../up"}, "e.yaml, id must be up to 100 letters"),
         ({"description": 3}, "e.yaml, description must be a text, not 3"),
-        ({"data": None}, "e.yaml lacks the key data"),
-        ({"data": "documents"}, "e.yaml, data must be an object, not a string"),
-        ({"data": {"documents_dir": "d"}}, "e.yaml, data lacks the key ground_truth_path"),
         ({"data": {"documents_dir": " ", "ground_truth_path": "g"}}, "e.yaml, data.documents_dir must be a text of 1"),
         (
             {"data": {"documents_dir": "d", "ground_truth_path": "g", "max_documents": 0}},
             "e.yaml, data.max_documents must be a whole number from 1 to 1,000,000,000, not 0",
         ),
-        ({"benchmark": {"runs": 3}}, "e.yaml, benchmark has the unknown key 'runs'"),
         ({"benchmark": {"runs_per_query": True}}, "e.yaml, benchmark.runs_per_query must be a whole number from 1 to"),
         (
             {"benchmark": {"runs_per_query": 2.5}},
@@ -201,17 +187,14 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str
         ({"benchmark": {"top_k_values": [1, 1]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
         ({"benchmark": {"top_k_values": [0]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
         ({"benchmark": {"top_k_values": [1001]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
-        ({"embeddings": None}, "e.yaml lacks the key embeddings"),
         ({"embeddings": []}, "e.yaml, embeddings is an empty list"),
         ({"embeddings": {"model": "m"}}, "e.yaml, embeddings must be a list"),
-        ({"embeddings": ["m"]}, r"e.yaml, embeddings\[0\] must be an object, not a string"),
         ({"embeddings": [{"model": ""}]}, r"e.yaml, embeddings\[0\].model must be a text of 1 to 500"),
         ({"embeddings": [{"model": "m"}, {"model": "m"}]}, r"e.yaml, embeddings\[1\] repeats embeddings\[0\]"),
         ({"llms": [{"model": "m", "temperature": -1}]}, r"e.yaml, llms\[0\].temperature must be a number from 0 to 10"),
         ({"llms": [{"model": "m", "max_tokens": 0}]}, r"e.yaml, llms\[0\].max_tokens must be a whole number"),
         ({"backends": [{"name": "annoy"}]}, r"e.yaml, backends\[0\].name must be one of memory, .*, not \"annoy\""),
         ({"backends": [{"name": "memory", "path": 3}]}, r"e.yaml, backends\[0\].path must be a text"),
-        ({"strategies": [{"name": "flat"}, {"chunk_size": 9}]}, r"e.yaml, strategies\[1\] lacks the key name"),
         (
             {"strategies": [{"name": "flat"}, {"name": "flat", "chunk_size": 0}]},
             r"e.yaml, strategies\[1\].chunk_size must be a whole number from 1 to 1,000,000, not 0",

@@ -58,10 +58,7 @@ class TestRun:
     @pytest.mark.parametrize(
         ("content", "sentence"),
         [
-            (
-                "q1 Q0 d1 1 .5",
-                r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are ",
-            ),
+            ("q1 Q0 d1 1 .5", r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are "),
             ("q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score 'high', which is not a number"),
             ("q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
             ("q1 Q0 d1 1 1_0 t", "line 1, has the score '1_0'"),

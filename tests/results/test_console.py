@@ -19,7 +19,6 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.files.spec002 import BLOCKS
 from tests.kept import made_once
 from tests.rankings import change_rankings
 
@@ -72,18 +71,11 @@ def run(*options: object) -> str:
 def test_a_file_of_queries_runs_in_one_go(odoo: None, queries: Path, tmp_path: Path) -> None:
     told = run("--queries", queries, "--collection", "odoo", "--verbose", "--output-dir", tmp_path / "out" / "deep")
     (file,) = (tmp_path / "out" / "deep").iterdir()
-    assert re.fullmatch(r"baseline_\d{8}_\d{6}\.json", file.name)
-    assert f"Loading queries from: {queries}" in told
     assert "Starting benchmark execution...\n\n[1/2] Query:" in told
-    assert "\n\n[2/2] Query:" in told
     first = told.index('[1/2] Query: "invoice"\n      Version: 16.0 | Category: sales | Difficulty: easy\n')
-    assert first < told.index('[2/2] Query: "docking"') < told.index("BENCHMARK COMPLETED")
+    assert first < told.index('\n\n[2/2] Query: "docking"') < told.index("BENCHMARK COMPLETED")
     values = r"P@3=0\.333 \| P@5=0\.200 \| R@10=1\.000 \| MRR=\d\.\d{3}"
     assert re.search(rf"✓ Executed in \d+ms\n      Metrics: {values}\n", told)
-    bar = "█" * 8 + "░" * (BLOCKS - 8)
-    assert f"  Precision@3:  33.3%  {bar}\n" in told
-    assert "  Easy (1):  P@3=33.3% | P@5=20.0%\n  Hard (1):  P@3=33.3% | P@5=20.0%\n" in told
-    assert f"Results saved to: {file}" in told
     content = json.loads(file.read_text())
     assert content["metadata"]["limit"] == 10
     assert "execution" not in {*content["metadata"], *content["detailed_results"][0]}  # each time is the query's own
@@ -107,23 +99,8 @@ def test_shared_times_are_marked_where_they_were_asked_for(odoo: None, queries: 
 
 
 def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo: None, queries: Path, tmp_path: Path) -> None:
-    facts = json.loads(
-        run(
-            "--queries",
-            queries,
-            "--collection",
-            "odoo",
-            "--output-dir",
-            tmp_path,
-            "--limit",
-            "1",
-            "--json",
-            "--modes",
-            "sparse",
-            "--lexical",
-            "bm25,fts",
-        )
-    )
+    stated = ("--queries", queries, "--collection", "odoo", "--modes", "sparse", "--lexical", "bm25,fts")
+    facts = json.loads(run(*stated, "--output-dir", tmp_path, "--limit", "1", "--json"))
     assert [Path(path).parent.name for path in facts["files"]] == ["run-1", "run-2"]
     for path in facts["files"]:
         content = json.loads(Path(path).read_text())
@@ -274,9 +251,10 @@ def test_a_file_that_cannot_be_read_ends_with_a_sentence(
     if content is not None:
         path.write_text(content)
     with pytest.raises(CommandError, match=said) as caught:
-        run("--queries", path, "--collection", "odoo")
+        run("--queries", path, "--collection", "odoo", "--output-dir", tmp_path / "out")
     assert caught.value.returncode == 1
     assert not Mapping.objects.exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
@@ -292,6 +270,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
     [
         [],
         ["library", "--experiment", "e.yaml"],
+        ["library", "--preset", "full"],
         ["--queries", "q.json"],
         ["library", "--collection", "odoo"],
         ["library", "--verbose", "--json"],

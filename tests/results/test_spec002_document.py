@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
@@ -212,16 +212,3 @@ def check_console(told: str, content: dict[str, Any], source: Path, file: Path) 
         shares = f"P@3={100 * of['precision@3']:.1f}% | P@5={100 * of['precision@5']:.1f}%"
         assert re.search(rf"  {kind.capitalize()}\s+\({of['count']}\):  {re.escape(shares)}", told)
     assert f"Results saved to: {file}\n" in told
-
-
-def test_what_is_wrong_with_the_queries_is_said_before_anything_runs(odoo: None, tmp_path: Path) -> None:
-    run = ("--collection", "odoo", "--output-dir", tmp_path / "out", "--queries")
-    with pytest.raises(CommandError, match="does not exist"):
-        command(*run, tmp_path / "missing.json")
-    (tmp_path / "corrupted.json").write_text('{"benchmark_queries": [')
-    with pytest.raises(CommandError, match=r"corrupted\.json is not JSON"):
-        command(*run, tmp_path / "corrupted.json")
-    unknown = [QUERIES[0] | {"expected_modules": ["l10n_es_aeat", "nowhere"]}]
-    with pytest.raises(CommandError, match=r"lacks 1 of the modules .* nowhere\..*--allow-missing"):
-        command(*run, queries_file(tmp_path, unknown))
-    assert not (tmp_path / "out").exists()

@@ -86,11 +86,7 @@ def experiment(
 
 @pytest.fixture
 def results(
-    experiment: dict[str, Any],
-    transactional_db: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: Any,
+    experiment: dict[str, Any], transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> Path:
     """The results directory of the experiment, run by the command. One question cannot be searched."""
     require_installed("chromadb:hnsw")

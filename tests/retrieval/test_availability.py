@@ -9,7 +9,7 @@ from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError, encoder_of
-from apps.retrieval.grids.planning import Grid, make_grid, plan_grid
+from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import Ingredients, build_index, create_index, index_of, unavailable_index
 from apps.retrieval.models import Index

@@ -12,7 +12,7 @@ from apps.operations.launching import QuotaError
 from apps.operations.models import Operation
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError
-from apps.retrieval.grids.planning import Grid, make_grid, plan_grid, read_strategy
+from apps.retrieval.grids import Grid, make_grid, plan_grid, read_strategy
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
 from apps.retrieval.strategies.base import StrategyError

@@ -12,7 +12,7 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.building import IndexingError, most_pieces
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.grids.planning import Grid, plan_grid
+from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.strategies import STRATEGIES, TREES, get_strategy

@@ -25,10 +25,10 @@ from apps.mappings.creating import resolved_mapping
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import encoder_of, lack, parts_of
-from apps.retrieval.grids.naming import SIZES, model_words, size_words
-from apps.retrieval.grids.planning import Cell, Grid, declare_indexes
+from apps.retrieval.grids import Cell, Grid, declare_indexes
 from apps.retrieval.indexing import Ingredients, building_of
 from apps.retrieval.models import Index
+from apps.retrieval.naming import SIZES, model_words, size_words
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.experiment import Experiment, Strategy, kept_documents, read_experiment

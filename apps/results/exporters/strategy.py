@@ -14,8 +14,8 @@ from apps.operations.handlers import tracebacks_of
 from apps.results.configurations import keys_of, phrases, searched_by
 from apps.results.exporters.outcomes import measured, slug_of
 from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
-from apps.retrieval.grids.naming import other_words, size_words
 from apps.retrieval.models import Index
+from apps.retrieval.naming import other_words, size_words
 from benchbench.files import strategy_results as results
 from benchbench.files.experiment import experiment_of
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from apps.retrieval.grids.planning import EXAMPLE, Grid, Made, make_grid, plan_grid, read_strategy
+from apps.retrieval.grids import EXAMPLE, Grid, Made, make_grid, plan_grid, read_strategy
 from benchbench.names import find_named
 
 

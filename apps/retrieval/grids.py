@@ -14,7 +14,6 @@ from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.retrieval.availability import UnavailableError, lack, parts_of
 from apps.retrieval.building import IndexingError, require_bounded
-from apps.retrieval.grids.naming import index_name, longer_names
 from apps.retrieval.indexing import (
     Ingredients,
     building_of,
@@ -25,6 +24,7 @@ from apps.retrieval.indexing import (
     unavailable_index,
 )
 from apps.retrieval.models import Index
+from apps.retrieval.naming import index_name, longer_names
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.rereading import read_again
