@@ -12,16 +12,12 @@ from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
 from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.reading import strict_yaml
-from benchbench.reading.kinds import Kind, one_of
+from benchbench.reading.kinds import Kind, one_of, whole
 from benchbench.reading.objects import Listed, Stated, read_as
 from benchbench.reading.strict_json import read_text
 
 PRESETS = {"quick_test": (5, 1), "baseline": (10, 3), "full": (None, 5)}  # max_documents, runs_per_query
 MOST_CHUNKS = 1000
-
-
-def _whole(least: int, most: int) -> Kind:
-    return Kind(Annotated[int, Field(ge=least, le=most)], f"a whole number from {least:,} to {most:,}")
 
 
 def _number(most: float) -> Kind:
@@ -52,7 +48,7 @@ CUTOFFS = Kind(
     f"a list of different whole numbers from 1 to {MOST_CHUNKS:,}",
 )
 ANY_TEXT = Kind(str, "a text")
-COUNT, CHUNKS = _whole(1, 10**9), _whole(1, MOST_CHUNKS)
+COUNT, CHUNKS = whole(1, 10**9), whole(1, MOST_CHUNKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +65,9 @@ class Data(Stated):
 class Repetition(Stated):
     """How it is measured. `top_k_values` are cutoffs: there is one search, at the greatest."""
 
-    runs_per_query: Annotated[int, _whole(1, 100)] = 3
+    runs_per_query: Annotated[int, whole(1, 100)] = 3
     top_k_values: Annotated[tuple[int, ...], CUTOFFS] = (1, 3, 5, 10)
-    random_seed: Annotated[int, _whole(0, 2**63 - 1)] = 42
+    random_seed: Annotated[int, whole(0, 2**63 - 1)] = 42
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class LLM(Stated):
     provider: Annotated[str, TEXT] = "ollama"
     base_url: Annotated[str | None, TEXT] = None
     temperature: Annotated[float, _number(10)] = 0.1
-    max_tokens: Annotated[int, _whole(1, 10**6)] = 500
+    max_tokens: Annotated[int, whole(1, 10**6)] = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +106,11 @@ class Strategy(Stated):
     """
 
     name: Annotated[str, one_of(*STRATEGIES)]
-    chunk_size: Annotated[int, _whole(1, 10**6)] = 500
-    chunk_overlap: Annotated[int, _whole(0, 10**6)] = 50
+    chunk_size: Annotated[int, whole(1, 10**6)] = 500
+    chunk_overlap: Annotated[int, whole(0, 10**6)] = 50
     doc_top_k: Annotated[int, CHUNKS] = 5
     section_top_k: Annotated[int, CHUNKS] = 10
-    max_layers: Annotated[int, _whole(1, 100)] = 3
+    max_layers: Annotated[int, whole(1, 100)] = 3
     cluster_threshold: Annotated[float, _number(1)] = 0.1
 
 

@@ -17,7 +17,6 @@ from benchbench.reading.objects import (
     Must,
     Stated,
     Strings,
-    fault,
     read_as,
     read_list,
     refuse,
@@ -30,16 +29,6 @@ GRADES = range(3)
 DEFAULT_GRADE = 1
 DEFAULT_SLICE = "default"
 OrderBy = Literal["agree", "rank", "score"]
-
-
-def _split(split: str) -> str:
-    if split and split not in SPLITS:
-        raise fault(f"is {split[:40]!a}: it may be {', '.join(SPLITS)}")
-    return split
-
-
-def _from_0(count: int | None) -> bool:
-    return count is None or count >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +55,8 @@ class Topic(Stated):
     text: Filled
     slices: Annotated[Strings, Checked(lambda slices: slices or (DEFAULT_SLICE,))]
     notes: str = ""
-    expected_positive_count: Annotated[int | None, Must("an integer from 0", _from_0)] = None
-    split: Annotated[str, Checked(_split)] = ""
+    expected_positive_count: Annotated[int | None, Must("an integer from 0", lambda count: (count or 0) >= 0)] = None
+    split: Annotated[str, Must("train, validation or test", ("", *SPLITS).__contains__)] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from benchbench.reading.objects import (
-    Checked,
     Identifier,
     Listed,
     Stated,
-    fault,
     read_as,
     refuse,
 )
@@ -21,18 +19,12 @@ from benchbench.reading.strict_json import read_text, read_value
 LEVELS = range(101)
 
 
-def _level(value: Any) -> Any:
-    if type(value) is not int or value not in LEVELS:
-        raise fault(f"must be an integer from 0 to {LEVELS[-1]}")
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Section(Stated):
     """A part of a document; the id is local to it."""
 
     id: Identifier
-    level: Annotated[int, Checked(_level, before=True)]
+    level: Annotated[int, Must(f"an integer from 0 to {LEVELS[-1]}", LEVELS.__contains__)]
     heading: str
     content: str
     subsections: "Listed[Section]" = ()

@@ -54,13 +54,13 @@ def test_it_knows_the_alias_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"id": "7"}, "benchmark_queries[0].id must be an integer."),
-        ({"difficulty": "harder"}, "benchmark_queries[0].difficulty is 'harder': it may be easy, medium, hard."),
+        ({"id": "7"}, "benchmark_queries[0].id must be a whole number, not a string."),
+        ({"difficulty": "harder"}, 'benchmark_queries[0].difficulty must be easy, medium or hard, not "harder".'),
         ({"expected_modules": []}, "benchmark_queries[0].expected_modules must be a list of one to five modules"),
         ({"expected_modules": list("abcdef")}, "benchmark_queries[0].expected_modules must be a list of one to"),
         ({"expected_modules": ["a", "a"]}, "benchmark_queries[0].expected_modules must be a list of one to five"),
         ({"expected_modules": ["a", " "]}, "benchmark_queries[0].expected_modules must be a list of strings that are"),
-        ({"id": True}, "benchmark_queries[0].id must be an integer."),
+        ({"id": True}, "benchmark_queries[0].id must be a whole number, not true or false."),
         ({"version": []}, "benchmark_queries[0].version must be a version, or a list of versions, each of them once."),
         ({"version": ["1", "1"]}, "benchmark_queries[0].version must be a version, or a list of versions, each of"),
         ({"version": [2.0]}, "benchmark_queries[0].version must be a list of strings that are"),

@@ -179,8 +179,8 @@ class TestLevelOfDetail:
     @pytest.mark.parametrize(
         ("parameters", "said"),
         [
-            ({"doc_top_k": 0}, "doc_top_k is a whole number from 1 to 1,000; not 0"),
-            ({"section_top_k": 1001}, "section_top_k is a whole number from 1 to 1,000"),
+            ({"doc_top_k": 0}, "doc_top_k is a whole number from 1 to 1000; not 0"),
+            ({"section_top_k": 1001}, "section_top_k is a whole number from 1 to 1000"),
             ({"doc_top_k": "5"}, 'Chunk parameters are .*"doc_top_k": 5'),
             ({"top_k": 5}, 'Chunk parameters are .*"doc_top_k": 5'),
         ],

@@ -12,6 +12,7 @@ from benchbench.reading.objects import (
     Checked,
     Filled,
     InvalidKeyError,
+    Must,
     Stated,
     different_strings,
     fault,
@@ -27,18 +28,6 @@ MODULES = range(1, 6)
 PARTS = {"categor": "category", "difficult": "difficulty", "version": "version"}
 GRADE = 1
 TOTALS = ("total_queries", "query_count", "total")
-
-
-def _integer(value: Any) -> Any:
-    if type(value) is not int:
-        raise fault("must be an integer")
-    return value
-
-
-def _difficulty(text: str) -> str:
-    if text not in DIFFICULTIES:
-        raise fault(f"is {text[:40]!a}: it may be {', '.join(DIFFICULTIES)}")
-    return text
 
 
 def _modules(value: Any) -> Any:
@@ -61,12 +50,12 @@ def _version(value: Any) -> Any:
 class ModuleQuery(Stated):
     """A question about one version of the software, or any of several; every expected module is relevant alike."""
 
-    id: Annotated[int, Checked(_integer, before=True)]
+    id: int
     query: Filled
     version: Annotated[str | tuple[str, ...], Checked(_version, before=True)]
     expected_modules: Annotated[tuple[str, ...], Checked(_modules, before=True)]
     category: Filled
-    difficulty: Annotated[Filled, Checked(_difficulty)]
+    difficulty: Annotated[str, Must("easy, medium or hard", DIFFICULTIES.__contains__)]
     notes: str = ""
 
 

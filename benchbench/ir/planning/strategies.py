@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from benchbench.ir.trees import REDUCTIONS
-from benchbench.reading.kinds import Kind
+from benchbench.reading.kinds import Kind, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,11 @@ class Strategy:
         return self.opening + json.dumps(self.defaults)
 
 
-def _whole(least: int, most: int) -> Kind:
-    return Kind(Annotated[int, Field(ge=least, le=most)], f"a whole number from {least:,} to {most:,}")
-
-
 def _either(*words: str) -> Kind:
     return Kind(Literal[words], " or ".join(words))
 
 
-TOP, SHARE = _whole(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
+TOP, SHARE = whole(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
 SIZES = {"size": Parameter(500), "overlap": Parameter(50)}  # of chunks, in characters; they must go together
 WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False)}
 LEVELS = {
@@ -79,11 +75,11 @@ LEVELS = {
 }
 TREE = {
     **SIZES,
-    "max_layers": Parameter(3, _whole(1, 10), False, "Layers", "Tree: how many layers of summaries there are at most."),
+    "max_layers": Parameter(3, whole(1, 10), False, "Layers", "Tree: how many layers of summaries there are at most."),
     "cluster_threshold": Parameter(0.1, SHARE),
-    "context": Parameter(8000, _whole(100, 1_000_000)),
+    "context": Parameter(8000, whole(100, 1_000_000)),
     "reduction": Parameter("pca", _either(*REDUCTIONS)),
-    "seed": Parameter(42, _whole(0, 2**32 - 1)),
+    "seed": Parameter(42, whole(0, 2**32 - 1)),
     "search": Parameter(
         "collapsed",
         _either("collapsed", "tree"),
