@@ -10,6 +10,7 @@ from typing import Annotated
 from benchbench.reading.objects import (
     Identifier,
     Listed,
+    Must,
     Stated,
     read_as,
     refuse,

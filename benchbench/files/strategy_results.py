@@ -158,7 +158,7 @@ def summarised(
     }
     if not error:
         answered = [row for row in rows if not row.error]
-        values |= _quality(_first(answered)) | _times(answered) | _calls(rows)
+        values |= _quality(_first(answered)) | _totals(rows)
         values["consistency_score"] = consistency_score
         values["execution"] = next((row.execution for row in answered if row.execution), None)
         values["queries_evaluated"] = len({row.query_id for row in answered})
@@ -200,21 +200,16 @@ def _best_ranks(rows: Iterable[SearchRow], name: str) -> dict[tuple[str, int], i
     return best
 
 
-def _times(answered: Iterable[SearchRow]) -> dict[str, float | None]:
-    every = {(row.query_id, row.run): row.search_time_ms for row in answered}
-    times = [ms for ms in every.values() if ms is not None]
+def _totals(rows: Iterable[SearchRow]) -> dict[str, float | None]:
+    """Return times and calls of searches, each of which has a row a cutoff and a document."""
+    searches = {(row.query_id, row.run): row for row in rows}.values()
+    times = [row.search_time_ms for row in searches if not row.error and row.search_time_ms is not None]
     return {
         "avg_search_time_ms": _mean(times),
         "p50_search_time_ms": order_statistic(times, 0.5),
         "p95_search_time_ms": order_statistic(times, 0.95),
-    }
-
-
-def _calls(rows: Iterable[SearchRow]) -> dict[str, float | None]:
-    every = {(row.query_id, row.run): row for row in rows}.values()
-    return {
-        "total_llm_calls": _sum(row.llm_calls for row in every),
-        "total_embed_calls": _sum(row.embed_calls for row in every),
+        "total_llm_calls": _sum(row.llm_calls for row in searches),
+        "total_embed_calls": _sum(row.embed_calls for row in searches),
     }
 
 

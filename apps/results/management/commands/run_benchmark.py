@@ -41,6 +41,7 @@ from benchbench.files.spec002 import LIMIT
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
 from benchbench.names import find_named
+from benchbench.reading.strict_json import attributes
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 COMPARED = (Status.COMPLETED, Status.FAILED)
@@ -109,13 +110,15 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.run(benchmark, **options)
 
     def require_fitting(self, options: dict[str, Any]) -> None:
-        """Refuse options that do not go together."""
+        """Refuse options that do not go together, and those that an experiment file states itself."""
         named = [name for name in ("mapping", "queries", "experiment") if options[name]]
+        given = [option for option in STATED if options[name_of(option)] not in (None, False, [])]
         if len(named) != 1:
             raise self.misuse(
                 "Name one thing to run: a mapping, --queries FILE with --collection NAME, or --experiment FILE."
             )
-        self.require_unstated(options)
+        if options["experiment"] and given:
+            raise self.misuse(f"The experiment file states what is run, and how: leave out {', '.join(given)}.")
         if options["preset"] and not options["experiment"]:
             raise self.misuse("--preset goes with --experiment.")
         if bool(options["queries"]) != bool(options["collection"]):
@@ -129,12 +132,6 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         least = min(options["top_k"] or [DEFAULT_TOP_K])
         if (options["limit"] or LIMIT) > least and (options["verbose"] or options["output_dir"]):
             raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {least}: see --top-k.")
-
-    def require_unstated(self, options: dict[str, Any]) -> None:
-        """Refuse what a file that is run states itself, rather than leave it unheard."""
-        given = [option for option in STATED if options[name_of(option)] not in (None, False, [])]
-        if options["experiment"] and given:
-            raise self.misuse(f"The experiment file states what is run, and how: leave out {', '.join(given)}.")
 
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the mapping that is named, or of the queries that are; those are imported."""
@@ -171,7 +168,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         facts = facts_of(benchmark) | ({"files": [str(path) for path in paths]} if folder else {})
         lines = [text_of(benchmark), *(f"Wrote {path}." for path in paths)]
         if verification:
-            facts["verification"] = verification.as_dict()
+            names = ("reproduces", "source", "differences", "environment")
+            facts["verification"] = attributes(verification, *names)
             lines += ["", verification.sentence, *verification.differences, *verification.environment]
         text = "\n".join(lines)
         if not options["verbose"] or benchmark.total_runs > 1:
