@@ -35,7 +35,7 @@ django_application = get_asgi_application()
 
 # These need the app registry that the line above fills.
 import benchbench.site.addresses  # noqa: F401 - <id:…>
-from apps.api.access.sockets import identified
+from apps.api.sockets import identified
 from apps.operations.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
 
 websocket_urlpatterns = [

@@ -100,6 +100,7 @@ INSTALLED_APPS = [
     "apps.benchmarks",
     "apps.judging",
     "apps.results",
+    "apps.accounts",
     "apps.api",
     "apps.demo",
 ]

@@ -29,7 +29,7 @@ SETTLING_SECONDS = 5.0  # the sites are asked so long before and after each step
 # Done by each code in its own checkout.
 POPULATE = """
 from django.contrib.auth.models import User
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.benchmarks.launching import launch
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library

@@ -1,10 +1,16 @@
-"""Answers: columns of a model, or a frozen dataclass that a use case returns. Each field is declared once, there."""
+"""Answers: columns of a model, a frozen dataclass that a use case returns, or a page of either.
 
+Each field is declared once, there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from datetime import datetime
 from inspect import getdoc
 from typing import Any, get_type_hints
 
 from django.db import models
+from django.db.models import QuerySet
 from drf_spectacular.contrib.rest_framework_dataclasses import OpenApiDataclassSerializerExtensions
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.plumbing import ComponentIdentity
@@ -76,14 +82,45 @@ class Answer(DataclassSerializer):
         return undeclared | super().get_extra_kwargs()
 
 
-def answer_of(kind: type) -> Answer:
-    """Return the schema of a dataclass, for the `responses` of an operation."""
-    return Answer(dataclass=kind)
-
-
 def present(answer: Any, status: int = 200) -> Response:
     """Answer with a frozen dataclass."""
     return Response(Answer(answer, dataclass=type(answer)).data, status=status)
+
+
+class Page(serializers.Serializer):
+    """A page of a list. A subclass adds the one field that holds the rows, under the name of what they are."""
+
+    total = serializers.IntegerField(min_value=0, help_text="Rows on all pages together.")
+    page = serializers.IntegerField(min_value=1)
+    per_page = serializers.IntegerField(min_value=1)
+
+
+def page_of(name: str, row: type) -> type[Page]:
+    """Return the page whose rows are under `name`: of a serializer, or of a dataclass."""
+    rows = Answer(dataclass=row, many=True) if is_dataclass(row) else row(many=True)
+    return type(f"{row.__name__.removesuffix('Answer')}Page", (Page,), {name: rows, "__doc__": f"A page of {name}."})
+
+
+def answer_page(
+    page: type[Page],
+    rows: QuerySet[Any] | Sequence[Any],
+    query: Mapping[str, Any],
+    *,
+    tell: Callable[[Any], Sequence[Any]] = list,
+    **about: Any,
+) -> Response:
+    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for; `tell` makes of them what is told.
+
+    `about` is told besides the rows: fields of `page` by their names.
+
+    Two queries whatever the size, and those of the rows' prefetches. The order must be total, or pages would overlap.
+    """
+    (name,) = set(page().fields) - set(Page().fields) - set(about)
+    start = (query["page"] - 1) * query["per_page"]
+    total = rows.count() if isinstance(rows, QuerySet) else len(rows)
+    shown = tell(rows[start : start + query["per_page"]]) if start < total else []
+    told = {**about, name: shown, "total": total, "page": query["page"], "per_page": query["per_page"]}
+    return Response(page(told).data)
 
 
 class ModelAnswerSchema(OpenApiSerializerExtension):

@@ -13,8 +13,6 @@ class ApiConfig(AppConfig):
     verbose_name = "Api"
 
     def ready(self) -> None:
-        from apps.api.access import tokens  # noqa: F401  (listens)
-
         if settings.DISABLE_AUTH:  # servers run no checks
             logger.warning("DISABLE_AUTH is on: the API lets everybody in as %r.", settings.DISABLE_AUTH_USER)
 

@@ -14,6 +14,7 @@ from rest_framework.settings import api_settings
 from benchbench.reading.strict_json import kind
 
 EXACT = 2**53
+MOST_PAGES = 1_000_000
 GREATEST = 2**31 - 1  # what a column of numbers holds
 
 
@@ -116,6 +117,13 @@ class Flag(serializers.BooleanField):
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
+
+
+class PageQuery(StrictSerializer):
+    """Which page; a list that can be narrowed adds its own keys in a subclass."""
+
+    page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. A page after the last one is empty.")
+    per_page = Whole(min_value=1, max_value=100, default=50)
 
 
 class StrictSchema(OpenApiSerializerExtension):

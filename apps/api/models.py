@@ -1,66 +1,7 @@
-"""Tables of the API itself: tokens, sessions of JWTs, and stored answers for repeated requests."""
+"""Table of the API itself: stored answers for repeated requests."""
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
-from django.utils import timezone
-
-from benchbench.models import PublicModel
-
-
-class Scope(models.TextChoices):
-    READ = "read"
-    WRITE = "write"
-
-
-class AccessToken(PublicModel):
-    """A token that a user made, named and can revoke. Of the secret only its hash is kept."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
-    name = models.CharField(max_length=100, help_text="Where the token is used, such as the pipeline that has it.")
-    scope = models.CharField(
-        max_length=10, choices=Scope, default=Scope.READ, help_text="read looks, write does all that you may do."
-    )
-    digest = models.CharField(max_length=64, unique=True, editable=False, help_text="SHA-256 of the secret.")
-    hint = models.CharField(max_length=12, editable=False, help_text="How the secret begins.")
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it lasts until it is revoked.")
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="To the minute.")
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
-
-    class Meta:
-        verbose_name = "token"
-        ordering = ["-created_at"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["user", "name"],
-                condition=Q(revoked_at__isnull=True),
-                name="access_token_name",
-            ),
-            models.CheckConstraint(condition=Q(scope__in=["read", "write"]), name="access_token_scope"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def state(self) -> str:
-        if self.revoked_at:
-            return "revoked"
-        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
-
-
-class SignIn(PublicModel):
-    """Somebody who signed in with a password: all pairs of JWTs name this row, and end with it."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    jti = models.CharField(max_length=64, help_text="Of the one refresh token that can be exchanged.")
-    expires_at = models.DateTimeField(db_index=True, help_text="Of that token.")
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"{self.user} since {self.created_at}"
 
 
 class KeptAnswer(models.Model):

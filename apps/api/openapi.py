@@ -1,6 +1,8 @@
 """The parts of the schema that drf-spectacular cannot see: errors of an endpoint, and requests that may be repeated."""
 
 import json
+import re
+from dataclasses import is_dataclass
 from functools import cache
 from inspect import getdoc
 from pathlib import Path
@@ -12,6 +14,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
 
+from apps.api.answers import Answer
 from apps.api.idempotency import HEADER, REPLAYED
 
 EXAMPLES = Path(__file__).with_name("examples")
@@ -136,7 +139,12 @@ class Schema(AutoSchema):
         return self._docstring()[1]
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
-        bodies = super()._get_response_bodies(direction)
+        answer = self.get_response_serializers()
+        bodies = (
+            {"200": self._get_response_for_code(answer, "200")}
+            if is_dataclass(answer)
+            else super()._get_response_bodies(direction)
+        )
         refused = {status for status in bodies if status in ERRORS} | set(map(str, self._errors()))
         return dict(sorted((bodies | {status: self._refusal(status) for status in refused}).items()))
 
@@ -163,7 +171,12 @@ class Schema(AutoSchema):
             errors.append(400)
         if "{" in self.path:
             errors.append(404)
-        return errors
+        named = [int(status) for status in re.findall(r"\b4\d\d\b", getdoc(self._handler()) or "") if status in ERRORS]
+        return [*errors, *named, *getattr(self.view, "refuses", ())]
+
+    def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = Answer(dataclass=serializer) if is_dataclass(serializer) else serializer
+        return super()._get_response_for_code(answer, *args, **kwargs)
 
     def _handler(self) -> Any:
         return getattr(self.view, self.method.lower(), None)

@@ -4,7 +4,6 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 import benchbench.site.addresses  # noqa: F401 - <id:…>
-from apps.api.access import endpoints as auth
 from apps.api.errors import unknown
 from apps.api.resources import (
     benchmark_acts,
@@ -25,6 +24,7 @@ from apps.api.resources import (
     queries,
     results,
     rounds,
+    signing_in,
     triage,
     versions,
 )
@@ -35,9 +35,9 @@ QUERY = f"{DATASET}/queries/<int:query_id>"
 ROUND = "judging-rounds/<id:round_id>"
 MAPPING = f"{DATASET}/mappings/<id:mapping_id>"
 urlpatterns = [
-    path("auth/token", auth.SignIn.as_view(), name="sign_in"),
-    path("auth/token/refresh", auth.Refresh.as_view(), name="refresh"),
-    path("auth/token/revoke", auth.SignOut.as_view(), name="sign_out"),
+    path("auth/token", signing_in.SignIn.as_view(), name="sign_in"),
+    path("auth/token/refresh", signing_in.Refresh.as_view(), name="refresh"),
+    path("auth/token/revoke", signing_in.SignOut.as_view(), name="sign_out"),
     path("benchmark-datasets", datasets.Datasets.as_view(), name="datasets"),
     path(DATASET, datasets.OneDataset.as_view(), name="dataset"),
     path("benchmark-datasets/formats", datasets.Formats.as_view(), name="dataset_formats"),

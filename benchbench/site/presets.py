@@ -10,16 +10,16 @@ from django.urls import reverse_lazy
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "apps.api.access.authentication.BearerAuthentication",  # first: it makes unknown clients' answer 401
+        "apps.api.access.BearerAuthentication",  # first: it makes unknown clients' answer 401
         "rest_framework.authentication.SessionAuthentication",
-        "apps.api.access.authentication.NoAuthentication",
+        "apps.api.access.NoAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
-        "apps.api.access.permissions.IsStaff",
-        "apps.api.access.permissions.InScope",
-        "apps.api.access.permissions.MayAct",
+        "apps.api.access.IsStaff",
+        "apps.api.access.InScope",
+        "apps.api.access.MayAct",
     ],
-    "DEFAULT_THROTTLE_CLASSES": ["apps.api.access.throttling.Throttle"],
+    "DEFAULT_THROTTLE_CLASSES": ["apps.api.access.Throttle"],
     "DEFAULT_PARSER_CLASSES": ["apps.api.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.api.parsers.OnlyJSON",
@@ -35,7 +35,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SCHEMA_PATH_PREFIX": "/api/v2",
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
     "AUTHENTICATION_WHITELIST": [
-        "apps.api.access.authentication.BearerAuthentication",
+        "apps.api.access.BearerAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
@@ -52,7 +52,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "StatusEnum": "apps.operations.models.Status",
     },
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["apps.api.access.permissions.IsStaff"],
+    "SERVE_PERMISSIONS": ["apps.api.access.IsStaff"],
     # From the wheel of drf-spectacular-sidecar, not from another site.
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -115,7 +115,7 @@ def is_staff(request: HttpRequest) -> bool:
 
 
 UNFOLD: dict[str, Any] = {
-    "LOGIN": {"form": "apps.api.forms.SignInForm"},
+    "LOGIN": {"form": "apps.accounts.views.SignInForm"},
     "SITE_TITLE": "BenchBench",
     "SITE_HEADER": "BenchBench",
     "SITE_SUBHEADER": "Measure your search",
@@ -193,7 +193,7 @@ UNFOLD: dict[str, Any] = {
                         "link": reverse_lazy("django_rq:home"),
                         "permission": is_superuser,
                     },
-                    sidebar_item("Tokens", "key", "api.accesstoken") | {"permission": is_staff},
+                    sidebar_item("Tokens", "key", "accounts.accesstoken") | {"permission": is_staff},
                     {"title": "API", "icon": "code", "link": reverse_lazy("api_docs"), "permission": is_staff},
                     sidebar_item("Users", "person", "auth.user"),
                     sidebar_item("Groups", "group", "auth.group"),

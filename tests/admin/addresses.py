@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.test import RequestFactory
 from rq.results import Result
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from benchbench.site.history import note
 from tests.api.worlds import worlds

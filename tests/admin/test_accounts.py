@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.test import Client
 from django.urls import reverse
 
-from apps.api.access.roles import make_roles, permissions_of
+from apps.accounts.roles import make_roles, permissions_of
 from benchbench.access import ROLES, colleagues_of, teams_of
 from benchbench.site.panels import change_url, changelist_url
 

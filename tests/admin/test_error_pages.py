@@ -96,6 +96,6 @@ def test_a_fault_of_ours_has_a_page_that_needs_no_database(
 
 def test_a_form_that_is_too_large_is_told_so(client_of_ada: Client, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
-    page = client_of_ada.post(reverse("admin:api_accesstoken_add"), {"name": "x" * 2000})
+    page = client_of_ada.post(reverse("admin:accounts_accesstoken_add"), {"name": "x" * 2000})
     assert page.status_code == 413
     assert "the form holds more than the site accepts" in text_of(page)

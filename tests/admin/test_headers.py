@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.api.models import AccessToken
+from apps.accounts.models import AccessToken
 from benchbench.settings import BASE_DIR
 from benchbench.site.downloads import attachment
 from benchbench.site.presets import CONTENT_SECURITY_POLICY
@@ -107,7 +107,7 @@ def test_no_address_leads_elsewhere(world: Client, target: str) -> None:
     again.force_login(User.objects.get(username="ada"))
     token = AccessToken.objects.get()
     actions = {"action": "revoke_selected", "_selected_action": str(token.pk), "next": target}
-    answers.append(again.post("/admin/api/accesstoken/", actions))
+    answers.append(again.post("/admin/accounts/accesstoken/", actions))
     assert token.state == "active"
     token.refresh_from_db()
     assert token.state == "revoked"

@@ -20,9 +20,9 @@ from django.template.response import SimpleTemplateResponse
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from apps.accounts.roles import make_roles, permissions_of
+from apps.accounts.tokens import issue_token
 from apps.api import urls
-from apps.api.access.roles import make_roles, permissions_of
-from apps.api.access.tokens import issue_token
 from apps.api.endpoint import Endpoint
 from apps.judging.models import RoundItem
 from apps.operations.consumers import PERMISSIONS

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, QueryResult, Run

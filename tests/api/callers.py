@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from tests.admin.conftest import MakeStaff
 
 ROOT = "/api/v2"

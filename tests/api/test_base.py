@@ -9,10 +9,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from apps.accounts.models import AccessToken, SignIn
+from apps.accounts.tokens import issue_token, revoke_token
 from apps.api import idempotency, urls
-from apps.api.access.tokens import issue_token, revoke_token
 from apps.api.endpoint import Endpoint
-from apps.api.models import AccessToken, KeptAnswer, SignIn
+from apps.api.models import KeptAnswer
 from apps.datasets.models import Dataset
 from benchbench.errors import BenchbenchError
 from tests.admin.conftest import MakeStaff

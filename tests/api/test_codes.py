@@ -13,13 +13,13 @@ from rest_framework_simplejwt.exceptions import InvalidToken
 import apps
 import benchbench
 from apps.api import errors
-from apps.api.access.permissions import InScope
+from apps.api.access import InScope
 from benchbench.errors import BenchbenchError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 # What is raised for commands, pages of the admin, sockets and clients alone.
 ELSEWHERE = (
-    "apps.api.access.tokens",
+    "apps.accounts.tokens",
     "apps.benchmarks.repeating.experiments",
     "apps.mappings.beir",
     "apps.operations.admission",

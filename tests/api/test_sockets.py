@@ -9,9 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework_simplejwt.tokens import AccessToken
 
-from apps.api.access.signing_in import open_sign_in
-from apps.api.access.tokens import issue_token, revoke_token
-from apps.api.models import AccessToken as PersonalToken
+from apps.accounts.models import AccessToken as PersonalToken
+from apps.accounts.tokens import issue_token, open_sign_in, revoke_token
 from apps.operations import consumers
 from tests.sockets import closed, make_watcher, opened, refused, socket
 

@@ -8,13 +8,13 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.test import Client
 
-from apps.api.access.tokens import issue_token
-from apps.api.models import AccessToken
+from apps.accounts.models import AccessToken
+from apps.accounts.tokens import issue_token
 from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.api.test_base import bearer
 
-ADD = "/admin/api/accesstoken/add/"
+ADD = "/admin/accounts/accesstoken/add/"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from apps.api.access.signing_in import open_sign_in
+from apps.accounts.tokens import open_sign_in
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.repeating.manifests import manifest_of

@@ -8,7 +8,7 @@ import pytest
 from django.conf import global_settings
 from django.contrib.auth.models import User
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord

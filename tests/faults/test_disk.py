@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.benchmarks.launching import retry
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset

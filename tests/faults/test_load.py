@@ -13,8 +13,8 @@ import httpx
 from django.contrib.auth.models import Permission, User
 from websockets.asyncio.client import connect
 
-from apps.api.access.roles import permissions_of
-from apps.api.access.tokens import issue_token
+from apps.accounts.roles import permissions_of
+from apps.accounts.tokens import issue_token
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.operations.models import Operation

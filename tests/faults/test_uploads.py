@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.datasets.models import Dataset
 from tests.faults.kit import HANG_SECONDS, Crew, until
 

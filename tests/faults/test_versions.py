@@ -12,7 +12,7 @@ from tests.faults.kit import Crew, hold, undisturbed, until
 from tests.faults.work import KINDS
 
 STATED_SECONDS = 5
-NEWEST = ("api", "0001_initial")
+NEWEST = ("accounts", "0001_initial")
 
 
 @pytest.fixture
@@ -25,19 +25,19 @@ def migrations(transactional_db: None) -> Iterator[None]:
 
 def forget(name: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'api' AND name = %s", [name])
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'accounts' AND name = %s", [name])
 
 
 def remember(name: str) -> None:
     forget(name)
     with connection.cursor() as cursor:
-        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('api', %s, now())", [name])
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('accounts', %s, now())", [name])
 
 
 @pytest.mark.parametrize(
     ("change", "mend", "sentence"),
     [
-        (lambda: remember("0099_newer"), lambda: forget("0099_newer"), "api.0099_newer"),
+        (lambda: remember("0099_newer"), lambda: forget("0099_newer"), "accounts.0099_newer"),
         (lambda: forget(NEWEST[1]), lambda: remember(NEWEST[1]), "1 migration is not applied"),
     ],
     ids=["the tables are newer", "the tables are older"],

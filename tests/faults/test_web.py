@@ -8,7 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, undisturbed
 from tests.faults.work import KINDS
 from tests.sockets import make_watcher

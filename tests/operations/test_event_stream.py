@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from apps.api.access.signing_in import open_sign_in
+from apps.accounts.tokens import open_sign_in
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from tests.benchmarks.conftest import make_library

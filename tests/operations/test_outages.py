@@ -22,7 +22,7 @@ from django.urls import reverse
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
-from apps.api.access.tokens import issue_token
+from apps.accounts.tokens import issue_token
 from apps.benchmarks.models import Benchmark
 from apps.mappings.resolving import resolve
 from apps.operations import working

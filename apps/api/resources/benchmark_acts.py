@@ -10,12 +10,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, answer_of, present
+from apps.api.answers import Answer, present
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber, valid
-from apps.api.idempotency import idempotent
 from apps.api.naming import naming
-from apps.api.openapi import refusals
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, find, shown
 from apps.benchmarks.defining.creating import clone
 from apps.benchmarks.defining.options import require_published
@@ -111,7 +109,6 @@ class Clone(Endpoint):
     acts = {"POST": "add"}
 
     @extend_schema(operation_id="clone_benchmark", request=Cloning, responses={201: BenchmarkAnswer})
-    @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
         benchmark = find(request, benchmark_id)
@@ -122,12 +119,10 @@ class Clone(Endpoint):
 
 class Measures(Endpoint):
     model = Benchmark
-    acts = {"POST": "change"}
 
     @extend_schema(
         operation_id="add_measures", request=MeasuresWanted, responses={200: MeasuresAnswer, 202: MeasuresAnswer}
     )
-    @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched.
 
@@ -142,14 +137,12 @@ class Measures(Endpoint):
 
 class Rescore(Endpoint):
     model = Benchmark
-    acts = {"POST": "change"}
 
     @extend_schema(
         operation_id="rescore_benchmark",
         request=Rescoring,
-        responses=dict.fromkeys((200, 202), answer_of(RescoredAnswer)),
+        responses=dict.fromkeys((200, 202), RescoredAnswer),
     )
-    @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Measure the finished runs on another version of the dataset, from the rankings that are stored.
 
@@ -175,9 +168,8 @@ class Rescore(Endpoint):
 
 class Manifest(Endpoint):
     model = Benchmark
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT} | refusals(409))
+    @extend_schema(operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Show the manifest of a benchmark, from which it can be run again; 409 before it has ended."""
         return Response(manifest_of(find(request, benchmark_id)))
@@ -188,7 +180,6 @@ class RunManifest(Endpoint):
     acts = {"POST": "add"}
 
     @extend_schema(operation_id="run_manifest", request=ManifestToRun, responses={201: BenchmarkAnswer})
-    @idempotent
     def post(self, request: Request) -> Response:
         """Make the benchmark of a manifest again, pending, on the same data, which is found here by its content.
 
@@ -203,9 +194,8 @@ class RunManifest(Endpoint):
 
 class Verified(Endpoint):
     model = Benchmark
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="verify_benchmark", responses={200: VerificationAnswer} | refusals(409))
+    @extend_schema(operation_id="verify_benchmark", responses=VerificationAnswer)
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Compare a benchmark with the manifest that it was run from; 409 without one, and before it has ended."""
         return Response(VerificationAnswer(verify(find(request, benchmark_id))).data)

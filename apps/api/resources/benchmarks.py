@@ -8,14 +8,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer
+from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, Identifier, StrictSerializer, Text, Whole, require_empty, valid
-from apps.api.idempotency import idempotent
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Whole, require_empty, valid
 from apps.api.matrices import MatrixField, completed
 from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
-from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import CHOICES, MAX_REPETITIONS, MAX_SEED, BenchmarkOptions, require_published
@@ -133,7 +131,7 @@ KEYS = {"mapping": "mapping_id", "matrix": "config_matrix", "measures": "metrics
 
 class Benchmarks(Endpoint):
     model = Benchmark
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
 
     @extend_schema(operation_id="list_benchmarks", parameters=[BenchmarkQuery], responses=BenchmarkPage)
     def get(self, request: Request) -> Response:
@@ -147,7 +145,6 @@ class Benchmarks(Endpoint):
     @extend_schema(
         operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkAnswer} | refusals(404)
     )
-    @idempotent
     def post(self, request: Request) -> Response:
         """Make a benchmark: a run for each configuration of the matrix, all of them pending.
 
@@ -164,10 +161,9 @@ class Benchmarks(Endpoint):
 class Preview(Endpoint):
     model = Benchmark
     acts = {"POST": "view"}
+    refuses = (404,)
 
-    @extend_schema(
-        operation_id="preview_benchmark", request=BenchmarkPreview, responses={200: PreviewAnswer} | refusals(404)
-    )
+    @extend_schema(operation_id="preview_benchmark", request=BenchmarkPreview, responses=PreviewAnswer)
     def post(self, request: Request) -> Response:
         """Show what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
         data = valid(BenchmarkPreview, request.data)
@@ -179,7 +175,6 @@ class Preview(Endpoint):
 
 class OneBenchmark(Endpoint):
     model = Benchmark
-    acts = {"GET": "view", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_benchmark", responses=BenchmarkAnswer)
     def get(self, request: Request, benchmark_id: UUID) -> Response:
@@ -195,11 +190,9 @@ class OneBenchmark(Endpoint):
 
 class Start(Endpoint):
     model = Benchmark
-    acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
     @extend_schema(operation_id="start_benchmark", request=None, responses=StartedAnswer)
-    @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Start a benchmark, or resume one that was cancelled: runs that completed or failed are left as they are.
 
@@ -214,11 +207,9 @@ class Start(Endpoint):
 
 class Retry(Endpoint):
     model = Benchmark
-    acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
     @extend_schema(operation_id="retry_benchmark", request=None, responses=StartedAnswer)
-    @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
         benchmark = find(request, benchmark_id)
@@ -229,10 +220,8 @@ class Retry(Endpoint):
 
 class Cancel(Endpoint):
     model = Benchmark
-    acts = {"POST": "change"}
 
     @extend_schema(operation_id="cancel_benchmark", request=None, responses=BenchmarkAnswer)
-    @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
         benchmark = find(request, benchmark_id)

@@ -10,11 +10,9 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import TIMES, Answer, ModelAnswer
+from apps.api.answers import TIMES, Answer, ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, StrictSerializer, Text, Whole, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, Whole, valid
 from apps.api.parsers import CorpusParser, StrictJSONParser
 from apps.collections.importing import (
     ImportReport,
@@ -165,7 +163,7 @@ class DocumentAnswer(DocumentSummary):
 
 class Collections(Endpoint):
     model = Collection
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
     throttles = {"POST": "upload"}
     parser_classes = [StrictJSONParser, CorpusParser]
 
@@ -181,7 +179,6 @@ class Collections(Endpoint):
         request={"application/json": NewCollection, "multipart/form-data": CollectionUpload},
         responses={201: CollectionAnswer},
     )
-    @idempotent
     def post(self, request: Request) -> Response:
         """Make a collection: by JSON an empty one, by a form one of a file's documents.
 
@@ -197,7 +194,6 @@ class Collections(Endpoint):
 
 class OneCollection(Endpoint):
     model = Collection
-    acts = {"GET": "view", "PATCH": "change", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_collection", responses=CollectionAnswer)
     def get(self, request: Request, collection_id: UUID) -> Response:
@@ -220,7 +216,6 @@ class OneCollection(Endpoint):
 
 class Documents(Endpoint):
     model = Collection
-    acts = {"GET": "view", "POST": "change"}
     throttles = {"POST": "upload"}
     parser_classes = [StrictJSONParser, CorpusParser]
 
@@ -239,7 +234,6 @@ class Documents(Endpoint):
         request={"application/json": DocumentRecords, "multipart/form-data": DocumentsUpload},
         responses=ImportAnswer,
     )
-    @idempotent
     def post(self, request: Request, collection_id: UUID) -> Response:
         """Import documents into a collection, all of them or none, and tell what that did.
 
@@ -259,7 +253,6 @@ class Documents(Endpoint):
 
 class OneDocument(Endpoint):
     model = Collection
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="get_document", responses=DocumentAnswer)
     def get(self, request: Request, collection_id: UUID, document_id: UUID) -> Response:

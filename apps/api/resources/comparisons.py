@@ -9,11 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import answer_of, present
+from apps.api.answers import answer_page, page_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import GREATEST, Identifier, StrictSerializer, Text, VersionNumber, Whole, valid
-from apps.api.openapi import refusals
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import GREATEST, Identifier, PageQuery, StrictSerializer, Text, VersionNumber, Whole, valid
 from apps.benchmarks.comparability import RELATED
 from apps.benchmarks.measuring.measures import LONGEST
 from apps.benchmarks.models import Run
@@ -72,14 +70,9 @@ QueryDifferencePage = page_of("results", QueryDifferenceAnswer)
 
 class Comparison(Endpoint):
     model = Run
-    acts = {"GET": "view"}
+    refuses = (404, 409)
 
-    @extend_schema(
-        operation_id="compare_runs",
-        parameters=[ComparisonQuery],
-        responses={200: answer_of(ComparisonReport)} | refusals(404, 409),
-        tags=["comparison"],
-    )
+    @extend_schema(operation_id="compare_runs", parameters=[ComparisonQuery], responses=ComparisonReport)
     def get(self, request: Request) -> Response:
         """Compare runs of one dataset query by query: all pairs, or all with a baseline.
 
@@ -92,13 +85,10 @@ class Comparison(Endpoint):
 
 class ComparisonQueries(Endpoint):
     model = Run
-    acts = {"GET": "view"}
+    refuses = (404, 409)
 
     @extend_schema(
-        operation_id="list_query_differences",
-        parameters=[QueryDifferenceQuery],
-        responses={200: QueryDifferencePage} | refusals(404, 409),
-        tags=["comparison"],
+        operation_id="list_query_differences", parameters=[QueryDifferenceQuery], responses=QueryDifferencePage
     )
     def get(self, request: Request) -> Response:
         """List the queries that two runs answered, those first on which they are furthest apart."""

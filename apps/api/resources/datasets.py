@@ -13,12 +13,10 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import TIMES, ModelAnswer, answer_of, present
+from apps.api.answers import TIMES, ModelAnswer, answer_page, page_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, valid
-from apps.api.idempotency import idempotent
-from apps.api.openapi import WARNINGS, file_headers, refusals
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, valid
+from apps.api.openapi import WARNINGS, file_headers
 from apps.api.parsers import DatasetParser
 from apps.datasets.formats.registry import FORMATS, JSON, SOURCES, WRITERS
 from apps.datasets.importing import import_dataset
@@ -113,7 +111,7 @@ class DatasetFormats:
 
 class Datasets(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
     throttles = {"POST": "upload"}
     parser_classes = [DatasetParser]
 
@@ -129,7 +127,6 @@ class Datasets(Endpoint):
         request={"multipart/form-data": DatasetUpload},
         responses={201: UploadedAnswer, 200: UploadedAnswer},
     )
-    @idempotent
     def post(self, request: Request) -> Response:
         """Upload a dataset.
 
@@ -166,7 +163,6 @@ def _next_of(request: Request, data: dict[str, Any]) -> Dataset | None:
 
 class OneDataset(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_dataset", responses=DatasetAnswer)
     def get(self, request: Request, dataset_id: UUID) -> Response:
@@ -188,9 +184,8 @@ FILES[200, JSON] = OpenApiTypes.ANY
 
 class Formats(Endpoint):
     model = Dataset
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="list_dataset_formats", responses=answer_of(DatasetFormats))
+    @extend_schema(operation_id="list_dataset_formats", responses=DatasetFormats)
     def get(self, request: Request) -> Response:
         """List the formats that datasets are uploaded and exported in."""
         uploads = [UploadFormat(name, format.label) for name, format in FORMATS.items()]
@@ -203,12 +198,11 @@ class Formats(Endpoint):
 
 class DatasetExport(Endpoint):
     model = Dataset
-    acts = {"GET": "view"}
 
     @extend_schema(
         operation_id="export_dataset",
         parameters=[ExportQuery, *file_headers("what the format cannot hold of the dataset.")],
-        responses=FILES | refusals(409),
+        responses=FILES,
     )
     def get(self, request: Request, dataset_id: UUID) -> HttpResponseBase:
         """Download a version in one of the formats.

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import valid
-from apps.api.openapi import WARNINGS, file_headers, refusals
+from apps.api.openapi import WARNINGS, file_headers
 from apps.api.resources.results import VersionQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporting import EXPORTERS, Exporter, export, file_name, lost_failures
@@ -60,7 +60,6 @@ class ResultsFormats(serializers.Serializer):
 
 class Formats(Endpoint):
     model = Benchmark
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="list_export_formats", responses=ResultsFormats)
     def get(self, request: Request) -> Response:
@@ -72,7 +71,7 @@ def files_of(kind: str) -> dict[Any, Any]:
     """Return the answers of an export as the schema has them: a file of any type that a format has, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
     shapes = {"application/json": OpenApiTypes.ANY}
-    return {(200, name): shapes.get(name, OpenApiTypes.BINARY) for name in types} | refusals(409)
+    return {(200, name): shapes.get(name, OpenApiTypes.BINARY) for name in types}
 
 
 TOLD_BESIDE = file_headers("what the format cannot say, such as that a query failed.")
@@ -80,7 +79,6 @@ TOLD_BESIDE = file_headers("what the format cannot say, such as that a query fai
 
 class BenchmarkExport(Endpoint):
     model = Benchmark
-    acts = {"GET": "view"}
 
     @extend_schema(
         operation_id="export_benchmark",
@@ -96,7 +94,6 @@ class BenchmarkExport(Endpoint):
 
 class RunExport(Endpoint):
     model = Run
-    acts = {"GET": "view"}
 
     @extend_schema(
         operation_id="export_run",

@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, Whole, valid
-from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
@@ -115,7 +114,6 @@ class ExternalRuns(Endpoint):
     @extend_schema(
         operation_id="upload_run", request={"multipart/form-data": RunUpload}, responses={201: RunImportAnswer}
     )
-    @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Upload rankings that were made elsewhere, and measure them as any other run.
 

@@ -9,11 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, Moment
+from apps.api.answers import Answer, ModelAnswer, Moment, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, Identifier, StrictSerializer, Text, as_whole, require_empty, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_whole, require_empty, valid
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.reports import GateReport, Word, markdown_of, report_of
@@ -114,7 +112,7 @@ OWNER = "run__benchmark"
 
 class Baselines(Endpoint):
     model = Baseline
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
 
     @extend_schema(operation_id="list_baselines", parameters=[BaselineQuery], responses=BaselinePage)
     def get(self, request: Request, dataset_id: UUID) -> Response:
@@ -127,7 +125,6 @@ class Baselines(Endpoint):
         return answer_page(BaselinePage, rows, query)
 
     @extend_schema(operation_id="approve_baseline", request=NewBaseline, responses={201: BaselineAnswer})
-    @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Approve a completed run of the dataset as a baseline.
 
@@ -144,7 +141,6 @@ class Baselines(Endpoint):
 
 class OneBaseline(Endpoint):
     model = Baseline
-    acts = {"GET": "view", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_baseline", responses=BaselineAnswer)
     def get(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
@@ -160,10 +156,8 @@ class OneBaseline(Endpoint):
 
 class RetireBaseline(Endpoint):
     model = Baseline
-    acts = {"POST": "change"}
 
     @extend_schema(operation_id="retire_baseline", request=None, responses=BaselineAnswer)
-    @idempotent
     def post(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
         """Retire a baseline; it stays in the list. 409 where it is retired already."""
         baseline = find(request, dataset_id, baseline_id)

@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Flag, StrictSerializer, Text, valid
-from apps.api.idempotency import idempotent
 from apps.api.resources.indexes import ENCODER, NO_NAME, IndexAnswer
 from apps.collections.models import Collection
 from apps.retrieval.describing import with_operation
@@ -93,7 +92,6 @@ class IndexGrid(Endpoint):
     throttles = {"POST": "start"}
 
     @extend_schema(operation_id="build_indexes", request=NewGrid, responses={202: GridMade}, tags=["indexes"])
-    @idempotent
     def post(self, request: Request, collection_id: UUID) -> Response:
         """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
 

@@ -12,11 +12,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, TextOrNull, answer_of, present
+from apps.api.answers import ModelAnswer, TextOrNull, answer_page, page_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, StrictSerializer, Text, require_empty, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, require_empty, valid
 from apps.collections.models import Collection
 from apps.retrieval.availability import lack
 from apps.retrieval.deleting import delete_index
@@ -166,7 +164,7 @@ class IndexOptions:
 
 class Indexes(Endpoint):
     model = Index
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
 
     @extend_schema(operation_id="list_indexes", parameters=[PageQuery], responses=IndexPage, tags=["indexes"])
     def get(self, request: Request, collection_id: UUID) -> Response:
@@ -177,7 +175,6 @@ class Indexes(Endpoint):
         return answer_page(IndexPage, rows, query)
 
     @extend_schema(operation_id="create_index", request=NewIndex, responses={201: IndexAnswer}, tags=["indexes"])
-    @idempotent
     def post(self, request: Request, collection_id: UUID) -> Response:
         """Declare an index of a collection, the next version of its name; building it makes it searchable.
 
@@ -190,9 +187,8 @@ class Indexes(Endpoint):
 
 class Options(Endpoint):
     model = Index
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_index_options", responses=answer_of(IndexOptions))
+    @extend_schema(operation_id="get_index_options", responses=IndexOptions)
     def get(self, request: Request) -> Response:
         """Show what an index, or the matrix of a benchmark, can be made of here."""
         return present(
@@ -210,7 +206,6 @@ class Options(Endpoint):
 
 class OneIndex(Endpoint):
     model = Index
-    acts = {"GET": "view", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_index", responses=IndexAnswer)
     def get(self, request: Request, index_id: UUID) -> Response:
@@ -226,11 +221,9 @@ class OneIndex(Endpoint):
 
 class IndexBuild(Endpoint):
     model = Index
-    acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
-    @extend_schema(operation_id="build_index", request=None, responses={202: answer_of(BuildStarted)})
-    @idempotent
+    @extend_schema(operation_id="build_index", request=None, responses={202: BuildStarted})
     def post(self, request: Request, index_id: UUID) -> Response:
         """Have a worker build an index; one that failed goes on where it stopped.
 

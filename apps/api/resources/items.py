@@ -9,12 +9,9 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, Moment
+from apps.api.answers import ModelAnswer, Moment, answer_page, page_of
 from apps.api.endpoint import Endpoint
-from apps.api.fields import Number, StrictSerializer, Text, Whole, valid
-from apps.api.idempotency import idempotent
-from apps.api.openapi import refusals
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import Number, PageQuery, StrictSerializer, Text, Whole, valid
 from apps.api.resources.rounds import find_round
 from apps.judging.grading import (
     LONGEST_NOTE,
@@ -158,6 +155,7 @@ class NextItems(Endpoint):
     model = Grade
     acts = {"POST": "add"}
     throttles = {"POST": "read"}  # it is asked for with each grade, which counts as a write
+    keeps_answers = False  # a repeated request renews what is held
 
     @extend_schema(operation_id="next_items", request=NextRequest, responses=HandedItems)
     def post(self, request: Request, round_id: UUID) -> Response:
@@ -173,9 +171,8 @@ class NextItems(Endpoint):
 
 class OneItem(Endpoint):
     model = Round
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_item", responses={200: ItemAnswer} | refusals(409))
+    @extend_schema(operation_id="get_item", responses=ItemAnswer)
     def get(self, request: Request, round_id: UUID, item_id: int) -> Response:
         """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
         round = find_round(request, round_id)
@@ -187,7 +184,7 @@ class OneItem(Endpoint):
 
 class Grades(Endpoint):
     model = Grade
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
 
     @extend_schema(operation_id="list_my_grades", parameters=[PageQuery], responses=MyGradePage)
     def get(self, request: Request, round_id: UUID) -> Response:
@@ -197,7 +194,6 @@ class Grades(Endpoint):
         return answer_page(MyGradePage, rows.select_related("item__query", "item__document"), query)
 
     @extend_schema(operation_id="grade_items", request=GradesGiven, responses=GradesKept)
-    @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Say what you think of items, in place of what you said before: all or none.
 
@@ -217,7 +213,6 @@ class UndoGrades(Endpoint):
     acts = {"POST": "add"}
 
     @extend_schema(operation_id="undo_grades", request=UndoRequest, responses=HandedItems)
-    @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Take back your last grades, at most ten, and hold their items again. 409 where there is none."""
         round = find_round(request, round_id)
@@ -230,7 +225,6 @@ class Ungrade(Endpoint):
     acts = {"POST": "add"}
 
     @extend_schema(operation_id="ungrade_items", request=UngradeRequest, responses=Ungraded)
-    @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Take back what you said of these items, which go to whoever comes next."""
         round = find_round(request, round_id)
@@ -240,9 +234,8 @@ class Ungrade(Endpoint):
 
 class Adjudications(Endpoint):
     model = Round
-    acts = {"GET": "view", "POST": "change"}
 
-    @extend_schema(operation_id="list_split_items", responses={200: SplitItems} | refusals(409))
+    @extend_schema(operation_id="list_split_items", responses=SplitItems)
     def get(self, request: Request, round_id: UUID) -> Response:
         """List the items whose judges are split evenly, with what they said. 409 where you do not lead the round."""
         round = find_round(request, round_id)
@@ -253,7 +246,6 @@ class Adjudications(Endpoint):
         return Response(SplitItems({"items": told}).data)
 
     @extend_schema(operation_id="adjudicate", request=Adjudication, responses=GivenGrade)
-    @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Decide the grade of an item whose judges are split. 409 where they are not, or you do not lead the round."""
         round = find_round(request, round_id)
@@ -266,7 +258,7 @@ class OneAdjudication(Endpoint):
     model = Round
     acts = {"DELETE": "change"}
 
-    @extend_schema(operation_id="withdraw_adjudication", responses={204: None} | refusals(409))
+    @extend_schema(operation_id="withdraw_adjudication", responses={204: None})
     def delete(self, request: Request, round_id: UUID, item_id: int) -> Response:
         """Take back what you decided of an item, which waits again; nothing happens where nothing was decided.
 

@@ -9,11 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, answer_of, present
+from apps.api.answers import ModelAnswer, answer_page, page_of, present
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import StrictSerializer, Text, Whole, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import answer_page, page_of
 from apps.api.resources.queries import StateQuery, query_at
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
@@ -137,7 +135,6 @@ class BulkAnswer:
 
 class Judgments(Endpoint):
     model = Dataset
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="list_judgments", parameters=[JudgmentsQuery], responses=JudgmentPage)
     def get(self, request: Request, dataset_id: UUID) -> Response:
@@ -152,10 +149,8 @@ class Judgments(Endpoint):
 
 class BulkJudgments(Endpoint):
     model = Dataset
-    acts = {"POST": "change"}
 
-    @extend_schema(operation_id="edit_judgments", request=JudgmentsEdited, responses=answer_of(BulkAnswer))
-    @idempotent
+    @extend_schema(operation_id="edit_judgments", request=JudgmentsEdited, responses=BulkAnswer)
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """State many judgments in the draft, all of them or none; an error names the row."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
@@ -173,7 +168,6 @@ class BulkJudgments(Endpoint):
 
 class QueryJudgments(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "POST": "change"}
 
     @extend_schema(operation_id="list_judgments_of_query", parameters=[StateQuery], responses=JudgmentPage)
     def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
@@ -189,7 +183,6 @@ class QueryJudgments(Endpoint):
     @extend_schema(
         operation_id="state_judgment", request=JudgmentStated, responses={201: JudgmentAnswer, 200: JudgmentAnswer}
     )
-    @idempotent
     def post(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
         """State in the draft what grade a document has.
 
@@ -205,7 +198,7 @@ class QueryJudgments(Endpoint):
 
 class OneJudgment(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "PUT": "change", "DELETE": "change"}
+    acts = {"DELETE": "change"}
 
     @extend_schema(operation_id="get_judgment", responses=JudgmentAnswer)
     def get(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:

@@ -9,11 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, answer_of, present
+from apps.api.answers import Answer, present
 from apps.api.endpoint import Endpoint
 from apps.api.fields import StrictSerializer, Text, Whole, valid
-from apps.api.idempotency import idempotent
-from apps.api.openapi import refusals
 from apps.api.resources.rounds import find_round
 from apps.judging.judges import require_lead
 from apps.judging.llm.calibration import draw_sample
@@ -82,10 +80,9 @@ class VerdictsQuery(StrictSerializer):
 
 class Judges(Endpoint):
     model = Round
-    acts = {"GET": "view", "POST": "change"}
     throttles = {"POST": "start"}
 
-    @extend_schema(operation_id="list_llm_judges", responses={200: answer_of(LLMJudges)} | refusals(409))
+    @extend_schema(operation_id="list_llm_judges", responses=LLMJudges)
     def get(self, request: Request, round_id: UUID) -> Response:
         """List the models that judge a round, each with its calibration against people.
 
@@ -95,8 +92,7 @@ class Judges(Endpoint):
         round = led_round(request, round_id)
         return present(LLMJudges([judge_report(judge) for judge in judges_of(round)]))
 
-    @extend_schema(operation_id="start_llm_judging", request=LLMRequest, responses={202: answer_of(LLMStarted)})
-    @idempotent
+    @extend_schema(operation_id="start_llm_judging", request=LLMRequest, responses={202: LLMStarted})
     def post(self, request: Request, round_id: UUID) -> Response:
         """Let a model judge what it has not judged in a round, the calibration sample first, at most `most` items.
 
@@ -123,12 +119,8 @@ class CostPreview(Endpoint):
 
 class CalibrationSample(Endpoint):
     model = Round
-    acts = {"POST": "change"}
 
-    @extend_schema(
-        operation_id="draw_calibration_sample", request=SampleRequest, responses={201: answer_of(SampleAnswer)}
-    )
-    @idempotent
+    @extend_schema(operation_id="draw_calibration_sample", request=SampleRequest, responses={201: SampleAnswer})
     def post(self, request: Request, round_id: UUID) -> Response:
         """Draw the calibration sample of a round: a uniform sample of its pairs that is frozen then.
 
@@ -141,13 +133,8 @@ class CalibrationSample(Endpoint):
 
 class Verdicts(Endpoint):
     model = Round
-    acts = {"GET": "view"}
 
-    @extend_schema(
-        operation_id="get_verdicts",
-        parameters=[VerdictsQuery],
-        responses={200: answer_of(VerdictsReport)} | refusals(409),
-    )
+    @extend_schema(operation_id="get_verdicts", parameters=[VerdictsQuery], responses=VerdictsReport)
     def get(self, request: Request, round_id: UUID) -> Response:
         """Compare a round's runs by people's grades, by these and a model's, and by a model's corrected by people's.
 

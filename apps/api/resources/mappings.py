@@ -7,12 +7,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer
+from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, require_empty, valid
-from apps.api.idempotency import idempotent
+from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, require_empty, valid
 from apps.api.naming import naming
-from apps.api.paging import PageQuery, answer_page, page_of
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
@@ -104,7 +102,7 @@ DANGLING = 100
 
 class Mappings(Endpoint):
     model = Mapping
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
 
     @extend_schema(operation_id="list_mappings", responses=MappingAnswer(many=True))
     def get(self, request: Request, dataset_id: UUID) -> Response:
@@ -115,7 +113,6 @@ class Mappings(Endpoint):
         return Response(MappingAnswer(rows.select_related("dataset_version"), many=True).data)
 
     @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingAnswer})
-    @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Map a dataset to a collection, not resolved yet; 409 where the mapping exists."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
@@ -128,7 +125,6 @@ class Mappings(Endpoint):
 
 class OneMapping(Endpoint):
     model = Mapping
-    acts = {"GET": "view", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_mapping", responses=MappingAnswer)
     def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
@@ -144,11 +140,9 @@ class OneMapping(Endpoint):
 
 class ResolveMapping(Endpoint):
     model = Mapping
-    acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
     @extend_schema(operation_id="resolve_mapping", request=None, responses={200: ResolvedAnswer, 202: ResolvedAnswer})
-    @idempotent
     def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
         """Give each judgment of the newest frozen version its document, or the reason why it has none.
 
@@ -172,7 +166,6 @@ class ResolveMapping(Endpoint):
 
 class UnresolvedJudgments(Endpoint):
     model = Mapping
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="list_unresolved", parameters=[UnresolvedQuery], responses=UnresolvedPage)
     def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:

@@ -8,11 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, TextOrNull
+from apps.api.answers import ModelAnswer, TextOrNull, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import require_empty, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import PageQuery, require_empty, valid
 from apps.operations.handlers import HANDLERS
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status, of_subject
@@ -68,7 +66,6 @@ class OperationState(OperationAnswer):
 
 class Operations(Endpoint):
     model = Operation
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="list_operations", parameters=[OperationQuery], responses=OperationPage)
     def get(self, request: Request) -> Response:
@@ -81,7 +78,6 @@ class Operations(Endpoint):
 
 class OneOperation(Endpoint):
     model = Operation
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="get_operation", responses=OperationState)
     def get(self, request: Request, operation_id: UUID) -> Response:
@@ -91,10 +87,8 @@ class OneOperation(Endpoint):
 
 class OperationCancel(Endpoint):
     model = Operation
-    acts = {"POST": "change"}
 
     @extend_schema(operation_id="cancel_operation", request=None, responses=OperationState)
-    @idempotent
     def post(self, request: Request, operation_id: UUID) -> Response:
         """Cancel an operation: workers stop between parts, and what they have stored stays. 409 after its end."""
         operation = find_visible(told_rows(), operation_id, request.user)

@@ -8,11 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer
+from apps.api.answers import ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import StrictSerializer, Text, VersionNumber, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import PageQuery, StrictSerializer, Text, VersionNumber, valid
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
@@ -77,7 +75,6 @@ QueryPage = page_of("queries", QueryAnswer)
 
 class Queries(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "POST": "change"}
 
     @extend_schema(operation_id="list_queries", parameters=[QueriesQuery], responses=QueryPage)
     def get(self, request: Request, dataset_id: UUID) -> Response:
@@ -90,7 +87,6 @@ class Queries(Endpoint):
         return answer_page(QueryPage, rows, query)
 
     @extend_schema(operation_id="add_query", request=NewQuery, responses={201: QueryAnswer})
-    @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Add a query to the draft; 409 where the dataset has one of that key."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
@@ -100,7 +96,7 @@ class Queries(Endpoint):
 
 class OneQuery(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "PATCH": "change", "DELETE": "change"}
+    acts = {"DELETE": "change"}
 
     @extend_schema(operation_id="get_query", responses=QueryAnswer)
     def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:

@@ -9,11 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, Moment, answer_of, present
+from apps.api.answers import Answer, Moment, Page, answer_page, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import StrictSerializer, VersionNumber, valid
-from apps.api.openapi import refusals
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.fields import PageQuery, StrictSerializer, VersionNumber, valid
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.results.exporters.results_json import QueryOutcome, RunResult, query_results, results, run_results
 from apps.results.exporters.results_json import Results as Outcome
@@ -141,7 +139,6 @@ class ContentAnswer(MeasuredRun):
 
 class Results(Endpoint):
     model = Benchmark
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="get_results", parameters=[VersionQuery], responses=ResultsAnswer)
     def get(self, request: Request, benchmark_id: UUID) -> Response:
@@ -153,7 +150,6 @@ class Results(Endpoint):
 
 class OneRun(Endpoint):
     model = Run
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="get_run", parameters=[VersionQuery], responses=WholeRunAnswer)
     def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
@@ -167,7 +163,6 @@ class OneRun(Endpoint):
 
 class RunQueries(Endpoint):
     model = Run
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="list_run_queries", parameters=[RunQueryQuery], responses=AnswerPage)
     def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
@@ -191,16 +186,15 @@ def find(request: Request, benchmark_id: UUID, run_id: UUID) -> Run:
     return find_visible(rows, run_id, request.user, through="benchmark")
 
 
-class Coverage(Endpoint):
-    model = Run
-    acts = {"GET": "view"}
+class RunEndpoint(Endpoint):
+    """What a measured run is worth; 409 for one without values."""
 
-    @extend_schema(
-        operation_id="get_run_coverage",
-        parameters=[VersionQuery],
-        responses={200: answer_of(CoverageAnswer)} | refusals(409),
-        tags=["runs"],
-    )
+    model = Run
+    refuses = (409,)
+
+
+class Coverage(RunEndpoint):
+    @extend_schema(operation_id="get_run_coverage", parameters=[VersionQuery], responses=CoverageAnswer)
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show how much of the values of a run rests on judgments."""
         evaluation = measured(request, run_id)
@@ -208,16 +202,8 @@ class Coverage(Endpoint):
         return present(CoverageAnswer(*about(evaluation), rows))
 
 
-class Sections(Endpoint):
-    model = Run
-    acts = {"GET": "view"}
-
-    @extend_schema(
-        operation_id="get_run_sections",
-        parameters=[VersionQuery],
-        responses={200: answer_of(SectionMeansAnswer)} | refusals(409),
-        tags=["runs"],
-    )
+class Sections(RunEndpoint):
+    @extend_schema(operation_id="get_run_sections", parameters=[VersionQuery], responses=SectionMeansAnswer)
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show how well a run finds the sections that judgments name."""
         evaluation = measured(request, run_id)
@@ -226,16 +212,8 @@ class Sections(Endpoint):
         return present(SectionMeansAnswer(*about(evaluation), *rows))
 
 
-class Content(Endpoint):
-    model = Run
-    acts = {"GET": "view"}
-
-    @extend_schema(
-        operation_id="get_run_content",
-        parameters=[VersionQuery],
-        responses={200: answer_of(ContentAnswer)} | refusals(409),
-        tags=["runs"],
-    )
+class Content(RunEndpoint):
+    @extend_schema(operation_id="get_run_content", parameters=[VersionQuery], responses=ContentAnswer)
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show what the first chunks of a run hold of the evidence and the answers that queries state."""
         evaluation = measured(request, run_id)

@@ -9,13 +9,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, answer_of, present
+from apps.api.answers import Answer, ModelAnswer, answer_page, page_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, Identifier, Number, StrictSerializer, Text, Whole, valid
-from apps.api.idempotency import idempotent
+from apps.api.fields import Flag, Identifier, Number, PageQuery, StrictSerializer, Text, Whole, valid
 from apps.api.naming import naming
 from apps.api.openapi import refusals
-from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
 from apps.judging.judges import change_round, find_judges, nameable, require_lead
@@ -151,7 +149,7 @@ class ClosedAnswer(Answer):
 
 class Rounds(Endpoint):
     model = Round
-    acts = {"GET": "view", "POST": "add"}
+    acts = {"POST": "add"}
 
     @extend_schema(operation_id="list_rounds", parameters=[RoundQuery], responses=RoundPage)
     def get(self, request: Request) -> Response:
@@ -162,8 +160,7 @@ class Rounds(Endpoint):
             rows = rows.filter(state=query["state"])
         return answer_page(RoundPage, rows, query)
 
-    @extend_schema(operation_id="open_round", request=NewRound, responses={201: RoundAnswer} | refusals(404, 409))
-    @idempotent
+    @extend_schema(operation_id="open_round", request=NewRound, responses={201: RoundAnswer} | refusals(404))
     def post(self, request: Request) -> Response:
         """Open a judging round over completed runs of one mapping.
 
@@ -183,7 +180,6 @@ class Rounds(Endpoint):
 
 class OneRound(Endpoint):
     model = Round
-    acts = {"GET": "view", "PATCH": "change", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_round", responses=RoundAnswer)
     def get(self, request: Request, round_id: UUID) -> Response:
@@ -214,10 +210,8 @@ class OneRound(Endpoint):
 
 class CloseRound(Endpoint):
     model = Round
-    acts = {"POST": "change"}
 
     @extend_schema(operation_id="close_round", request=CloseRequest, responses=ClosedAnswer)
-    @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
 
@@ -241,9 +235,8 @@ def find_round(request: Request, round_id: UUID) -> Any:
 
 class State(Endpoint):
     model = Round
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_round_state", responses=answer_of(RoundReport))
+    @extend_schema(operation_id="get_round_state", responses=RoundReport)
     def get(self, request: Request, round_id: UUID) -> Response:
         """Show how far a round is, each judge's pace, what is settled and about how many grades more are needed."""
         round = find_round(request, round_id)
@@ -252,9 +245,8 @@ class State(Endpoint):
 
 class Agreement(Endpoint):
     model = Round
-    acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_agreement", responses={200: answer_of(AgreementReport)} | refusals(409))
+    @extend_schema(operation_id="get_agreement", responses=AgreementReport)
     def get(self, request: Request, round_id: UUID) -> Response:
         """Show how far the judges of a round agree.
 

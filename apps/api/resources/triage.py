@@ -10,13 +10,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, answer_of, present
-from apps.api.endpoint import Endpoint
-from apps.api.fields import valid
-from apps.api.openapi import refusals
-from apps.api.paging import PageQuery, answer_page, page_of
-from apps.api.resources.results import VersionQuery, measured_run
-from apps.benchmarks.models import Run
+from apps.api.answers import Answer, answer_page, page_of, present
+from apps.api.fields import PageQuery, valid
+from apps.api.resources.results import RunEndpoint, VersionQuery, measured_run
 from apps.results.triage.by_slice import RunSlices, run_slices
 from apps.results.triage.causes import CAUSES, CauseRow, cause_rows
 from apps.results.triage.lost_documents import LostRow, triage_of
@@ -70,16 +66,8 @@ class LostDocumentAnswer(Answer):
 LostDocumentPage = page_of("documents", LostDocumentAnswer)
 
 
-class Triage(Endpoint):
-    model = Run
-    acts = {"GET": "view"}
-
-    @extend_schema(
-        operation_id="triage_run",
-        parameters=[VersionQuery],
-        responses={200: answer_of(TriageAnswer)} | refusals(409),
-        tags=["runs"],
-    )
+class Triage(RunEndpoint):
+    @extend_schema(operation_id="triage_run", parameters=[VersionQuery], responses=TriageAnswer)
     def get(self, request: Request, run_id: UUID) -> Response:
         """Count the relevant documents that a run lost, by what kept them out.
 
@@ -102,16 +90,8 @@ class Triage(Endpoint):
         )
 
 
-class LostDocuments(Endpoint):
-    model = Run
-    acts = {"GET": "view"}
-
-    @extend_schema(
-        operation_id="list_lost_documents",
-        parameters=[LostDocumentQuery],
-        responses={200: LostDocumentPage} | refusals(409),
-        tags=["runs"],
-    )
+class LostDocuments(RunEndpoint):
+    @extend_schema(operation_id="list_lost_documents", parameters=[LostDocumentQuery], responses=LostDocumentPage)
     def get(self, request: Request, run_id: UUID) -> Response:
         """List the relevant documents that a run lost, of the worst query first, with what happened to each."""
         run = measured_run(request, run_id)
@@ -122,16 +102,8 @@ class LostDocuments(Endpoint):
         return answer_page(LostDocumentPage, range(triage.count(cause)), query, tell=tell)
 
 
-class Slices(Endpoint):
-    model = Run
-    acts = {"GET": "view"}
-
-    @extend_schema(
-        operation_id="slice_run",
-        parameters=[VersionQuery],
-        responses={200: answer_of(RunSlices)} | refusals(409),
-        tags=["runs"],
-    )
+class Slices(RunEndpoint):
+    @extend_schema(operation_id="slice_run", parameters=[VersionQuery], responses=RunSlices)
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show the means of a run over each slice of the queries, and which slices are weak.
 

@@ -8,11 +8,9 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer
+from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import StrictSerializer, Text, Whole, valid
-from apps.api.idempotency import idempotent
-from apps.api.paging import PageQuery, answer_page, page_of
+from apps.api.fields import PageQuery, StrictSerializer, Text, Whole, valid
 from apps.api.resources.judgments import JudgmentAnswer
 from apps.api.resources.queries import QueryAnswer
 from apps.datasets.editing.differences import KINDS, Changes
@@ -121,7 +119,6 @@ class DifferenceAnswer(serializers.Serializer):
 
 class Versions(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "POST": "change"}
 
     @extend_schema(operation_id="list_versions", parameters=[PageQuery], responses=VersionPage)
     def get(self, request: Request, dataset_id: UUID) -> Response:
@@ -132,7 +129,6 @@ class Versions(Endpoint):
         return answer_page(VersionPage, rows, query, tell=lambda shown: [counted(row) for row in shown])
 
     @extend_schema(operation_id="freeze_draft", request=FreezeRequest, responses={201: VersionAnswer})
-    @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Freeze the draft: it becomes the newest version and never changes again; 409 where nothing was edited.
 
@@ -145,7 +141,7 @@ class Versions(Endpoint):
 
 class OneVersion(Endpoint):
     model = Dataset
-    acts = {"GET": "view", "DELETE": "change"}
+    acts = {"DELETE": "change"}
 
     @extend_schema(operation_id="get_version", responses=VersionDetail)
     def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
@@ -165,7 +161,6 @@ class OneVersion(Endpoint):
 
 class VersionDifference(Endpoint):
     model = Dataset
-    acts = {"GET": "view"}
 
     @extend_schema(operation_id="get_difference", parameters=[DifferenceQuery], responses=DifferenceAnswer)
     def get(self, request: Request, dataset_id: UUID, number: int) -> Response:

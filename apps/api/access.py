@@ -1,4 +1,8 @@
-"""Authentication: by a bearer token (JWT or personal), by the browser's session or, in development, not at all."""
+"""Access to the API: authentication, permissions and throttling of requests.
+
+A request is authenticated by a bearer token (JWT or personal), by the browser's session or, in development, not at all.
+It is permitted to staff, by what the token's scope allows and the user may do in the admin.
+"""
 
 from typing import Any
 
@@ -7,14 +11,15 @@ from django.contrib.auth.models import User
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 from rest_framework_simplejwt.authentication import JWTAuthentication
 
-from apps.api.access.tokens import PREFIX, find_token
-from apps.api.models import AccessToken, Scope, SignIn
+from apps.accounts.models import AccessToken, Scope, SignIn
+from apps.accounts.throttling import address_of, count
+from apps.accounts.tokens import PREFIX, SIGN_IN, find_token
 from apps.operations.admission import require_origin
-
-SIGN_IN = "sign_in"  # the claim of a JWT that names its row
 
 
 class BearerAuthentication(JWTAuthentication):
@@ -86,6 +91,44 @@ def open_user() -> User:
             "createsuperuser`, or name another in DISABLE_AUTH_USER."
         )
     return user
+
+
+class IsStaff(BasePermission):
+    message = "Only staff may use the API: ask an administrator to make you staff."
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return bool(request.user and request.user.is_active and request.user.is_staff)
+
+
+class InScope(BasePermission):
+    message = "The token may only read: use one with the scope write."
+    code = "insufficient_scope"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return view.only_reads(request.method) or scope_of(request.auth) == Scope.WRITE
+
+
+class MayAct(BasePermission):
+    """The user has the permission of the admin that the endpoint's `acts` name for the method."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        act = view.act(request.method)
+        if act is None:  # a method that the endpoint lacks: 405 is told later
+            return True
+        meta = view.model._meta
+        self.message = f"You may not {act} any {meta.verbose_name}: ask an administrator for the permission."
+        # Who may change may look, as in the admin.
+        acts = ("view", "change") if act == "view" else (act,)
+        return any(request.user.has_perm(f"{meta.app_label}.{name}_{meta.model_name}") for name in acts)
+
+
+class Throttle(BaseThrottle):
+    """Counts the requests of a user; without one, of an address."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        known = request.user and request.user.is_authenticated
+        count(view.throttle_scope(request.method), request.user.pk if known else address_of(request))
+        return True
 
 
 class BearerScheme(OpenApiAuthenticationExtension):

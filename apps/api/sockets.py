@@ -15,8 +15,8 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.exceptions import AuthenticationFailed
 
-from apps.api.access.authentication import open_user, user_of
-from apps.api.models import AccessToken
+from apps.accounts.models import AccessToken
+from apps.api.access import open_user, user_of
 
 Identify = Callable[[], Awaitable[tuple[Any, float | None]]]
 SUBPROTOCOL = "access_token."

@@ -9,11 +9,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.authentication import BearerAuthentication
-from apps.api.access.signing_in import exchange, sign_in, sign_out
+from apps.accounts.models import Scope
+from apps.accounts.tokens import exchange, sign_in, sign_out
+from apps.api.access import BearerAuthentication
 from apps.api.endpoint import Endpoint
 from apps.api.fields import StrictSerializer, Text, valid
-from apps.api.models import Scope
 
 
 class Credentials(StrictSerializer):
@@ -54,7 +54,7 @@ class OpenEndpoint(Endpoint):
 
 
 class SignIn(OpenEndpoint):
-    @extend_schema(operation_id="sign_in", request=Credentials, responses=TokenPair, tags=["auth"])
+    @extend_schema(operation_id="sign_in", request=Credentials, responses=TokenPair)
     def post(self, request: Request) -> Response:
         """Sign in with a password for a pair of tokens."""
         credentials = valid(Credentials, request.data)
@@ -65,14 +65,14 @@ class SignIn(OpenEndpoint):
 
 
 class Refresh(OpenEndpoint):
-    @extend_schema(operation_id="refresh", request=Refreshing, responses=TokenPair, tags=["auth"])
+    @extend_schema(operation_id="refresh", request=Refreshing, responses=TokenPair)
     def post(self, request: Request) -> Response:
         """Exchange a refresh token for the next pair; one that comes a second time ends its sign-in."""
         return Response(exchange(valid(Refreshing, request.data)["refresh"]))
 
 
 class SignOut(OpenEndpoint):
-    @extend_schema(operation_id="sign_out", request=Refreshing, responses={204: None}, tags=["auth"])
+    @extend_schema(operation_id="sign_out", request=Refreshing, responses={204: None})
     def post(self, request: Request) -> Response:
         """End a sign-in by its refresh token, and every token that came of it."""
         sign_out(valid(Refreshing, request.data)["refresh"])

@@ -1,4 +1,4 @@
-"""Rates of requests by user, address and name, by cost: settings.BENCHBENCH_API_RATES holds them."""
+"""Rates of requests and of wrong passwords by user, address and name: settings.BENCHBENCH_API_RATES holds them."""
 
 from math import ceil
 from time import time
@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
@@ -32,13 +33,18 @@ def uncount(key: str) -> None:
     cache.decr(key)
 
 
-class Throttle(BaseThrottle):
-    """Counts the requests of a user; without one, of an address."""
+def count_guess(username: str, *, address: str) -> list[str]:
+    """Count an attempt on the page of the admin, and return what `uncount` takes it back by if it was no guess.
 
-    def allow_request(self, request: Request, view: Any) -> bool:
-        known = request.user and request.user.is_authenticated
-        count(view.throttle_scope(request.method), request.user.pk if known else address_of(request))
-        return True
+    A name counts for each address by itself: counted from all of them, anybody could lock its user out of the site.
+    Raises Throttled.
+    """
+    return [count("auth", address), count("name", f"{hidden(username)}:{address}")]
+
+
+def hidden(username: str) -> str:
+    """Return what stands for a name in Redis, where nobody is to read who signs in, or their mistyped passwords."""
+    return salted_hmac("apps.accounts", username.casefold()).hexdigest()
 
 
 def address_of(request: HttpRequest | Request) -> str:

@@ -1,19 +1,25 @@
-"""Forms of the admin for signing in and for making a token."""
+"""Forms for signing in to the admin and for making a token, and the page that shows a new token."""
 
 import logging
 from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.contrib.admin import ModelAdmin
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
 from redis.exceptions import RedisError
 from rest_framework.exceptions import Throttled
 from unfold.forms import AuthenticationForm
 
-from apps.api.access.signing_in import count_guess
-from apps.api.access.throttling import address_of, uncount
-from apps.api.models import Scope
-from benchbench.site.pages import PageForm
+from apps.accounts.models import Scope
+from apps.accounts.throttling import address_of, count_guess, uncount
+from apps.accounts.tokens import issue_token
+from benchbench.site.pages import PageForm, form_page, staff
+from benchbench.site.panels import change_url
 
 MOST_DAYS = 3650
 logger = logging.getLogger(__name__)
@@ -69,3 +75,35 @@ class TokenForm(PageForm):
         days = self.cleaned_data["days"]
         self.cleaned_data["expires_at"] = timezone.now() + timedelta(days=days) if days else None
         return days
+
+
+@never_cache
+@sensitive_variables("secret", "context")
+def make_token(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Ask for a name, and answer with the secret: this page alone ever shows it."""
+
+    def act(form: TokenForm) -> HttpResponse:
+        values = form.cleaned_data
+        token, secret = issue_token(
+            staff(request), name=values["name"], scope=values["scope"], expires_at=values["expires_at"]
+        )
+        context = model_admin.admin_site.each_context(request) | {
+            "title": f'The token "{token}"',
+            "opts": model_admin.opts,
+            "token": token,
+            "secret": secret,
+            "url": change_url(token),
+            "root": request.build_absolute_uri("/api/v2"),
+        }
+        return TemplateResponse(request, "accounts/token.html", context)
+
+    return form_page(
+        request,
+        model_admin,
+        TokenForm,
+        act,
+        title="Make a token",
+        submit="Make the token",
+        intro="With a token a program uses the API as you: it sees what you see, and may do no more than you. "
+        "It ends with your password: a new one revokes all your tokens.",
+    )

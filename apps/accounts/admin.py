@@ -1,0 +1,207 @@
+"""Admin pages of users, groups, personal tokens and the log.
+
+Users give no permission that they lack themselves. A group is a role, by its permissions, and a team, by what is
+shared with it. Superusers may do everything.
+"""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.defaultfilters import truncatechars
+from django.utils.html import format_html
+from unfold.decorators import display
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from apps.accounts.models import AccessToken
+from apps.accounts.tokens import revoke_token
+from apps.accounts.views import make_token
+from benchbench.access import ROLES, teams_of
+from benchbench.site.admin import FactAdmin, LargeAdmin
+from benchbench.site.panels import Button, Page
+from benchbench.site.strict import StrictAdmin
+
+ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
+COLOURS = {"added": "success", "changed": "info", "deleted": "danger"}
+
+STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+
+
+def held_by(user: Any) -> QuerySet[Permission]:
+    """Return the permissions of a user and of the user's groups, also of one who may not sign in now."""
+    return Permission.objects.filter(
+        Q(pk__in=Permission.objects.filter(user=user).values("pk"))
+        | Q(pk__in=Permission.objects.filter(group__user=user).values("pk"))
+    )
+
+
+def known_to(user: Any) -> QuerySet[Group]:
+    """Return the groups whose names a user may see: roles, which every site has, and teams."""
+    return Group.objects.filter(Q(name__in=ROLES) | Q(pk__in=teams_of(user).values("pk")))
+
+
+def givable(user: Any) -> QuerySet[Group]:
+    """Return the groups that a user may give: with no permission, and no row, that the user lacks."""
+    beyond = Permission.objects.exclude(pk__in=held_by(user).values("pk"))
+    return known_to(user).exclude(pk__in=Group.objects.filter(permissions__in=beyond).values("pk"))
+
+
+def may_manage(user: Any, other: User) -> bool:
+    """Tell whether a user may change the account of another: who sets a password may sign in with it."""
+    if user.is_superuser:
+        return True
+    return not (
+        other.is_superuser
+        or held_by(other).exclude(pk__in=held_by(user).values("pk")).exists()
+        or other.groups.exclude(pk__in=givable(user).values("pk")).exists()
+    )
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin, StrictAdmin):
+    """Whoever may change users changes those who may do no more than they, and gives them no more."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and (obj is None or may_manage(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Of somebody who did something the account is made inactive: what was done would go with it."""
+        permitted = super().has_delete_permission(request, obj) and (obj is None or may_manage(request.user, obj))
+        return permitted and not (obj is not None and LogEntry.objects.filter(user=obj).exists())
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        fields = list(super().get_readonly_fields(request, obj))
+        return fields if request.user.is_superuser else [*fields, "is_superuser"]
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if not request.user.is_superuser:
+            kwargs["queryset"] = {"groups": givable, "user_permissions": held_by}[db_field.name](request.user)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+
+@admin.register(Group)
+class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
+    """Superusers make and change groups; who may look at them sees roles and the teams that they know.
+
+    To change a group is to give, or to take, for all its members at once.
+    """
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        return super().get_queryset(request).filter(pk__in=known_to(request.user).values("pk"))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+
+@admin.register(AccessToken)
+class AccessTokenAdmin(FactAdmin):
+    """Every staff member makes and revokes tokens of their own; superusers see, and revoke, those of all."""
+
+    list_display = ("name", "user", "scope", "state_label", "last_used_at", "expires_at", "created_at")
+    list_filter = ("scope",)
+    list_select_related = ("user",)
+    search_fields = ("name", "user__username")
+    actions = ("revoke_selected",)
+    pages = (Page("add/", make_token, "accounts_accesstoken_add"),)
+    fieldsets = (
+        (None, {"fields": (("name", "user"), ("scope", "hint"), ("expires_at", "last_used_at"))}),
+        ("Facts", {"fields": (("created_at", "revoked_at"),)}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AccessToken]:
+        tokens = AccessToken.objects.select_related("user")
+        return tokens if request.user.is_superuser else tokens.filter(user=request.user.pk)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return True
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        return True
+
+    @admin.action(description="Revoke", permissions=["act"])
+    def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def revoke(token: AccessToken) -> str:
+            revoke_token(token)
+            return f'The token "{token}" is revoked: whoever sends it is refused.'
+
+        return self.each(request, queryset, revoke)
+
+    @display(description="state", label=STATES)
+    def state_label(self, token: AccessToken) -> str:
+        return token.state
+
+    def buttons(self, request: HttpRequest, obj: AccessToken) -> list[Button]:
+        return [] if obj.revoked_at else [Button("Revoke", "block", "revoke_selected")]
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(LargeAdmin):
+    """The log of who did what, also to rows that are gone, for superusers; the history of a row shows its part."""
+
+    list_display = ("action_time", "user", "act", "kind", "row", "said")
+    list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
+    list_select_related = ("user", "content_type")
+    search_fields = ("=user__username", "=object_id", "object_repr")
+    search_help_text = "The name of a user, the id of a row, or words of its name"
+    ordering = ("-action_time", "-id")
+    fieldsets = (
+        (None, {"fields": (("action_time", "user"), "act", "sentence")}),
+        ("What it was done to", {"fields": (("kind", "row"), "object_id")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
+        return LogEntry.objects.select_related("user", "content_type")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    @display(description="act", ordering="action_flag", label=COLOURS)
+    def act(self, entry: LogEntry) -> str:
+        return ACTS[entry.action_flag]
+
+    @display(description="kind", ordering="content_type")
+    def kind(self, entry: LogEntry) -> str:
+        return str(entry.content_type.name) if entry.content_type else "–"
+
+    @display(description="row", ordering="object_repr")
+    def row(self, entry: LogEntry) -> str:
+        """The row by the name that it had then, with a link to it where it may still be there."""
+        name, url = truncatechars(entry.object_repr, 80), entry.get_admin_url()
+        if url is None or entry.is_deletion():
+            return name
+        return format_html('<a class="text-link" href="{}">{}</a>', url, name)
+
+    @display(description="what was done")
+    def said(self, entry: LogEntry) -> str:
+        return truncatechars(entry.get_change_message(), 160)
+
+    @display(description="what was done")
+    def sentence(self, entry: LogEntry) -> str:
+        return entry.get_change_message()
