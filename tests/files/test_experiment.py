@@ -76,30 +76,16 @@ def changed(**others: Any) -> dict[str, Any]:
 
 
 def test_it_fills_in_every_default(tmp_path: Path) -> None:
+    sizes = {"chunk_size": 500, "chunk_overlap": 50, "doc_top_k": 5, "section_top_k": 10}
     assert read(tmp_path, MINIMAL).as_dict() == {
         "id": "small",
         "description": "",
-        "data": {
-            "documents_dir": "documents",
-            "ground_truth_path": "ground_truth.json",
-            "max_documents": None,
-            "max_queries": None,
-        },
+        "data": yaml.safe_load(MINIMAL)["data"] | {"max_documents": None, "max_queries": None},
         "benchmark": {"runs_per_query": 3, "top_k_values": [1, 3, 5, 10], "random_seed": 42},
         "embeddings": [{"model": "all-MiniLM-L6-v2", "provider": "sbert"}],
         "llms": [],
         "backends": [{"name": "memory", "path": None}],
-        "strategies": [
-            {
-                "name": "flat",
-                "chunk_size": 500,
-                "chunk_overlap": 50,
-                "doc_top_k": 5,
-                "section_top_k": 10,
-                "max_layers": 3,
-                "cluster_threshold": 0.1,
-            }
-        ],
+        "strategies": [{"name": "flat", **sizes, "max_layers": 3, "cluster_threshold": 0.1}],
     }
 
 

@@ -57,11 +57,6 @@ def test_only_what_the_limit_returns_counts() -> None:
     assert len(content["detailed_results"][0]["returned_modules"]) == 10
 
 
-def test_without_an_answer_there_is_no_mean() -> None:
-    content = baseline([answer(["a"], [], error="gone")], when=WHEN, search_mode="dense", seconds=None)
-    assert set(content["aggregate_metrics"].values()) == {None}
-
-
 def test_the_file_is_named_by_its_time_in_utc() -> None:
     assert file_name(WHEN) == "baseline_20260301_120005.json"
 

@@ -104,18 +104,6 @@ def test_the_summary_is_that_of_the_page_and_keeps_what_failed(benchmark: Benchm
     assert broken["error"].startswith("Its index could not be built")
 
 
-def test_the_summary_follows_from_the_rows(benchmark: Benchmark, tmp_path: Path) -> None:
-    """As its users count: the share of queries with a right section in the first k."""
-    directory = export_to(benchmark, "strategy", tmp_path)
-    built, _ = rows_of(directory, "summary.csv")
-    rows = [row for row in rows_of(directory, "search_results.csv") if row["run"] == "1" and not row["error"]]
-    for name in ("doc", "section"):
-        for k in ("1", "3"):
-            found = [row[f"{name}_found"] == "True" for row in rows if row["top_k"] == k and row[f"{name}_found"]]
-            assert float(built[f"{name}_recall_at_{k}"]) == sum(found) / len(found)
-    assert float(built["section_recall_at_3"]) == 0.5, "q1 finds one of its two sections, q2 its only one"
-
-
 def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark: Benchmark, tmp_path: Path) -> None:
     second = QueryResult.objects.filter(run=searching(benchmark), repetition=2)
     change_rankings(second.filter(query__key="q1"), error="It took 60 s.", document_ids=[], scores=[])

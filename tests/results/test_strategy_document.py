@@ -5,7 +5,6 @@ A script as one of its users would write it: an experiment file goes in by the c
 """
 
 import csv
-import json
 import re
 import statistics
 from collections.abc import Iterator
@@ -25,7 +24,6 @@ from apps.benchmarks.models import Benchmark
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.results.stated import (
     CUTOFFS,
-    EXPERIMENT,
     LLM_CALLS,
     MODEL,
     QUESTIONS,
@@ -236,13 +234,3 @@ def check_config(results: Path, experiment: dict[str, Any], monkeypatch: pytest.
     assert [{name: row[name] for name in row if name not in timed} for row in again] == [
         {name: row[name] for name in row if name not in timed} for row in first
     ]
-
-
-def test_a_preset_is_a_size_of_the_same_experiment(tmp_path: Path) -> None:
-    path = write_experiment(tmp_path, EXPERIMENT)
-    told = command("--experiment", path, "--preset", "quick_test", "--dry-run", "--json")
-    planned = json.loads(told)
-    assert planned["experiment"]["data"]["max_documents"] == 5
-    assert planned["experiment"]["benchmark"]["runs_per_query"] == 1
-    stated = {tuple(one[name] or "" for name in NAMED) for one in planned["combinations"]}
-    assert stated == matrix_of(EXPERIMENT)
