@@ -60,7 +60,7 @@ def test_it_knows_the_alias_queries(tmp_path: Path) -> None:
         ({"expected_modules": list("abcdef")}, "benchmark_queries[0].expected_modules must be a list of one to"),
         ({"expected_modules": ["a", "a"]}, "benchmark_queries[0].expected_modules must be a list of one to five"),
         ({"expected_modules": ["a", " "]}, "benchmark_queries[0].expected_modules must be a list of strings that are"),
-        ({"id": True}, "benchmark_queries[0].id must be a whole number, not true or false."),
+        ({"id": True}, "benchmark_queries[0].id must be a whole number, not true."),
         ({"version": []}, "benchmark_queries[0].version must be a version, or a list of versions, each of them once."),
         ({"version": ["1", "1"]}, "benchmark_queries[0].version must be a version, or a list of versions, each of"),
         ({"version": [2.0]}, "benchmark_queries[0].version must be a list of strings that are"),
