@@ -144,8 +144,8 @@ def predicted_gain(benchmark: Benchmark) -> float:
     """What the plan says isolated execution costs, over shared."""
     runs = list(benchmark.runs.select_related("index__chunk_set", "benchmark"))
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    alone = sum(costs_of(plan_of([run]).only([str(run.pk)], truth=False), indexes).per_query for run in runs)
-    return alone / costs_of(plan_of(runs), indexes).per_query
+    alone = sum(sum(costs_of(plan_of([run]).only([str(run.pk)], truth=False), indexes).values()) for run in runs)
+    return alone / sum(costs_of(plan_of(runs), indexes).values())
 
 
 def compare(name: str, mapping: Mapping, matrix: Matrix) -> None:

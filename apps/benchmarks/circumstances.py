@@ -44,14 +44,6 @@ def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def by_value(pairs: Iterable[tuple[Run, str]]) -> dict[str, list[Run]]:
-    """Group runs by the value beside each."""
-    groups: dict[str, list[Run]] = {}
-    for run, value in pairs:
-        groups.setdefault(value, []).append(run)
-    return groups
-
-
 def told(groups: Mapping[str, Sequence[Run]]) -> str:
     """Return values with the runs that have them: '2.3 (dense · top 100), 2.4 (3 runs)'."""
     return ", ".join(f"{value} ({names(runs)})" for value, runs in groups.items())
@@ -109,23 +101,24 @@ def _noted(kind: str, name: str, run: Run) -> str:
 
 def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn of code, libraries, services, settings and devices that differ, each by itself."""
-    silent = [run for run in runs if not _made_by(run)]
-    elsewhere = [run for run in silent if run.is_external]
-    if elsewhere:
-        yield Difference(
-            "provenance", "warn", f"External runs, so it is not known what computed them: {names(elsewhere)}."
-        )
-    if silent := [run for run in silent if not run.is_external]:
+    if elsewhere := [run for run in runs if run.is_external and not _made_by(run)]:
+        unknown = f"External runs, so it is not known what computed them: {names(elsewhere)}."
+        yield Difference("provenance", "warn", unknown)
+    if silent := [run for run in runs if not (run.is_external or _made_by(run))]:
         yield Difference("provenance", "warn", f"It is not known what computed {names(silent)}.")
     speaking = [run for run in runs if _made_by(run)]
     facts = {run.pk: facts_of({**made, "rerankers": {}, "llms": {}} for made in _made_by(run)) for run in speaking}
     for name in dict.fromkeys(name for of_run in facts.values() for name in of_run):
-        groups = by_value((run, ", ".join(sorted(facts[run.pk].get(name, {"none"})))) for run in speaking)
+        groups = grouped(speaking, partial(_listed, facts, name))
         if len(groups) > 1:
             said = SAID.get(name, name)
             times = " Times cannot be compared." if name in TIMED else ""
             shown = {value[:12] if name == "git_revision" else value: mine for value, mine in groups.items()}
             yield Difference(said, "warn", f"They were computed with different {said}: {told(shown)}.{times}")
+
+
+def _listed(facts: Mapping[Any, Mapping[str, set[str]]], name: str, run: Run) -> str:
+    return ", ".join(sorted(facts[run.pk].get(name, {"none"})))
 
 
 def _execution(runs: Sequence[Run]) -> Iterator[Difference]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from apps.benchmarks.circumstances import Difference, by_value, circumstances, grouped, names, told
+from apps.benchmarks.circumstances import Difference, circumstances, grouped, names, told
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
@@ -14,6 +14,7 @@ from apps.mappings.models import Mapping
 
 Measured = dict[Any, Evaluation]  # by run id, on one version
 RELATED = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")  # of a run
+UNFINISHED = {"failed": ("failed", "Retry it"), "cancelled": ("was cancelled", "Resume it")}
 POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries without a relevant judgment"}
 
 
@@ -106,15 +107,10 @@ def _common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[Difference]:
     for run in runs:
-        if run.status == Run.Status.COMPLETED:
-            continue
-        if run.status == Run.Status.FAILED:
-            what, remedy = "failed", "Retry it, or leave it out"
-        elif run.status == Run.Status.CANCELLED:
-            what, remedy = "was cancelled", "Resume it, or leave it out"
-        else:
-            what, remedy = "is not finished", "Wait for it, or leave it out"
-        yield Difference("status", "refuse", f"{names([run])} {what}: it has no values. {remedy}.")
+        if run.status != Run.Status.COMPLETED:
+            what, act = UNFINISHED.get(run.status, ("is not finished", "Wait for it"))
+            sentence = f"{names([run])} {what}: it has no values. {act}, or leave it out."
+            yield Difference("status", "refuse", sentence)
 
 
 def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
@@ -151,7 +147,7 @@ def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
 
 def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
     for name, said in POLICIES.items():
-        groups = by_value((run, str(getattr(run.benchmark, name))) for run in runs)
+        groups = grouped(runs, lambda run, name=name: str(getattr(run.benchmark, name)))  # type: ignore[misc]
         if len(groups) > 1:
             yield Difference(
                 f"policy {name}",
@@ -205,7 +201,8 @@ def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
     counted = False
     for name, said in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
         known = [run for run in runs if run.pk in measured]
-        groups = by_value((run, f"{getattr(measured[run.pk], name):,} {said}") for run in known)
+        counts = {run.pk: f"{getattr(measured[run.pk], name):,} {said}" for run in known}
+        groups = grouped(known, lambda run, counts=counts: counts[run.pk])  # type: ignore[misc]
         if len(groups) > 1:
             counted = True
             yield Difference(

@@ -1,8 +1,6 @@
 """Costs of stages per query: measured where this site has done them before, rough figures where not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
@@ -33,27 +31,16 @@ LATEST = 2000  # rows that a measured cost is the mean of
 BENCHMARKS = 3  # benchmarks that they come from
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Seconds per query of each stage of a plan, by stage key."""
-
-    seconds: Mapping[str, float]
-
-    @property
-    def per_query(self) -> float:
-        return sum(self.seconds.values())
-
-
-def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> Costs:
-    """Return what each stage of the plan costs per query, as if its queries had never been asked before."""
-    latest = {name: _latest(runs__index=index) for name, index in indexes.items()}
+def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str, float]:
+    """Return the seconds per query that each stage costs, by stage key, as if its queries were never asked before."""
+    latest = {name: _latest(index) for name, index in indexes.items()}
 
     def ms(stage: Stage) -> float:
         if isinstance(stage, RewriteStage):
             return _rewrite_ms(stage) or ROUGH_REWRITE_MS
         return _ms(stage, indexes[stage.index], latest[stage.index])
 
-    return Costs({stage.key: ms(stage) / 1000 for stage in plan.stages})
+    return {stage.key: ms(stage) / 1000 for stage in plan.stages}
 
 
 def _ms(stage: OfIndex, index: Index, latest: list[UUID]) -> float:
@@ -66,8 +53,8 @@ def _ms(stage: OfIndex, index: Index, latest: list[UUID]) -> float:
         case AskStage():
             return _stage_ms(stage, latest) or ROUGH_ASK_MS
         case DenseStage(ann="exact"):
-            rough = ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
-            return _stage_ms(stage, latest) or rough
+            chunks = index.chunk_set.chunk_count if index.chunk_set else 0
+            return _stage_ms(stage, latest) or ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * chunks / 1e6
         case MergeStage() | FuseStage():
             return _stage_ms(stage, latest) or ROUGH_MERGE_MS
     return _stage_ms(stage, latest) or ROUGH_MS
@@ -83,13 +70,10 @@ def _encode_ms(index: Index) -> float | None:
     timed = CachedVector.objects.filter(
         space__encoder=index.encoder, space__kind="query", encode_ms__isnull=False
     ).order_by("-used_at")
-    return _mean(timed, "encode_ms") or _mean(_earlier_results(index), "encode_ms")
-
-
-def _earlier_results(index: Index) -> QuerySet[StageList]:
-    """The newest results over this index that tell what encoding cost: they outlive the cache of query vectors."""
+    # Results over this index outlive the cache of query vectors.
     sources = ListSource.objects.filter(runs__index=index)
-    return StageList.objects.filter(source__in=sources, encode_ms__isnull=False).order_by("-pk")
+    earlier = StageList.objects.filter(source__in=sources, encode_ms__isnull=False).order_by("-pk")
+    return _mean(timed, "encode_ms") or _mean(earlier, "encode_ms")
 
 
 def _stage_ms(stage: Stage, latest: list[UUID]) -> float | None:
@@ -106,9 +90,10 @@ def _pair_ms(stage: RerankStage) -> float | None:
     return sums["ms"] / sums["pairs"] if sums["ms"] and sums["pairs"] else None
 
 
-def _latest(**such: Any) -> list[UUID]:
-    """The newest benchmarks of a kind; one of the past may have been timed on another machine."""
-    made = Benchmark.objects.filter(**such).order_by("-created_at").values_list("pk", "created_at").distinct()
+def _latest(index: Index) -> list[UUID]:
+    """The newest benchmarks over an index; one of the past may have been timed on another machine."""
+    over = Benchmark.objects.filter(runs__index=index)
+    made = over.order_by("-created_at").values_list("pk", "created_at").distinct()
     return [pk for pk, _ in made[:BENCHMARKS]]
 
 
@@ -118,7 +103,3 @@ def _mean(rows: QuerySet, column: str) -> float | None:
         mean=Avg(Cast(column, FloatField()))
     )["mean"]
     return mean
-
-
-def _chunks(index: Index) -> int:
-    return index.chunk_set.chunk_count if index.chunk_set else 0

@@ -102,7 +102,7 @@ def query_batches(
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     done = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    seconds = dict(costs_of(plan, indexes).seconds)
+    seconds = costs_of(plan, indexes)
     if not isolated:  # which encodes for the time that it takes
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):

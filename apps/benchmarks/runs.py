@@ -61,7 +61,7 @@ def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> d
         "metrics": nested(metrics),
         "metrics_flat": metrics,
         **attributes(run, "timing", "failed_queries", "warnings"),
-        "ann": ann_of(run, truth, means),
+        "ann": ann_of(run, truth),
         "error_message": run.error_message or None,
     }
 

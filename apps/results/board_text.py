@@ -60,7 +60,7 @@ def _lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -
     yield f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}"
     notes = [
         row.unranked,
-        ann_text(ann_of(run, row.truth, row.values)),
+        ann_text(ann_of(run, row.truth)),
         *(warning for warning in run.warnings if warning not in shared),
     ]
     yield from (f"{'':11}{note}" for note in notes if note)

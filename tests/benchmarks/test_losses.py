@@ -76,18 +76,6 @@ def test_by_judgments_that_it_was_not_measured_by_no_loss_is_told(library: Mappi
     assert ann["recall"]
 
 
-def test_what_code_before_measured_once_is_told_beside_its_own_value_alone(library: Mapping) -> None:
-    benchmark = benchmark_of(library, ann=["exact", NARROW])
-    wait(launch(benchmark))
-    narrow = run_of(benchmark, NARROW)
-    del narrow.provenance["ann"]["losses"]
-    measured_then = narrow.provenance["ann"]["ndcg"]
-    means = {"nDCG@10": mean_of(narrow, benchmark.dataset_version)}
-    for shown, told_of in ((means, measured_then["cost"]), ({"nDCG@10": 0.5}, None), ({}, None)):
-        ann = run_facts(narrow, shown, "whichever")["ann"]
-        assert ann["ndcg"]["cost"] == told_of
-
-
 def farthest(nearest: Any) -> Any:
     """Return what finds the last of few positions that a strategy goes on with, and not the nearest."""
 

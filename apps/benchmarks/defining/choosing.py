@@ -1,5 +1,6 @@
 """Choosing the index of a configuration, checking that it can search the index, and the default modes."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from typing import Any
 
@@ -38,12 +39,8 @@ def choose_indexes(
         index = by_name[configuration.index]
         if index.status != Index.Status.FAILED:  # of which the run says why
             require_available(index, None if may_lack else configuration)
-        _require_mode(index, configuration)
-        if not may_lack and (reason := unable(index, configuration)):
-            raise MatrixError(f"ann: {reason}", field="ann")
-        _require_dimensions(index, configuration)
-        _require_tokens(index, configuration)
-        _require_encoder(index, configuration)
+        for key, sentence in _refusals(index, configuration, may_lack=may_lack):
+            raise MatrixError(f"{key}: {sentence}", field=key)
     return by_name
 
 
@@ -75,59 +72,58 @@ def is_current(index: Index) -> bool:
 
 def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixError:
     there = sorted(set(ready_indexes(mapping, owner).values_list("name", flat=True)))
+    collection = repr(mapping.collection.name)
     if owner is None and not there and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
         seen_by = mapping.owner or "the whole staff"
-        return MatrixError(
-            f"indexes: {mapping.collection.name!r} has no ready index that {seen_by} sees. A command without --owner "
-            "acts for them: give --owner.",
-            field="indexes",
+        sentence = (
+            f"indexes: {collection} has no ready index that {seen_by} sees. A command without --owner acts for them: "
+            "give --owner."
         )
-    if not there:
-        return MatrixError(
-            f"The collection {mapping.collection.name!r} has no index that is ready: build one first.", field="indexes"
-        )
-    if name in there or name is None:
+    elif not there:
+        sentence = f"The collection {collection} has no index that is ready: build one first."
+    elif name in there or name is None:
         which = f"The index {name!r}" if name else "Every index"
-        return MatrixError(
-            f"indexes: {which} of {mapping.collection.name!r} was built before its documents changed: build a new "
-            "version of it first.",
-            field="indexes",
+        sentence = (
+            f"indexes: {which} of {collection} was built before its documents changed: build a new version of it first."
         )
-    return MatrixError(
-        f"indexes: {mapping.collection.name!r} has no ready index named {name!r}; there are: {', '.join(there)}.",
-        field="indexes",
-    )
-
-
-def _require_mode(index: Index, configuration: Configuration) -> None:
-    mode = configuration.search_mode
-    if mode in ("dense", "hybrid") and not index.has_vectors:
-        lack = "vectors: it was built without an encoder. Name the mode sparse, or an index with vectors"
-    elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
-        lack = "lexical side"
     else:
-        return
-    raise MatrixError(
-        f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
-    )
+        sentence = f"indexes: {collection} has no ready index named {name!r}; there are: {', '.join(there)}."
+    return MatrixError(sentence, field="indexes")
 
 
-def _require_tokens(index: Index, configuration: Configuration) -> None:
-    late_interaction = configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION
-    if late_interaction and not index.encoder:
-        raise MatrixError(
-            f'rerankers: "{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {index.name!r} '
-            "names none: name another reranker, or an index with an encoder.",
-            field="rerankers",
+def _refusals(index: Index, configuration: Configuration, *, may_lack: bool) -> Iterator[tuple[str, str]]:
+    """Yield why a configuration cannot search an index: the key of the matrix that is at fault, and a sentence."""
+    mode, name = configuration.search_mode, repr(index.name)
+    needs = f"{mode} search needs more than the index {name} has: no"
+    if mode in ("dense", "hybrid") and not index.has_vectors:
+        yield (
+            "search_modes",
+            f"{needs} vectors: it was built without an encoder. Name the mode sparse, or an index with vectors.",
         )
-
-
-def _require_encoder(index: Index, configuration: Configuration) -> None:
-    if configuration.rewrites and configuration.search_mode != "sparse" and not index.encoder:
-        raise MatrixError(
-            f"query: {configuration.query} needs the vectors of new texts, and {index.name!r} names no encoder that "
-            "could make them: name another index, or search as asked.",
-            field="query",
+    elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
+        yield "search_modes", f"{needs} lexical side."
+    if not may_lack and (reason := unable(index, configuration)):
+        yield "ann", reason
+    dimensions, of_index = configuration.dimensions, index.dimension or 0
+    if dimensions is not None and dimensions > of_index:
+        yield "dimensions", f"{dimensions} is more than the {of_index} dimensions of {name}; give at most those."
+    elif dimensions is not None and configuration.ann != "exact":
+        yield (
+            "dimensions",
+            f"{configuration.ann} searches an index over whole vectors; fewer dimensions are searched exactly: leave "
+            "out one of the two, or compare them in benchmarks of their own.",
+        )
+    if configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION and not index.encoder:
+        yield (
+            "rerankers",
+            f'"{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {name} names none: name '
+            "another reranker, or an index with an encoder.",
+        )
+    if configuration.rewrites and mode != "sparse" and not index.encoder:
+        yield (
+            "query",
+            f"{configuration.query} needs the vectors of new texts, and {name} names no encoder that could make them: "
+            "name another index, or search as asked.",
         )
 
 
@@ -138,23 +134,6 @@ def unable(index: Index, configuration: Configuration) -> str:
     except AnnIndexError as error:
         return error.message
     return ""
-
-
-def _require_dimensions(index: Index, configuration: Configuration) -> None:
-    dimensions, of_index = configuration.dimensions, index.dimension or 0
-    if dimensions is None:
-        return
-    if dimensions > of_index:
-        raise MatrixError(
-            f"dimensions: {dimensions} is more than the {of_index} dimensions of {index.name!r}; give at most those.",
-            field="dimensions",
-        )
-    if configuration.ann != "exact":
-        raise MatrixError(
-            f"dimensions: {configuration.ann} searches an index over whole vectors; fewer dimensions are searched "
-            "exactly: leave out one of the two, or compare them in benchmarks of their own.",
-            field="dimensions",
-        )
 
 
 def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def preview(
         labels=[run_label(configuration) for configuration in configurations],
         queries=queries,
         distinct=planned.distinct(queries),
-        estimate_seconds=round(costs_of(planned, used).per_query * queries, 3),
+        estimate_seconds=round(sum(costs_of(planned, used).values()) * queries, 3),
         builds=_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
         resident_bytes=_resident_bytes(planned, used),

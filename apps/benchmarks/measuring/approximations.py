@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import documents_of, read_lists
+from apps.benchmarks.measuring.reading import documents_of, kept_part, read_lists
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import unpacked
 from apps.benchmarks.planning import plan_of
@@ -22,7 +22,7 @@ from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evalua
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.planning.plan import Plan, RunPlan
 from benchbench.ir.planning.stages import DenseStage
-from benchbench.ir.ranking import collapse, cut, unit_scores
+from benchbench.ir.ranking import collapse
 from benchbench.ir.records import ScoredList
 
 Facts = dict[str, Any]
@@ -183,7 +183,7 @@ def keep_losses(
 ) -> None:
     """Store what each approximate run loses on a version, of which all have these evaluations.
 
-    `provenance["ann"]["losses"]` has it by the hash of the truth. Code before that reads `ndcg`, on the own version.
+    `provenance["ann"]["losses"]` has it by the hash of the truth; `ndcg` is that on the benchmark's own version.
     """
     approximate = {str(run.pk): run for run in runs if run.provenance.get("ann")}
     if not approximate:
@@ -198,18 +198,15 @@ def keep_losses(
         run.save(update_fields=["provenance", "updated_at"])
 
 
-def ann_of(run: Run, truth: str, means: Mapping[str, float | None]) -> Facts | None:
+def ann_of(run: Run, truth: str) -> Facts | None:
     """Return how an approximate run did and what that cost by the truth of this hash; None for one that was exact.
 
-    The values of `ndcg` are None where it was not measured by that truth. Code before measured it once, and did not say
-    by which: it is that of the `means` where the run's own value is among them.
+    The values of `ndcg` are None where it was not measured by that truth.
     """
     facts = run.provenance.get("ann")
     if not facts:
         return None
-    once = facts["ndcg"]
-    first = once if means.get(once["measure"]) == once["approximate"] else None
-    ndcg = facts.get("losses", {truth: first}).get(truth) or _none(once["measure"])
+    ndcg = facts["losses"].get(truth) or _none(facts["ndcg"]["measure"])
     return {name: value for name, value in facts.items() if name != "losses"} | {"ndcg": ndcg}
 
 
@@ -245,11 +242,10 @@ def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: T
 
 def _rankings(benchmark: Benchmark, run: RunPlan) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the documents that a planned run ranks for each query, from the stored lists of its last stage."""
-    lists = {query: scored.head(run.candidates) for query, scored in lists_of(benchmark, run.final).items()}
-    documents = documents_of(lists.values())
-    for query, scored in lists.items():
-        scores = unit_scores(run.unit_kind, scored.compared_scores)
-        kept = cut(scored, unit_scores=scores, threshold=run.threshold, top_k=run.top_k)
+    lists = lists_of(benchmark, run.final)
+    kept_of = {query: kept_part(run, scored, top_k=run.top_k) for query, scored in lists.items()}
+    documents = documents_of(kept_of.values())
+    for query, kept in kept_of.items():
         ranked = np.array([documents[chunk] for chunk in kept.ids.tolist()], np.int64)
         yield query, ranked[collapse(ranked)]
 

@@ -17,15 +17,11 @@ from benchbench.database import binary
 from benchbench.ir.measures import GradedRankings, Measure, Truths, Values, evaluate
 
 COLUMNS = (
-    "run_id",
-    "batch_id",
-    "measures",
-    "query_ids",
-    "failed_query_ids",
-    "values",
-    "truth_hash",
-    "was_searched",
+    *("run_id", "batch_id", "measures", "query_ids", "failed_query_ids"),
+    *("values", "truth_hash", "was_searched"),
 )
+Ids = Sequence[int] | NDArray[np.int64]
+Row = tuple[UUID, Ids, Ids, Values]  # a run, its queries that have values, those that failed, and the values (m, q)
 
 
 class Valued(NamedTuple):
@@ -70,7 +66,8 @@ class Measuring:
 
     def _add(self, lists: Sequence[FinalList]) -> None:
         """Measure lists of one source, which all of its runs answered alike, or failed."""
-        parts = {place: self._parts.setdefault(run, _Part()) for place, run in self._places(lists[0])}
+        measured = [(place, run) for place, run in enumerate(lists[0].run_ids) if run in self._runs]
+        parts = {place: self._parts.setdefault(run, _Part()) for place, run in measured}
         if not parts:
             return
         first = next(iter(parts.values()))
@@ -92,10 +89,6 @@ class Measuring:
             for place, part in parts.items():
                 self._measure(part, place, new, graded)
 
-    def _places(self, final_list: FinalList) -> list[tuple[int, UUID]]:
-        """Return the places of the runs that are measured."""
-        return [(place, run) for place, run in enumerate(final_list.run_ids) if run in self._runs]
-
     def _measure(self, part: _Part, place: int, new: Mapping[int, FinalList], graded: GradedRankings) -> None:
         heads = graded.heads(np.array([final_list.lengths[place] for final_list in new.values()], np.int64))
         part.answered |= dict.fromkeys(new)
@@ -109,34 +102,26 @@ class Measuring:
         (`FirstRelevant`)."""
         return {str(run_id): _sums(part) for run_id, part in self._parts.items()}
 
-    def rows(self, batch: Batch) -> Iterator[tuple[bytes, ...]]:
-        """Yield the rows that store the values, as `COLUMNS` has them."""
-        ids: list[list[int]] = []
-        for part in self._parts.values():
-            ids += [list(part.answered), list(part.failed)]
-        arrays = binary.int8_arrays(ids)
+    def rows(self) -> Iterator[Row]:
         for run_id, part in self._parts.items():
-            ids_of_run = (next(arrays), next(arrays))
-            values = np.hstack(part.values)
-            yield _row(run_id, batch, self.measures, ids_of_run, values, self.truth_hash, was_searched=True)
+            yield run_id, list(part.answered), list(part.failed), np.hstack(part.values)
 
 
-def _row(
-    run_id: UUID,
-    batch: Batch,
-    measures: Sequence[str],
-    ids: tuple[bytes, bytes],
-    values: Values,
-    truth_hash: str,
-    *,
-    was_searched: bool,
-) -> tuple[bytes, ...]:
-    """Return a row as `COLUMNS` has it; `ids` of queries are those that have values, and those that failed."""
-    return (
-        *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
-        *ids,
-        *(binary.field(values.astype("<f8").tobytes()), binary.text(truth_hash), binary.boolean(was_searched)),
-    )
+def keep_values(batch: Batch, measuring: Measuring) -> None:
+    """Store the values of a batch for the end of its runs."""
+    _store(batch, measuring.measures, measuring.truth_hash, measuring.rows(), was_searched=True)
+
+
+def _store(batch: Batch, measures: Sequence[str], truth_hash: str, rows: Iterable[Row], *, was_searched: bool) -> None:
+    def encoded() -> Iterator[tuple[bytes, ...]]:
+        for run_id, answered, failed, values in rows:
+            yield (
+                *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
+                *binary.int8_arrays([answered, failed]),
+                *(binary.field(values.astype("<f8").tobytes()), binary.text(truth_hash), binary.boolean(was_searched)),
+            )
+
+    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, encoded())
 
 
 def _sums(part: _Part) -> dict[str, Any]:
@@ -152,22 +137,15 @@ def _sums(part: _Part) -> dict[str, Any]:
     }
 
 
-def keep_values(batch: Batch, measuring: Measuring) -> None:
-    """Store the values of a batch."""
-    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, measuring.rows(batch))
-
-
 def keep_measured(
     batch: Batch, measures: Sequence[str], query_ids: Sequence[int], valued: Mapping[UUID, Valued], truth_hash: str
 ) -> None:
     """Store the values of whole runs, (m, q) in the order of `query_ids`, that a batch measured from stored lists."""
     whole = np.array(query_ids, np.int64)
-    rows = []
-    for run_id, (values, missing) in valued.items():
-        answered, failed = binary.int8_arrays([whole[~missing], whole[missing]])
-        ids, measured = (answered, failed), values[:, ~missing]
-        rows.append(_row(run_id, batch, measures, ids, measured, truth_hash, was_searched=False))
-    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, rows)
+    rows = (
+        (run_id, whole[~missing], whole[missing], values[:, ~missing]) for run_id, (values, missing) in valued.items()
+    )
+    _store(batch, measures, truth_hash, rows, was_searched=False)
 
 
 def forget_values(runs: Iterable[Run]) -> None:

@@ -195,7 +195,7 @@ def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, li
     lists = read_lists(run.benchmark, [plan.final], query_ids=rankings.keys())
     if lists.keys() != rankings.keys():
         raise KeptError("The lists of this run's last stage are not stored: run the benchmark again.")
-    kept = {query: _kept(plan, stages[plan.final]) for query, stages in lists.items()}
+    kept = {query: kept_part(plan, stages[plan.final], top_k=plan.top_k) for query, stages in lists.items()}
     documents = documents_of(kept.values())
     chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in kept.items()}
     for query, ids in chunks.items():
@@ -206,10 +206,11 @@ def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, li
     return chunks
 
 
-def _kept(plan: RunPlan, ranked: ScoredList) -> ScoredList:
-    kept = ranked.head(plan.candidates)
-    compared = unit_scores(plan.unit_kind, kept.compared_scores)
-    return cut(kept, unit_scores=compared, threshold=plan.threshold, top_k=plan.top_k)
+def kept_part(plan: RunPlan, ranked: ScoredList, *, top_k: int) -> ScoredList:
+    """Return what a run keeps of a list: `top_k` of its candidates at most, those above its threshold."""
+    head = ranked.head(plan.candidates)
+    compared = unit_scores(plan.unit_kind, head.compared_scores)
+    return cut(head, unit_scores=compared, threshold=plan.threshold, top_k=top_k)
 
 
 NO_IDS = np.empty(0, np.int64)

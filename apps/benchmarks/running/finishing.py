@@ -1,7 +1,6 @@
 """The end of a benchmark's operation: means for runs that completed, a reason for runs that did not."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from django.db.models.functions import Now
@@ -16,22 +15,14 @@ from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
-from apps.benchmarks.running.timing import CallTotals, calls_of, timings_of
+from apps.benchmarks.running.timing import calls_of, timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 from benchbench.decimals import counted
-from benchbench.ir.planning.plan import Plan
 
 RESULT_FIELDS = (
-    "timing",
-    "failed_queries",
-    "provenance",
-    "warnings",
-    "status",
-    "error_message",
-    "completed_at",
-    "embed_calls",
-    "llm_calls",
+    *("timing", "failed_queries", "provenance", "warnings", "status", "error_message"),
+    *("completed_at", "embed_calls", "llm_calls"),
 )
 
 
@@ -53,7 +44,7 @@ def finish(operation: Operation) -> None:
             made[version] = evaluate_runs(benchmark, [*runs, *others], version=version)
     noted, stalls_of_stages = notes_of(benchmark)
     plan = plan_of(runs)
-    stalls = stalls_of(plan, stalls_of_stages)
+    stalls = {run.run_key: sum(stalls_of_stages[stage.key] for stage in run.stages) for run in plan.runs}
     approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, noted)
     made_by, timings, calls = made_by_run(operation), timings_of(runs), calls_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
@@ -64,8 +55,8 @@ def finish(operation: Operation) -> None:
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
-        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
-        run.warnings = own + _fallback_warnings(calls[run.pk]) + unfound + ann_warnings(approximation)
+        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)], calls[run.pk].fallbacks)
+        run.warnings = own + unfound + ann_warnings(approximation)
         run.error_message = _why_failed(run, evaluations[run.pk], approximation)
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
@@ -141,12 +132,7 @@ def notes_of(benchmark: Benchmark) -> tuple[NotedQueries, Counter[str]]:
     return queries, stalls
 
 
-def stalls_of(plan: Plan, stalls: Mapping[str, int]) -> dict[str, int]:
-    """Return per run how many stalls of queries done together, in a stage of it, did not come again."""
-    return {run.run_key: sum(stalls.get(stage.key, 0) for stage in run.stages) for run in plan.runs}
-
-
-def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[str]:
+def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fallbacks: int) -> list[str]:
     warnings = []
     if short:
         warnings.append(
@@ -169,16 +155,12 @@ def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[s
         warnings.append("Encoding the queries is not in the times: their vectors were imported.")
     if len(run.provenance["made_by"]) > 1:
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
+    if fallbacks:
+        warnings.append(
+            f"In {counted(fallbacks, 'query')} the language model named nothing that it was offered; there the "
+            "nearest documents or sections were gone on with."
+        )
     return warnings
-
-
-def _fallback_warnings(calls: CallTotals) -> list[str]:
-    if not calls.fallbacks:
-        return []
-    return [
-        f"In {counted(calls.fallbacks, 'query')} the language model named nothing that it was offered; there the "
-        "nearest documents or sections were gone on with."
-    ]
 
 
 def _end(benchmark: Benchmark, status: Status) -> None:

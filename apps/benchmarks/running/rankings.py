@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import NO_IDS, FinalList
+from apps.benchmarks.measuring.reading import NO_IDS, FinalList, kept_part
 from apps.benchmarks.models import StageList
 from apps.benchmarks.planning import SharedList
 from apps.benchmarks.running.outcomes import Outcome
@@ -28,7 +28,7 @@ from benchbench.ir.planning.stages import (
     RewriteStage,
     Searching,
 )
-from benchbench.ir.ranking import UnitKind, collapse, cut, unit_scores
+from benchbench.ir.ranking import UnitKind, collapse, unit_scores
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 TIMED = {
@@ -146,11 +146,7 @@ def _final_list(
 
 def _own(run: RunPlan, scored: ScoredList) -> ScoredList:
     """The list of a run: that of its last stage, without what its threshold drops from the midst of it."""
-    if run.list_key == run.final:
-        return scored
-    head = scored.head(run.candidates)
-    units = unit_scores(run.unit_kind, head.compared_scores)
-    return cut(head, unit_scores=units, threshold=run.threshold, top_k=len(head))
+    return scored if run.list_key == run.final else kept_part(run, scored, top_k=len(scored))
 
 
 def _limit(run: RunPlan) -> int:
@@ -187,14 +183,7 @@ def store_final_lists(lists: Sequence[FinalList]) -> None:
     """Store final lists, with what each run returns of them."""
     _lists({final.source for final in lists}, {final.query_id for final in lists}).delete()
     rows = zip(
-        (binary.int8(final.source) for final in lists),
-        (binary.int8(final.query_id) for final in lists),
-        (binary.int2(final.repetition) for final in lists),
-        _optional(binary.int8_arrays, [final.chunk_ids for final in lists]),
-        binary.float8_arrays(final.scores for final in lists),
-        _optional(binary.float8_arrays, [_compared(final.scores, final.threshold_scores) for final in lists]),
-        (binary.float8(final.duration_ms) for final in lists),
-        (binary.text(final.error.replace("\0", "")) for final in lists),
+        *_list_columns(lists),
         binary.int8_arrays(final.document_ids for final in lists),
         _optional(binary.int4_arrays, [final.chunk_ranks for final in lists]),
         binary.int4_arrays(final.lengths for final in lists),
@@ -222,28 +211,41 @@ def store_stage_lists(
     there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
     there.filter(lengths__isnull=True).delete()
     others = set(there.values_list("source_id", "query_id"))
-    made = [
-        (stage, query_id, outcome)
-        for stage in stages
-        for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
-        if not outcome.error and (sources[stage.key], query_id) not in others
-    ]
-    chunks_of = cache(partial(_chunk_ids, indexes))  # each index is looked up once, not for every list
     # All before the COPY: an index that was put out meanwhile is read again, by the same connection.
-    chunk_ids = [chunks_of(stage)[outcome.value.ids] for stage, _, outcome in made]
-    compared = [_compared(outcome.value.scores, outcome.value.threshold_scores) for _, _, outcome in made]
-    rows = zip(
-        (binary.int8(sources[stage.key]) for stage, _, _ in made),
-        (binary.int8(query_id) for _, query_id, _ in made),
-        (binary.int2(1) for _ in made),
-        binary.int8_arrays(chunk_ids),
-        binary.float8_arrays(outcome.value.scores for _, _, outcome in made),
-        _optional(binary.float8_arrays, compared),
-        (binary.float8(outcome.ms) for _, _, outcome in made),
-        (binary.text("") for _ in made),
-        strict=True,
-    )
-    binary.copy_rows(StageList._meta.db_table, LIST, rows)
+    lists = []
+    for stage in stages:
+        source = sources[stage.key]
+        made = [
+            (query_id, outcome)
+            for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
+            if not outcome.error and (source, query_id) not in others
+        ]
+        chunk_ids = indexes[stage.index].chunk_ids if made else NO_IDS  # one that cannot be opened made nothing
+        lists += [
+            FinalList(
+                *(source, (), query_id),
+                chunk_ids=chunk_ids[outcome.value.ids],
+                scores=outcome.value.scores,
+                threshold_scores=outcome.value.threshold_scores,
+                duration_ms=outcome.ms,
+            )
+            for query_id, outcome in made
+        ]
+    binary.copy_rows(StageList._meta.db_table, LIST, zip(*_list_columns(lists), strict=True))
+
+
+def _list_columns(lists: Sequence[FinalList]) -> Iterator[Iterable[bytes]]:
+    """Yield the columns of `LIST`. Threshold scores are null where they are the scores."""
+    yield (binary.int8(final.source) for final in lists)
+    yield (binary.int8(final.query_id) for final in lists)
+    yield (binary.int2(final.repetition) for final in lists)
+    yield _optional(binary.int8_arrays, [final.chunk_ids for final in lists])
+    yield binary.float8_arrays(final.scores for final in lists)
+    compared = [(final.scores, final.threshold_scores) for final in lists]
+    others = [None if other is None or np.array_equal(other, scores) else other for scores, other in compared]
+    yield _optional(binary.float8_arrays, others)
+    yield (binary.float8(final.duration_ms) for final in lists)
+    yield (binary.text(final.error.replace("\0", "")) for final in lists)
 
 
 def _calls(calls: Calls | None) -> tuple[bytes, ...]:
@@ -255,15 +257,6 @@ def _calls(calls: Calls | None) -> tuple[bytes, ...]:
 
 def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:
     return StageList.objects.filter(source__in=sources, query__in=query_ids)
-
-
-def _chunk_ids(indexes: Mapping[str | None, OpenIndex], stage: Searching) -> Any:
-    return indexes[stage.index].chunk_ids
-
-
-def _compared(scores: Any, compared: Any) -> Any:
-    """What thresholds compare; None where it is what orders."""
-    return None if compared is None or np.array_equal(compared, scores) else compared
 
 
 def _optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:

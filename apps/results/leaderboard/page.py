@@ -91,7 +91,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "share": 100 * primary / top if primary is not None and top and not row.unranked else 0,
         "judged": row.values.get(judged_name(board.primary)),
         "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
-        "ann": ann_text(ann_of(row.run, row.truth, row.values)),
+        "ann": ann_text(ann_of(row.run, row.truth)),
         "made_of": searched_by(row.run),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),

@@ -98,7 +98,7 @@ def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     """Return the means of a run, what else can be measured of its rankings, and the runs to hold them against."""
     return {
         "evaluation": evaluation,
-        "ann": ann_text(ann_of(run, evaluation.truth_hash, evaluation.means) if evaluation else None),
+        "ann": ann_text(ann_of(run, evaluation.truth_hash) if evaluation else None),
         "means": _means(evaluation) if evaluation else [],
         "has_sections": evaluation is not None and names_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),
