@@ -207,7 +207,7 @@ def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
         for key, plan in plans.items():
             if key in _asked_before:
                 continue
-            work.stages(work.queries[:1], tolerant=True, faults=None).run(plan.only([key], truth=False))
+            work.stages(work.queries[:1], tolerant=True, faults=Faults()).run(plan.only([key], truth=False))
             if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
                 _asked_before.append(key)
 

@@ -1,36 +1,27 @@
 """The indexes of a batch, opened when a stage first needs them; and encoding for one of them, timed."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.operations.workers.watchdog import calling
 from apps.retrieval.encoders.base import Kind, flawed_vector, vector_flaws
-from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.stages import DenseStage, LexicalStage
 
 
-class OpenIndexes(Mapping[str | None, OpenIndex]):
-    """Open indexes by the name that configurations have for them.
+class OpenIndexes(dict[str | None, Any]):
+    """Indexes by the name that configurations have for them, opened when they are asked for.
 
     One that cannot be opened raises where it is asked for, in the stages that need it, and harms no other's runs.
     """
 
-    def __init__(self, indexes: Mapping[str | None, Index]) -> None:
-        self._indexes = indexes
-
     def __getitem__(self, name: str | None) -> OpenIndex:
-        return open_index(self._indexes[name])
-
-    def __iter__(self) -> Iterator[str | None]:
-        return iter(self._indexes)
-
-    def __len__(self) -> int:
-        return len(self._indexes)
+        return open_index(super().__getitem__(name))
 
 
 def opened_for(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, OpenIndex]) -> OpenIndex:

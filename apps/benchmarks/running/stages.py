@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -47,42 +47,35 @@ Search = Callable[[OpenIndex, list[int]], list[Answer]]
 OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that one query of many may bring
 
 
+@dataclass(eq=False)
 class Stages:
-    """Does the stages of a plan for `queries`. `on_stage` is called with each stage that ends."""
+    """Does the stages of a plan for `queries`.
 
-    def __init__(
-        self,
-        queries: Sequence[Query],
-        indexes: Mapping[str | None, OpenIndex],
-        rerankers: PinnedRerankers,
-        *,
-        tolerant: bool,
-        pairs: Pairs | None = None,
-        encode_afresh: bool = False,
-        on_part: Callable[[], None] = lambda: None,
-        faults: Faults | None = None,
-        hung: Mapping[str, Mapping[str, str]] | None = None,
-    ) -> None:
-        """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
-        raised. Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked
-        pairs known from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode
-        for the time it takes, though the vectors are kept from before. `on_part` is called between parts; it may
-        raise. `faults` collects the tracebacks of what is recorded. `hung`: by stage key and query, the sentence of a
-        model that did not answer there before; without a query (""), for several together."""
-        self.queries = queries
-        self.indexes = indexes
-        self._rerankers = rerankers
-        self.faults = Faults() if faults is None else faults
-        self.outcomes: dict[str, list[Outcome]] = {}
-        self.notes: Noted = {}
-        self._hung = hung or {}
-        self._tolerant = tolerant
-        self._encode_afresh = encode_afresh
-        self._on_part = on_part
-        self._pairs = pairs or Pairs()
+    `tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of raised.
+    Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked pairs known
+    from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode for the time it
+    takes, though the vectors are kept from before. `on_part` is called between parts; it may raise. `faults` collects
+    the tracebacks of what is recorded. `hung`: by stage key and query, the sentence of a model that did not answer
+    there before; without a query (""), for several together.
+    """
+
+    queries: Sequence[Query]
+    indexes: Mapping[str | None, OpenIndex]
+    rerankers: PinnedRerankers
+    tolerant: bool
+    pairs: Pairs = field(default_factory=Pairs)
+    encode_afresh: bool = False
+    on_part: Callable[[], None] = lambda: None
+    faults: Faults = field(default_factory=Faults)
+    hung: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    outcomes: dict[str, list[Outcome]] = field(init=False, default_factory=dict)
+    notes: Noted = field(init=False, default_factory=dict)
 
     def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
-        """Do the stages in the plan's order and return their outcomes, a list over the queries per stage key."""
+        """Do the stages in the plan's order and return their outcomes, a list over the queries per stage key.
+
+        `on_stage` is called with each stage that ends.
+        """
         for stage in plan.stages:
             self.outcomes[stage.key] = self._each(stage, self._work_of(stage))
             on_stage(stage)
@@ -109,7 +102,7 @@ class Stages:
 
     def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
         """Do `work` for the queries whose earlier stages succeeded: together, or one by one if that fails."""
-        hung = self._hung.get(stage.key, {})
+        hung = self.hung.get(stage.key, {})
         keys = [query.pk for query in self.queries]
         outcomes = [self._inherited_error(stage, number) or left_out(hung, key) for number, key in enumerate(keys)]
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
@@ -129,7 +122,7 @@ class Stages:
             made = self._apart(checked, ready, error)
         for number, outcome in zip(ready, made, strict=True):
             outcomes[number] = outcome
-        self._on_part()
+        self.on_part()
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
@@ -149,7 +142,7 @@ class Stages:
     def _attempt(self, work: Callable[[], Outcome]) -> Outcome:
         """Do what may raise; an error becomes the outcome, unless it is to be raised."""
         try:
-            self._on_part()
+            self.on_part()
             return work()
         except Exception as error:
             self._raise_if_passing(error)
@@ -158,7 +151,7 @@ class Stages:
             return Outcome(error=message)
 
     def _raise_if_passing(self, error: Exception) -> None:
-        if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):
+        if isinstance(error, (Stopped, UnfitWorkerError)) or not (self.tolerant or isinstance(error, BenchbenchError)):
             raise error
 
     def _values(self, stage: Stage, number: int) -> list[Any]:
@@ -188,7 +181,7 @@ class Stages:
         texts = self._texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
         made = query_vectors(index.index, texts, kind=kind)
-        if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
+        if self.encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
             ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in made]), kind)
             return [Outcome(encoded.vector, ms) for encoded in made]
 
@@ -258,7 +251,7 @@ class Stages:
         if apart and len(numbers) > 1:
             alone = []
             for number in numbers:
-                self._on_part()
+                self.on_part()
                 alone += self._timed(stage, search, [number])
             return alone
         index = opened_for(stage, self.indexes)
@@ -281,14 +274,14 @@ class Stages:
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
         index = self.indexes[stage.index]
-        reranker = self._rerankers.load(stage.reranker, index.index)
+        reranker = self.rerankers.load(stage.reranker, index.index)
         order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
         positions = source.ids[order]
         query = self.queries[number]
         with about(stage.key, [query.pk]):
-            pairs, ms = self._pairs.score(reranker, index, query, positions, on_part=self._on_part)
+            pairs, ms = self.pairs.score(reranker, index, query, positions, on_part=self.on_part)
         best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
         ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
-        known = self._pairs.is_stored(reranker, index, query)
-        again = partial(self._pairs.time, reranker, index, query, positions) if known else None
+        known = self.pairs.is_stored(reranker, index, query)
+        again = partial(self.pairs.time, reranker, index, query, positions) if known else None
         return Outcome(ranked, ms, time=again)
