@@ -1,7 +1,7 @@
 """Creating a benchmark, from options or as a clone: its matrix is validated, and all its runs are created."""
 
 from collections.abc import Mapping as MappingType
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.conf import settings
@@ -65,7 +65,7 @@ def create_benchmark(
     stored = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measured}
     with referring("The benchmark"):
         benchmark = Benchmark.objects.create(
-            **options.as_dict() | stored,
+            **asdict(options) | stored,
             owner=owner,
             mapping=mapping,
             dataset_version=version or newest,

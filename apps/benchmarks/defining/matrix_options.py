@@ -27,20 +27,22 @@ def add_matrix_arguments(parser: CommandParser) -> None:
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
     for key, axis in BY_KEY.items():
         letter = OPTIONS[key].strip("-")[0].upper()
-        matrix.add_argument(OPTIONS[key], type=reader_of(axis), metavar=f"{letter},{letter}", help=help_of(axis))
+        matrix.add_argument(
+            OPTIONS[key], type=reader_of(axis.read, axis.part.expects), metavar=f"{letter},{letter}", help=help_of(axis)
+        )
     _add_measures(parser.add_argument_group("measures"))
 
 
-def reader_of(axis: Axis) -> Callable[[str], list[Any]]:
-    """Return what reads the text of an axis's option, with an error that argparse prints."""
+def reader_of(read: Callable[[str], list[Any]], expects: str) -> Callable[[str], list[Any]]:
+    """Return what reads the text of an option, with an error that argparse prints."""
 
-    def read(text: str) -> list[Any]:
+    def read_option(text: str) -> list[Any]:
         try:
-            return axis.read(text)
+            return read(text)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{str(error)!r} is not {axis.part.expects}") from None
+            raise argparse.ArgumentTypeError(f"{str(error)!r} is not {expects}") from None
 
-    return read
+    return read_option
 
 
 def help_of(axis: Axis) -> str:
@@ -52,7 +54,12 @@ def help_of(axis: Axis) -> str:
 
 
 def _add_measures(measures: ArgumentGroup) -> None:
-    measures.add_argument("--k", type=cutoffs, metavar="K,K", help="Cutoffs of nDCG, P and R (default: 5,10,20).")
+    measures.add_argument(
+        "--k",
+        type=reader_of(whole_numbers, "a whole number"),
+        metavar="K,K",
+        help="Cutoffs of nDCG, P and R (default: 5,10,20).",
+    )
     measures.add_argument(
         "--primary-k", type=int, metavar="K", help="The cutoff whose nDCG decides the order of runs (default: 10)."
     )
@@ -101,13 +108,6 @@ def in_options() -> Iterator[None]:
         # A key that is a plain word too is meant only where the message begins with it.
         names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda match: OPTIONS.get(match[0], match[0]), error.message)
         raise MatrixError(names, field=error.field) from error
-
-
-def cutoffs(text: str) -> list[int]:
-    try:
-        return whole_numbers(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{str(error)!r} is not a whole number") from None
 
 
 def whole_number(text: str) -> int:

@@ -52,9 +52,6 @@ class BenchmarkOptions:
         known = {field.name: values.get(field.name) for field in fields(cls)} | others
         return cls(**{name: value for name, value in known.items() if value is not None})
 
-    def as_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     def check(self) -> None:
         """Raise BenchmarkError for the first value that cannot be, other than of the matrix and the measures."""
         if not self.name.strip() or not self.name.strip().isprintable():

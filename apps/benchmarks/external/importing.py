@@ -103,7 +103,9 @@ def import_runs(
     runs = [run for run, _ in imported]
     for each in {benchmark.dataset_version, *scored_versions(benchmark)}:
         evaluate_runs(benchmark, runs, version=each)
-    _finish(benchmark)
+    benchmark.total_runs = benchmark.runs.count()
+    benchmark.status, benchmark.completed_at = Status.COMPLETED, timezone.now()
+    benchmark.save(update_fields=["name", "total_runs", "status", "completed_at", "updated_at"])
     return ImportedRuns(benchmark, imported)
 
 
@@ -253,10 +255,3 @@ def _list(run: Run, query_id: int, run_file: RunFile, key: str, keys: dict[str, 
         return FinalList(*asked)
     documents = np.fromiter((keys[document] for document in ranked.documents), np.int64, len(ranked.documents))
     return FinalList(*asked, document_ids=documents, scores=ranked.scores, lengths=(len(documents),))
-
-
-def _finish(benchmark: Benchmark) -> None:
-    benchmark.total_runs = benchmark.runs.count()
-    benchmark.status = Status.COMPLETED
-    benchmark.completed_at = timezone.now()
-    benchmark.save(update_fields=["name", "total_runs", "status", "completed_at", "updated_at"])

@@ -47,12 +47,16 @@ def approximations_of(
     if not plan.truths:
         return {}
     by_key = {run.run_key: run for run in plan.runs}
-    prepared = _prepared(operation)
+    result = operation.batches.filter(payload__prepare=True).values_list("result", flat=True).first()
+    prepared = (result or {}).get("prepared", {})
     facts = {}
     for truth in plan.truths:
         run_id, stage = UUID(truth.run_key), by_key[truth.run_key].dense
         assert stage is not None
         assert truth.dense is not None
+        index = runs[run_id].index
+        assert index is not None
+        strategy = get_strategy(index.strategy)
         notes = noted.get(stage.key, {})
         instead = set().union(*(notes.get(name, ()) for name in COMPARED_ALL))
         facts[run_id] = {
@@ -60,7 +64,10 @@ def approximations_of(
             "depth": stage.depth,
             **prepared.get(stage.key, {}),
             "notes": {name: len(queries) for name, queries in notes.items()},
-            "recall": _recalls(benchmark, stage, truth.dense, instead, of_same_set=_compares_all(runs[run_id])),
+            # A strategy that narrows the chunks or asks a model compares others than exact search does.
+            "recall": _recalls(
+                *(benchmark, stage, truth.dense, instead), of_same_set=not (has_summaries(strategy) or strategy.asks)
+            ),
         }
     return facts
 
@@ -128,18 +135,6 @@ def ann_text(facts: Facts | None) -> str:
     if ndcg["cost"] is not None:
         shares.append(f"{ndcg['measure']} {signed(-ndcg['cost'])}")
     return "against exact search: " + ", ".join(shares) if shares else ""
-
-
-def _prepared(operation: Operation) -> dict[str, Facts]:
-    result = operation.batches.filter(payload__prepare=True).values_list("result", flat=True).first()
-    return (result or {}).get("prepared", {})
-
-
-def _compares_all(run: Run) -> bool:
-    """Tell whether a run's strategy has all chunks compared, whatever it found before."""
-    assert run.index is not None
-    strategy = get_strategy(run.index.strategy)
-    return not (has_summaries(strategy) or strategy.asks)
 
 
 def _recalls(

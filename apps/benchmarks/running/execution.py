@@ -186,7 +186,9 @@ def isolated_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList],
     done = 0
     _warm_up(work, plans)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
-        for key in _shuffled(list(plans), benchmark.seed, query, repetition):
+        keys = list(plans)
+        random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
+        for key in keys:
             stages = work.stages([query], encode_afresh=True)
             with passing_by_answers() if repetition > 1 else nullcontext():  # else all would answer as the first
                 made = stages.run(plans[key].only([key], truth=repetition == 1))
@@ -240,8 +242,3 @@ def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], nu
             lists.append(alone)
         elif not alone.error and (lists[number].error or len(alone.value) > len(lists[number].value)):
             lists[number] = alone
-
-
-def _shuffled(keys: list[str], seed: int, query: Query, repetition: int) -> list[str]:
-    random.Random(f"{seed}:{query.key}:{repetition}").shuffle(keys)
-    return keys

@@ -35,7 +35,10 @@ def prepare(batch: Batch, lease: Lease) -> None:
     )
     plan = plan_of(runs)
     needing = _needing(plan, runs)
-    _mark(benchmark, [run for _, mine in needing.values() for run in mine])
+    waiting = {run.pk for _, mine in needing.values() for run in mine}
+    benchmark.runs.filter(pk__in=waiting, status=Run.Status.PENDING).update(
+        status=Run.Status.INDEXING, started_at=Now()
+    )
     prepared: dict[str, Any] = {}
     failed: dict[Run, str] = {}
     faults = Faults()
@@ -71,11 +74,6 @@ def _needing(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run
         for stage in filter(is_prepared, planned.stages):
             needing.setdefault(stage.key, (stage, []))[1].append(by_key[planned.run_key])
     return needing
-
-
-def _mark(benchmark: Benchmark, runs: Sequence[Run]) -> None:
-    waiting = benchmark.runs.filter(pk__in=[run.pk for run in runs], status=Run.Status.PENDING)
-    waiting.update(status=Run.Status.INDEXING, started_at=Now())
 
 
 def _prepare(index: Index | None, stage: Stage) -> dict[str, Any]:

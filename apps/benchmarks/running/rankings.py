@@ -121,7 +121,8 @@ def _final_list(
         return FinalList(
             *key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error, calls=calls
         )
-    scored = _own(run, made.value)
+    # Of a list that is cut within, a run has what its threshold leaves.
+    scored = made.value if run.list_key == run.final else kept_part(run, made.value, top_k=len(made.value))
     index = index_of(run.index)  # opened only now: one that cannot be is an error of the stages, told already
     documents = index.document_ids[scored.ids]
     first = collapse(documents)
@@ -142,11 +143,6 @@ def _final_list(
         error=error,
         calls=calls,
     )
-
-
-def _own(run: RunPlan, scored: ScoredList) -> ScoredList:
-    """The list of a run: that of its last stage, without what its threshold drops from the midst of it."""
-    return scored if run.list_key == run.final else kept_part(run, scored, top_k=len(scored))
 
 
 def _limit(run: RunPlan) -> int:
