@@ -183,7 +183,7 @@ def store_final_lists(lists: Sequence[FinalList]) -> None:
         binary.int8_arrays(final.document_ids for final in lists),
         _optional(binary.int4_arrays, [final.chunk_ranks for final in lists]),
         binary.int4_arrays(final.lengths for final in lists),
-        *((binary.float8((final.timings or {}).get(name)) for final in lists) for name in TIMINGS),
+        *([binary.float8((final.timings or {}).get(name)) for final in lists] for name in TIMINGS),
         *zip(*(_calls(final.calls) for final in lists), strict=True) if lists else [[]] * len(CALLS),
         strict=True,
     )
