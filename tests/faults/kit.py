@@ -111,6 +111,13 @@ class Crew:
         self.workers.append(Worker(pid, token))
         return self.workers[-1]
 
+    def start_broken(self, scenario: "Scenario", **settings: Any) -> Worker:
+        """Start the worker of a scenario, and wait for its fault."""
+        of_fault = {"calls": scenario.calls, "about": scenario.about}
+        worker = self.start(scenario.point, scenario.action, **of_fault, **scenario.settings, **settings)
+        worker.wait_for_fault()
+        return worker
+
     def tell(self, **asked: Any) -> int:
         """Have the nursery start a process, and return its id."""
         assert self.nursery.stdin
@@ -185,19 +192,17 @@ def scenarios(action: str, table: str, **more: Any) -> list[Scenario]:
     return found
 
 
-def survive(crew: Crew, scenario: Scenario, meanwhile: Callable[[], None] = lambda: None) -> Worker:
-    """Let a worker break amid its work and another join, and hold what came of it; return the broken one.
+def survive(crew: Crew, scenario: Scenario, meanwhile: Callable[[], None] = lambda: None) -> Operation:
+    """Let a worker break amid its work and another join, and hold what came of it; return the work.
 
-    `meanwhile` is called once the fault has happened.
+    Where the scenario is `alone`, no other joins: the pool replaces the worker, or it goes on. `meanwhile` is called
+    once the fault has happened.
     """
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)
     call_session()
     operation = kind.start()
-    broken = crew.start(
-        scenario.point, scenario.action, calls=scenario.calls, about=scenario.about, **scenario.settings
-    )
-    broken.wait_for_fault()
+    broken = crew.start_broken(scenario)
     happened = time.monotonic()
     meanwhile()
     if not scenario.alone:
@@ -208,7 +213,7 @@ def survive(crew: Crew, scenario: Scenario, meanwhile: Callable[[], None] = lamb
     if scenario.action == "freeze":
         let_wake(crew, broken)
         hold(kind, operation, expected)
-    return broken
+    return operation
 
 
 def call_session() -> None:
@@ -225,20 +230,6 @@ def let_wake(crew: Crew, frozen: Worker) -> None:
     frozen.wake()
     crew.sees_the_end_of(KINDS["resolve"].start())
     assert frozen.is_there
-
-
-def recover(crew: Crew, scenario: Scenario) -> Operation:
-    """Let a worker break amid its work, and hold that its pool replaces it and that nothing else comes of it."""
-    kind = KINDS[scenario.kind]
-    expected = undisturbed(kind)
-    operation = kind.start()
-    worker = crew.start(
-        scenario.point, scenario.action, calls=scenario.calls, about=scenario.about, **scenario.settings
-    )
-    worker.wait_for_fault()
-    crew.slowest = crew.sees_the_end_of(operation)
-    hold(kind, operation, expected)
-    return operation
 
 
 def hold(kind: Kind, operation: Operation, expected: Any) -> None:

@@ -18,18 +18,13 @@ from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from benchbench.embedded.places import FOR_ROOT
 from tests.conftest import serving
-from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, undisturbed, until
+from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, scenarios, undisturbed, until
 from tests.faults.small_disk import seen_by
 from tests.faults.work import KINDS
 from tests.sockets import cookie_of
 
 STATED_SECONDS = 5
-FULL = [
-    Scenario("benchmark", "claimed", "fill disk", alone=True),
-    Scenario("benchmark", "benchmark: planned", "fill disk", alone=True),
-    Scenario("isolated", "claimed", "fill disk", alone=True),
-    Scenario("isolated", "benchmark: planned", "fill disk", alone=True),
-]
+FULL = scenarios("fill disk", "benchmark: claimed, planned\nisolated: claimed, planned", alone=True)
 
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="Only root may mount a small disk.")
@@ -41,8 +36,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenari
     expected = undisturbed(kind)
     operation = kind.start()
     folder = tmp_path / "vectors"
-    worker = crew.start(scenario.point, scenario.action, BENCHBENCH_VECTOR_DIR=str(folder))
-    worker.wait_for_fault()
+    worker = crew.start_broken(scenario, BENCHBENCH_VECTOR_DIR=str(folder))
     crew.slowest = crew.sees_the_end_of(operation)
     benchmark = Benchmark.objects.get(pk=operation.subject_id)
     assert benchmark.status == "failed"

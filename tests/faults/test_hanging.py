@@ -6,24 +6,22 @@ from apps.benchmarks.launching import cancel
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.operations.models import Operation
-from tests.faults.kit import Crew, Scenario, hold, recover, undisturbed
+from tests.faults.kit import Crew, Scenario, hold, scenarios, survive, undisturbed
 from tests.faults.work import KINDS, library
 
 STATED_SECONDS = 20
 SOON = {"BENCHBENCH_BATCH_TIMEOUT_SECONDS": 6}
 NEVER = {"BENCHBENCH_LEASE_SECONDS": 3600}
 REPLACED = [
-    Scenario("benchmark", "benchmark: searched", "hang", settings=SOON),
-    Scenario("benchmark", "benchmark: searched", "seize", settings=SOON),
-    Scenario("index", "index: words", "hang", settings=SOON),
-    Scenario("benchmark", "benchmark: commit stored", "die", settings=NEVER),
-    Scenario("index", "index: encoded", "die", settings=NEVER),
+    *scenarios("hang", "benchmark: searched\nindex: words", settings=SOON, alone=True),
+    *scenarios("seize", "benchmark: searched", settings=SOON, alone=True),
+    *scenarios("die", "benchmark: commit stored\nindex: encoded", settings=NEVER, alone=True),
 ]
 
 
 @pytest.mark.parametrize("scenario", REPLACED, ids=str)
 def test_a_worker_that_hangs_or_dies_is_replaced(crew: Crew, scenario: Scenario) -> None:
-    operation = recover(crew, scenario)
+    operation = survive(crew, scenario)
     assert sorted(operation.batches.values_list("attempts", flat=True))[-2:] == [1, 2]
 
 

@@ -14,7 +14,7 @@ from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.retrieval.models import LLMAnswer
 from tests.factories import make_benchmark, make_round
-from tests.faults.kit import Crew, Scenario, survive, undisturbed
+from tests.faults.kit import Crew, Scenario, scenarios, survive, undisturbed
 from tests.faults.work import KINDS, Kind, benchmark_figures, library, start_benchmark
 from tests.retrieval.llm_server import DRIPS, MODEL, LLMServer, known_server
 
@@ -40,9 +40,7 @@ def grades(operation: Operation) -> Any:
 
 KINDS["judging"] = Kind("judging", start_judging_by_model, grades)
 BROKEN = [
-    Scenario("judging", point, action)
-    for point in ("claimed", "judging: asked", "judging: graded", "judging: finished")
-    for action in ("kill", "freeze")
+    one for action in ("kill", "freeze") for one in scenarios(action, "judging: claimed, asked, graded, finished")
 ]
 REWRITING = Kind("rewriting", start_rewriting, benchmark_figures)
 

@@ -1,5 +1,7 @@
 """A model that fails or makes no sound vectors: a sentence with what it hit, and nothing else changes."""
 
+from dataclasses import replace
+
 import pytest
 
 from apps.benchmarks.models import Benchmark
@@ -36,8 +38,7 @@ def test_a_query_without_a_vector_fails_alone(crew: Crew, scenario: Scenario) ->
     query = Query.objects.filter(dataset=library().dataset).order_by("pk")[HIT[scenario.about]]
     CachedVector.objects.all().delete()  # or no model would be asked
     operation = kind.start()
-    worker = crew.start(scenario.point, scenario.action, calls=scenario.calls, about=repr(query.text))
-    worker.wait_for_fault()
+    crew.start_broken(replace(scenario, about=repr(query.text)))
     crew.slowest = crew.sees_the_end_of(operation)
     assert Operation.objects.get(pk=operation.pk).status == "completed"
     found = kind.figures(operation)["rankings"]
@@ -57,7 +58,7 @@ def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_who
     library()
     CachedVector.objects.all().delete()  # or no model would be asked
     operation = kind.start()
-    crew.start(scenario.point, scenario.action, calls=scenario.calls).wait_for_fault()
+    crew.start_broken(scenario)
     crew.slowest = crew.sees_the_end_of(operation)
     operation.refresh_from_db()
     index = Index.objects.get(pk=operation.subject_id)
