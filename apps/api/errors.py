@@ -5,9 +5,11 @@
 """
 
 import logging
+import re
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
@@ -24,12 +26,14 @@ from rest_framework.views import exception_handler, set_rollback
 
 from benchbench.database.failures import failure_of, was_ended
 from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.matrix import KEYS
 from benchbench.site import error_pages
 from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
 AWAY_SECONDS = 5  # after which one may ask again
 TOLD = 3  # so many faults stand in `detail`; `errors` has all
+OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 logger = logging.getLogger(__name__)
 
 
@@ -167,3 +171,40 @@ def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, refer
     if reference:
         body["reference"] = reference
     return body
+
+
+@contextmanager
+def naming(**keys: str | None) -> Iterator[None]:
+    """Let an error name what is at fault as the request does: `naming(mapping="mapping_id")`.
+
+    The names are those by which use cases know the keys; None for what stands in the address, which no key names.
+    """
+    try:
+        yield
+    except BenchbenchError as error:
+        if error.field in keys:
+            key = keys[error.field]
+            error.message = error.message.removeprefix(f"{error.field}: ") if key else error.message
+            error.field = key
+        raise
+
+
+@contextmanager
+def naming_matrix(matrix: Mapping[str, Any]) -> Iterator[None]:
+    """Let an error about a key of a stated matrix carry its whole path: `config_matrix.search_modes`."""
+    try:
+        yield
+    except BenchbenchError as error:
+        if (error.field or "").partition("[")[0] in {*KEYS, *matrix}:
+            error.field = f"config_matrix.{error.field}"
+        raise
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let an error that speaks of options, as commands have them, speak of keys: `order_by`, not `--order-by`."""
+    try:
+        yield
+    except BenchbenchError as error:
+        error.message = OPTION.sub(lambda match: match[1].replace("-", "_"), error.message)
+        raise

@@ -25,7 +25,6 @@ from apps.api.resources import (
     results,
     rounds,
     signing_in,
-    triage,
     versions,
 )
 
@@ -101,12 +100,12 @@ urlpatterns = [
     path("export-formats", exports.Formats.as_view(), name="export_formats"),
     path("benchmarks/<id:benchmark_id>/export", exports.BenchmarkExport.as_view(), name="export_benchmark"),
     path("benchmarks/<id:benchmark_id>/runs/<id:run_id>/export", exports.RunExport.as_view(), name="export_run"),
-    path("runs/<id:run_id>/triage", triage.Triage.as_view(), name="triage_run"),
-    path("runs/<id:run_id>/triage/documents", triage.LostDocuments.as_view(), name="lost_documents"),
+    path("runs/<id:run_id>/triage", comparisons.Triage.as_view(), name="triage_run"),
+    path("runs/<id:run_id>/triage/documents", comparisons.LostDocuments.as_view(), name="lost_documents"),
     path("runs/<id:run_id>/coverage", results.Coverage.as_view(), name="run_coverage"),
     path("runs/<id:run_id>/sections", results.Sections.as_view(), name="run_sections"),
     path("runs/<id:run_id>/content", results.Content.as_view(), name="run_content"),
-    path("runs/<id:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
+    path("runs/<id:run_id>/slices", comparisons.Slices.as_view(), name="slice_run"),
     path("comparison", comparisons.Comparison.as_view(), name="comparison"),
     path("comparison/queries", comparisons.ComparisonQueries.as_view(), name="comparison_queries"),
     path("judging-rounds", rounds.Rounds.as_view(), name="rounds"),

@@ -4,7 +4,7 @@ It stands on httpx alone, so that a machine without PostgreSQL, Redis or a model
 """
 
 from benchbench.client.client import Client
-from benchbench.client.errors import ClientError
+from benchbench.client.connection import ClientError
 from benchbench.client.pipeline import exit_status, pipeline
 
 __all__ = ["Client", "ClientError", "exit_status", "pipeline"]

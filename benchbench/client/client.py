@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
-from benchbench.client.connection import Connection
-from benchbench.client.errors import ClientError
+from benchbench.client.connection import ClientError, Connection
 from benchbench.client.progress import GOING_ON, ended_well, told
 
 ADDRESS = "BENCHBENCH_URL"

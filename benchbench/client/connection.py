@@ -1,7 +1,7 @@
-"""Requests to a site, sent again where that is safe."""
+"""Requests to a site, sent again where that is safe, and the error for a request that fails."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import httpx
 
-from benchbench.client.errors import ClientError
+from benchbench.errors import BenchbenchError
 
 ROOT = "/api/v2"
 ATTEMPTS = 6
@@ -18,8 +18,36 @@ FIRST_PAUSE = 0.5  # seconds before the second attempt, and twice as many before
 LONGEST_PAUSE = 120.0  # a site that asks for more is not waited for; its own windows last a minute
 ANSWERS_IN_TIME = 100.0  # seconds; an upload is read, checked and stored before it is answered
 TOO_MANY = 429
+UNREACHABLE = "unreachable"
 GATEWAY = (502, 503, 504)  # said by what stands before the site, which may have done what was asked
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class ClientError(BenchbenchError):
+    """A site refused what was asked of it, failed, or did not answer.
+
+    `status` is that of HTTP, and 0 where there is no answer to tell of. `code` is stable and for programs: the site's
+    own, or one of the client's (docs/client.md). `message` is the sentence for people; `errors` maps fields of the
+    request to sentences; `reference` is what an administrator finds a fault in the log by.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        code: str = UNREACHABLE,
+        errors: Mapping[str, Sequence[str]] | None = None,
+        reference: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.errors = dict(errors or {})
+        self.reference = reference
+
+    def __str__(self) -> str:
+        return f"{self.message} Reference: {self.reference}" if self.reference else self.message
 
 
 class Connection:

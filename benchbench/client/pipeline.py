@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchbench.client.client import Client
-from benchbench.client.errors import ClientError
+from benchbench.client.connection import ClientError
 
 NOT_DECIDED = 2
 

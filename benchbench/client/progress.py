@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from benchbench.client.errors import ClientError
+from benchbench.client.connection import ClientError
 
 GOING_ON = ("pending", "running")
 # Of kinds whose progress has no percentage, the fields of what is done and of the whole.

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, present
 from apps.api.endpoint import Endpoint, find_visible
+from apps.api.errors import naming
 from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber, valid
-from apps.api.naming import naming
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, find, shown
 from apps.benchmarks.defining.creating import clone
 from apps.benchmarks.defining.options import require_published

@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
+from apps.api.errors import naming, naming_matrix
 from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Whole, require_empty, valid
 from apps.api.matrices import MatrixField, completed
-from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
 from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.defining.creating import create_benchmark

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
+from apps.api.errors import naming, naming_options
 from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, Whole, valid
-from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport, stored_run

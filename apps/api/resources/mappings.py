@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
 from apps.api.endpoint import Endpoint, find_visible
+from apps.api.errors import naming
 from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, require_empty, valid
-from apps.api.naming import naming
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version

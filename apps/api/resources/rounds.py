@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, page_of, present
 from apps.api.endpoint import Endpoint, find_visible
+from apps.api.errors import naming
 from apps.api.fields import Flag, Identifier, Number, PageQuery, StrictSerializer, Text, Whole, valid
-from apps.api.naming import naming
 from apps.api.openapi import refusals
 from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
