@@ -28,6 +28,10 @@ class ConflictError(BenchbenchError):
     status = 409
 
 
+class UnfitWorkerError(BenchbenchError):
+    """This machine cannot do the work, and another might: its model has another revision. The sentence says which."""
+
+
 def told(error: Exception) -> str:
     """Return what is stored and shown of an error: its sentence, or of one that nobody foresaw its type and text."""
     if isinstance(error, BenchbenchError):

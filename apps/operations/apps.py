@@ -3,6 +3,8 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.signals import got_request_exception
 
+from benchbench.calls import watch_calls
+
 
 class OperationsConfig(AppConfig):
     name = "apps.operations"
@@ -10,7 +12,9 @@ class OperationsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.operations import checks  # noqa: F401  (registers the system checks)
+        from apps.operations.workers import watchdog
 
+        watch_calls(watchdog.calling)
         got_request_exception.connect(_count_server_error, dispatch_uid="count_server_error")
 
 

@@ -21,7 +21,6 @@ from apps.operations import events, queueing
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import limited, meanwhile, repeat
 from apps.operations.workers.watchdog import Ending, is_overdue
-from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS = 1.0
@@ -30,10 +29,6 @@ ACTIVE = [status.value for status in Status.active()]
 
 class Stopped(Exception):
     """The batch is no longer this worker's to do: its operation was cancelled, or its lease passed to another."""
-
-
-class UnfitWorkerError(BenchbenchError):
-    """This worker cannot do the batch, and another might: its model has another revision. The sentence says which."""
 
 
 def new_owner() -> str:

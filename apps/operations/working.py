@@ -19,7 +19,6 @@ from apps.operations.handlers import Faults, handler_for
 from apps.operations.leasing import (
     Lease,
     Stopped,
-    UnfitWorkerError,
     claim,
     claimable,
     new_owner,
@@ -36,7 +35,7 @@ from apps.operations.workers.watchdog import Note
 from benchbench.busy import on_one_line
 from benchbench.database.failures import was_ended
 from benchbench.database.tables import closing_cursors
-from benchbench.errors import BenchbenchError, told
+from benchbench.errors import BenchbenchError, UnfitWorkerError, told
 from benchbench.logs import at_work
 from benchbench.models import with_key
 

@@ -13,8 +13,8 @@ from apps.collections.models import Collection
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.retrieval import views
-from apps.retrieval.deleting import delete_index
-from apps.retrieval.encoders.vector_cache import clear_cache, with_sizes
+from apps.retrieval.deleting import clear_vectors, delete_index
+from apps.retrieval.encoders.vector_cache import with_sizes
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.strategies import TREES
@@ -157,8 +157,8 @@ class VectorSpaceAdmin(FactAdmin):
     @admin.action(description="Clear", permissions=["act"])
     def clear_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def clear(space: VectorSpace) -> str:
-            cleared = clear_cache(VectorSpace.objects.filter(pk=space.pk))
-            return f"Deleted {cleared.vectors:,} {space}, {filesizeformat(cleared.bytes)}."
+            count = clear_vectors(space)
+            return f"Deleted {count:,} {space}, {filesizeformat(4 * count * space.dimension)}."
 
         self.each(request, queryset, clear)
         return redirect(changelist_url(VectorSpace))

@@ -1,4 +1,4 @@
-"""Deleting an index, and what only it used."""
+"""Deleting an index, and what only it used; clearing the cache of vectors."""
 
 import logging
 import shutil
@@ -10,15 +10,17 @@ from django.db.models import Q
 
 from apps.collections.models import Collection
 from apps.operations.launching import OperationActiveError
-from apps.operations.models import Operation
+from apps.operations.models import Operation, Status
 from apps.operations.workers.limits import HeldError, limited
-from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
+from apps.retrieval.encoders.token_store import forget_tokens
+from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, VectorSpace
 from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store, vectors_file
 from benchbench.database.rereading import refresh
 from benchbench.deleting import delete_rows, delete_unused
+from benchbench.errors import ConflictError
 
 log = logging.getLogger(__name__)
 BEGUN = Q(chunk_set__isnull=False) | Q(dimension__isnull=False)
@@ -94,3 +96,19 @@ def delete_chunk_sets(keys: Sequence[UUID]) -> None:
     delete_rows(Chunk.children.through.objects.filter(from_chunk__chunk_set__in=keys))
     delete_rows(Chunk.objects.filter(chunk_set__in=keys))
     ChunkSet.objects.filter(pk__in=keys).delete()
+
+
+def clear_vectors(space: VectorSpace) -> int:
+    """Delete the cached vectors of a space, and the token vectors that this machine keeps; return how many vectors.
+
+    Imported ones stay. Raises ConflictError while an index is built or a benchmark runs, which would have to encode
+    again.
+    """
+    kinds = (Operation.Kind.INDEX, Operation.Kind.BENCHMARK)
+    active = Operation.objects.filter(kind__in=kinds, status__in=Status.active()).first()
+    if active is not None:
+        raise ConflictError(f"The cache is in use: wait for the end of the {active}, or cancel it.")
+    count, _ = space.vectors.filter(pinned=False).delete()
+    forget_tokens(space.encoder, space.revision, space.kind)
+    VectorSpace.objects.filter(pk=space.pk, vectors__isnull=True).delete()
+    return count

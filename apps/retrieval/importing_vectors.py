@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from apps.retrieval.building import finish, insert_vectors, prepare_table, take_chunks
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoders.encoding import cached_vector
-from apps.retrieval.encoders.vector_cache import space_of
+from apps.retrieval.encoders.vector_cache import query_space
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
@@ -230,11 +229,13 @@ def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
 def _keep_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
     """Store the vectors of known queries for good, in the place of any that were encoded before."""
     known = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
-    assert index.dimension is not None
-    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    space = query_space(index)
     by_text = {text_hash(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known}
     CachedVector.objects.bulk_create(
-        [cached_vector(space, key, vector, pinned=True) for key, vector in by_text.items()],
+        [
+            CachedVector(space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), pinned=True)
+            for key, vector in by_text.items()
+        ],
         update_conflicts=True,
         unique_fields=["space", "text_hash"],
         update_fields=["vector", "pinned"],

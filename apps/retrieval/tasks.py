@@ -19,6 +19,7 @@ from django.db.models import QuerySet, Sum
 
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
+from apps.operations.metrics import count_vectors
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import common_fields, progress_of
 from apps.retrieval.building import (
@@ -138,20 +139,22 @@ def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, enco
     The work, `begun` at that time of the performance counter, costs the index what it would without the cache.
     """
     insert_vectors(index, positions, vectors.vectors)
-    add_vectors(document_space(encoder), vectors.made, vectors.made_ms)
-    seconds = time.perf_counter() - begun + vectors.kept_ms / 1000
+    add_vectors(document_space(encoder), vectors.made)
+    seconds = time.perf_counter() - begun + vectors.cached_ms / 1000
     add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.made))
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:
-    """Return the vectors of chunks, reporting and open to a stop in between."""
+    """Return the vectors of chunks, reporting and open to a stop in between; count those that the cache had."""
 
     def on_part(done: int) -> None:
         lease.check()
         if lease.batch.payload["part"] == "encode":  # whose units are chunks
             lease.report(done)
 
-    return chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
+    vectors = chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
+    count_vectors("documents", cached=vectors.cached, encoded=len(positions) - vectors.cached)
+    return vectors
 
 
 def index_words(index: Index, batch: Batch, lease: Lease) -> None:

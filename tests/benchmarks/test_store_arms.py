@@ -11,7 +11,6 @@ from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.approximations import lists_of
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
-from apps.operations.leasing import UnfitWorkerError
 from apps.operations.working import wait
 from apps.results.board_text import text_of
 from apps.retrieval.availability import UnavailableError
@@ -21,6 +20,7 @@ from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.arms import make_arm, missing_arm
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.stores.faiss_store import FaissStore
+from benchbench.errors import UnfitWorkerError
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.approximated import benchmark_of, rankings_of, run_of, work_one

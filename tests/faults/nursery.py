@@ -56,7 +56,6 @@ def work(asked: dict[str, Any]) -> None:
 
     import tests.faults.outages  # noqa: F401 (its actions)
     from apps.operations.workers import watchdog
-    from apps.retrieval.llms import asking
     from apps.retrieval.stores import sharing
     from tests.faults.planting import Fault
 
@@ -67,7 +66,7 @@ def work(asked: dict[str, Any]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for name, value in asked["settings"].items():
         setattr(settings, name, Path(value) if name.endswith("_DIR") else value)
-    watchdog.GRACE_SECONDS = asking.GRACE_SECONDS = sharing.WAIT_SECONDS = 1.0
+    watchdog.GRACE_SECONDS = sharing.WAIT_SECONDS = 1.0
     if asked["fault"]:
         Fault(**asked["fault"]).plant()
     code = 1

@@ -21,6 +21,7 @@ from apps.operations.working import wait
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import BenchbenchError
+from tests.retrieval.conftest import dense
 
 FRUIT = {"d1": "an apple", "d2": "a pear", "d3": "a plum and a pear"}
 ENCODER = "keyword:apple,pear,plum"
@@ -152,7 +153,7 @@ def test_imported_vectors_need_no_operation(fruit):
     assert (done.indexed.index.status, done.indexed.index.stats["num_vectors"]) == ("ready", 3)
     assert (done.indexed.vectors.queries, done.indexed.vectors.missing_queries) == (1, 1)
     opened = open_index(done.indexed.index)
-    best = opened.dense(opened.encode(["apple"]), 1)[0]
+    best = dense(opened, opened.encode(["apple"]), 1)[0]
     assert opened.document_ids[best.ids[0]] == Document.objects.get(external_id="d1").pk
 
 

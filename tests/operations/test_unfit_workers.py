@@ -12,11 +12,12 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.operations import leasing, queueing, working
 from apps.operations.ending import sweep
-from apps.operations.leasing import Lease, UnfitWorkerError
+from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import waiting_for
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
+from benchbench.errors import UnfitWorkerError
 from tests.operations.conftest import Adding, start_adding
 from tests.sessions import elsewhere
 

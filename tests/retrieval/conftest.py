@@ -12,6 +12,11 @@ from tests.retrieval.words import BagOfWords, import_words
 KEYWORDS = "keyword:apple,pear,plum"
 
 
+def dense(opened, queries, depth, filters=None):
+    """What the strategy of an open index finds, without its calls."""
+    return [answer.ranked for answer in opened.answers(queries, depth, filters)]
+
+
 @pytest.fixture(autouse=True)
 def files_of_this_test_only(settings, tmp_path):
     settings.BENCHBENCH_VECTOR_DIR = tmp_path / "vectors"

@@ -27,6 +27,7 @@ from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann, recall
 from tests.factories import make_collection
 from tests.kept import made_once
+from tests.retrieval.conftest import dense
 
 pytestmark = pytest.mark.django_db
 
@@ -78,7 +79,7 @@ def recalls(index, queries, text, depth, filters=None):
     setting, opened = Ann.parse(text), open_index(index)
     make_arm(index, setting, depth)
     found = opened.approximate(queries, depth, setting, filters)
-    truth = opened.dense(queries, depth, filters)
+    truth = dense(opened, queries, depth, filters)
     pairs = zip(found.lists, truth, strict=True)
     return np.mean([recall(one, other, depth) for one, other in pairs]), Counter(
         {name: len(set(places)) for name, places in found.notes.items()}
@@ -91,7 +92,7 @@ class TestSearching:
         setting, opened = Ann.parse(text), open_index(index)
         make_arm(index, setting, 20)
         found = opened.approximate(queries, 20, setting)
-        assert found.lists == opened.dense(queries, 20)  # to the bit, scores and order
+        assert found.lists == dense(opened, queries, 20)  # to the bit, scores and order
         assert not found.notes
         assert all(cost > 0 for cost in found.costs)
 
@@ -207,7 +208,7 @@ class TestTheIndexes:
         assert not explain(index, setting, 10)["index_used"]
         found = open_index(index).approximate(queries, 10, setting)
         assert found.notes == {"without_index": list(range(len(queries)))}
-        assert found.lists == open_index(index).dense(queries, 10)
+        assert found.lists == dense(open_index(index), queries, 10)
 
     def test_they_go_with_their_table(self, index):
         name = make_ann_index(index, Ann.parse("hnsw")).name

@@ -8,7 +8,7 @@ from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
-from tests.retrieval.conftest import KEYWORDS
+from tests.retrieval.conftest import KEYWORDS, dense
 
 IDS = ["c", "a", "b", "e", "d"]  # in an order of its own
 VECTORS = {"a": [2, 0, 0, 0], "b": [1, 1, 0, 0], "c": [0, 3, 0, 0], "d": [0, 0, 1, 0], "e": [0, 0, 0, 1]}
@@ -45,9 +45,9 @@ class TestImporting:
         assert index.encoder_revision == f"imported:{index.vector_source[:16]}"
         assert (index.stats["num_vectors"], index.stats["embed_calls"]) == (5, 0)
         opened = open_index(index)
-        dense = opened.dense(opened.encode(["pear", "apple"]), 2)
-        assert [found.ids.tolist() for found in dense] == [[2, 1], [0, 1]]
-        assert dense[0].scores == pytest.approx([1, 0.5**0.5])
+        lists = dense(opened, opened.encode(["pear", "apple"]), 2)
+        assert [found.ids.tolist() for found in lists] == [[2, 1], [0, 1]]
+        assert lists[0].scores == pytest.approx([1, 0.5**0.5])
         assert opened.lexical(["plum"], 5)[0].ids.tolist() == [3]
 
     def test_its_query_vectors_are_kept_for_good(self, fruit, write):
@@ -77,7 +77,7 @@ class TestImporting:
         revision = f"imported:{index.vector_source[:16]}"
         assert index.encoder_revision == (f"{revision} (7)" if named == "by the file" else revision)
         assert identity_of(index)["query_encoder_revision"] == "unknown", "as a manifest says"
-        assert opened.dense(opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
+        assert dense(opened, opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
 
     def test_a_model_of_another_dimension_is_refused_when_it_is_needed(self, fruit, write):
         index = create_index(fruit, name="index")

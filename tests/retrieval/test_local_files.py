@@ -20,7 +20,7 @@ from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
 from tests.factories import make_collection
 from tests.files.spoiling import spoil, ways
-from tests.retrieval.conftest import KEYWORDS
+from tests.retrieval.conftest import KEYWORDS, dense
 
 pytestmark = pytest.mark.django_db
 QUERY = "apple pear plum"
@@ -44,7 +44,7 @@ def new_process():
 def figures(index):
     """Return the ranking of a query with its scores, and what the reranker makes of it."""
     opened = open_index(index)
-    (found,) = opened.dense(opened.encode([QUERY]), 10)
+    (found,) = dense(opened, opened.encode([QUERY]), 10)
     scores = load_reranker("late-interaction", index).score(QUERY, opened.texts(found.ids))
     return (*map(np.ndarray.tolist, (found.ids, found.scores, scores.scores, scores.threshold_scores)),)
 

@@ -21,6 +21,7 @@ from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import StrategyError, get_strategy
 from apps.retrieval.tasks import progress
 from tests.factories import make_collection
+from tests.retrieval.conftest import dense
 from tests.retrieval.llm_server import MODEL, LLMServer
 from tests.retrieval.test_strategies import asked, hits
 from tests.retrieval.words import BAG
@@ -264,7 +265,7 @@ class TestSearching:
 
     def test_a_tree_search_stays_below_the_best_summaries(self, orchard: Collection, built: Any) -> None:
         opened = open_index(built(orchard, chunk_parameters={"search": "tree", "layer_top_k": 1}, **EXTRACTIVE))
-        (ranked,) = opened.dense(opened.encode(["pear"]), 50)
+        (ranked,) = dense(opened, opened.encode(["pear"]), 50)
         assert sorted(ranked.ids.tolist()) == list(range(12, 24))
 
 

@@ -18,6 +18,7 @@ from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import plan
 from benchbench.ir.ranking import top
 from tests.factories import make_collection
+from tests.retrieval.conftest import dense
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 TEXTS = ["The apple is red.", "A dog barks in the tree.", "", "pear " * 100, "The plum tastes sweet."]
@@ -278,7 +279,7 @@ def test_late_interaction_ranks_a_slice_of_cranfield_better_than_its_first_stage
     names = np.array(opened.index.chunk_set.chunks.order_by("position").values_list("document__external_id", flat=True))
     reranker = load_reranker("late-interaction", opened.index)
     asked = [texts[query] for query in chosen]
-    first = opened.dense(opened.encode(asked), 50)
+    first = dense(opened, opened.encode(asked), 50)
     second = [
         top(reranker.combine(found.scores, reranker.score(query, opened.texts(found.ids)).scores), 50, ids=found.ids)
         for query, found in zip(asked, first, strict=True)

@@ -18,6 +18,7 @@ from apps.retrieval.strategies.base import Answer
 from benchbench.ir.chunking import ChunkingError
 from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import require_installed
+from tests.retrieval.conftest import dense
 from tests.retrieval.llm_server import MODEL, LLMServer
 from tests.retrieval.words import BAG, BagOfWords, import_words
 
@@ -84,7 +85,7 @@ class TestASearchByAStrategy:
         again = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
         assert [answer.ranked for answer in answers] == [answer.ranked for answer in again]
         for number, answer in enumerate(answers):
-            assert answer.ranked == opened.dense(vectors[number : number + 1], 10)[0]
+            assert answer.ranked == dense(opened, vectors[number : number + 1], 10)[0]
             assert (np.diff(answer.ranked.scores) <= 0).all()
             assert (answer.ranked.ids < len(opened.chunk_ids)).all()
             assert len(set(answer.ranked.ids.tolist())) == len(answer.ranked)
@@ -102,7 +103,7 @@ class TestASearchByAStrategy:
 
     def test_depth_cuts_and_no_query_is_no_answer(self, opened: OpenIndex) -> None:
         vectors = opened.encode(["apple"])
-        (deep,), (shallow,) = opened.dense(vectors, 10), opened.dense(vectors, 1)
+        (deep,), (shallow,) = dense(opened, vectors, 10), dense(opened, vectors, 1)
         assert shallow == deep.head(1)
         assert opened.answers(vectors[:0], 10) == []
 
@@ -221,7 +222,7 @@ class TestKnownAnswers:
         queries = opened.encode(["beta", "zeta"])
         monkeypatch.setattr(ApproximateView, "_nominated", lambda *given: np.empty(0, np.int64))
         found = opened.approximate(queries, 3, Ann.parse("pgvector:exact"))
-        assert (found.lists, found.notes) == (opened.dense(queries, 3), {"searched_exactly": [0, 1]})
+        assert (found.lists, found.notes) == (dense(opened, queries, 3), {"searched_exactly": [0, 1]})
 
     def test_two_searches_of_one_set_of_chunks_share_it(self, words: Collection, built: Any) -> None:
         narrow, wide = (

@@ -7,10 +7,11 @@ from django.utils import timezone
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
+from apps.retrieval.deleting import clear_vectors
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.vector_cache import (
+    TextVector,
     add_vectors,
-    clear_cache,
     document_space,
     find_vectors,
     sound_vectors,
@@ -25,7 +26,6 @@ from tests.retrieval.conftest import KEYWORDS
 from tests.retrieval.test_indexing import stored_vectors
 
 pytestmark = pytest.mark.django_db
-TOOK = {text_hash(str(n)): 1.0 for n in range(5_000)}
 
 
 @pytest.fixture
@@ -44,7 +44,10 @@ def import_apples(collection, count=300, changed=()):
 
 def vectors_of(count):
     angles = {text_hash(str(n)): n / count for n in range(count)}
-    return {key: np.array([np.sin(angle), 0, 0, np.cos(angle)], np.float32) for key, angle in angles.items()}
+    return {
+        key: TextVector(np.array([np.sin(angle), 0, 0, np.cos(angle)], np.float32), 1.0)
+        for key, angle in angles.items()
+    }
 
 
 class TestBuilding:
@@ -105,7 +108,7 @@ class TestBuilding:
         assert CachedVector.objects.count() == 5
 
     def test_what_another_worker_made_anew_meanwhile_stays(self, space):
-        add_vectors(space, vectors_of(1), TOOK)
+        add_vectors(space, vectors_of(1))
         (key,) = vectors_of(1)
         assert sound_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
         assert find_vectors(space, [key]).keys() == {key}
@@ -113,7 +116,7 @@ class TestBuilding:
 
 class TestTheBound:
     def test_what_was_used_longest_ago_goes_first_and_pinned_and_queries_stay(self, space, settings):
-        add_vectors(space, vectors_of(100), TOOK)
+        add_vectors(space, vectors_of(100))
         old = timezone.now() - timedelta(days=9)
         aged = [text_hash(str(n)) for n in range(60)]
         CachedVector.objects.filter(text_hash__in=aged).update(used_at=old)
@@ -136,28 +139,29 @@ class TestTheBound:
 
     def test_thousands_are_kept_and_found_whole(self, space):
         vectors = vectors_of(5_000)
-        add_vectors(space, vectors, TOOK)
-        add_vectors(space, {key: vector[::-1] for key, vector in vectors.items()}, TOOK)  # what is there stays
+        add_vectors(space, vectors)
+        add_vectors(
+            space, {key: one._replace(vector=one.vector[::-1]) for key, one in vectors.items()}
+        )  # what is there stays
         found = find_vectors(space, [*vectors, "unknown"])
         assert found.keys() == vectors.keys()
-        assert all(np.array_equal(found[key], vectors[key]) for key in vectors)
+        assert all(np.array_equal(found[key].vector, vectors[key].vector) for key in vectors)
 
 
 class TestClearing:
     def test_documents_go_and_queries_and_imported_vectors_stay(self, fruit, built):
         opened = open_index(built(fruit))
         opened.encode(["plum"])
-        cleared = clear_cache(VectorSpace.objects.filter(kind="document"))
-        assert (cleared.vectors, cleared.bytes) == (5, 5 * 16)
+        assert clear_vectors(VectorSpace.objects.get(kind="document")) == 5
         assert [space.kind for space in VectorSpace.objects.all()] == ["query"]
         CachedVector.objects.update(pinned=True)
-        assert clear_cache(VectorSpace.objects.all()).vectors == 0
+        assert clear_vectors(VectorSpace.objects.get()) == 0
         assert CachedVector.objects.count() == 1
 
-    def test_not_while_an_index_is_built(self, fruit):
+    def test_not_while_an_index_is_built(self, fruit, space):
         build_index(create_index(fruit, name="index", encoder=KEYWORDS))
         with pytest.raises(ConflictError, match="The cache is in use"):
-            clear_cache(VectorSpace.objects.all())
+            clear_vectors(space)
 
     def test_in_the_admin(self, fruit, built, admin_client):
         built(fruit)

@@ -1,14 +1,13 @@
 """The indexes of a batch, opened when a stage first needs them; and encoding for one of them, timed."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.operations.workers.watchdog import calling
 from apps.retrieval.encoders.base import Kind, flawed_vector, vector_flaws
+from apps.retrieval.encoders.encoding import embed_queries, encoder_for
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.stages import DenseStage, LexicalStage
@@ -48,11 +47,8 @@ def time_encoding_afresh(index: OpenIndex, texts: list[str], kept: NDArray[np.fl
 
     Raises StageError, EncoderError.
     """
-    encoder = index.encoder
-    started = time.perf_counter()
-    with calling(f"The encoder {encoder.model_name}"):
-        vectors = encoder.embed_batch(texts, kind=kind)
-    ms = (time.perf_counter() - started) * 1000 / len(texts)
+    encoder = encoder_for(index.index)
+    vectors, ms = embed_queries(encoder, texts, kind)
     for row, flaw in vector_flaws(encoder, vectors, len(texts)).items():
         raise flawed_vector(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
     if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
@@ -60,4 +56,4 @@ def time_encoding_afresh(index: OpenIndex, texts: list[str], kept: NDArray[np.fl
             f"Encoding a query again gave another vector than the one kept for {index.index.encoder}: the model's "
             "files have changed. Make a new version of the index."
         )
-    return ms
+    return ms / len(texts)

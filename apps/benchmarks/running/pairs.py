@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 
 from apps.benchmarks.models import Benchmark, PairList, RerankerRevision
 from apps.datasets.models import Query
-from apps.operations.leasing import UnfitWorkerError
-from apps.operations.workers.watchdog import calling
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import PairScores, Reranker, load_reranker
+from benchbench.errors import UnfitWorkerError
 from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench.calls import calling
 from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Positions
 

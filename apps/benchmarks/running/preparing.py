@@ -11,12 +11,12 @@ from apps.benchmarks.launching import UNFINISHED, query_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
 from apps.operations.handlers import Faults
-from apps.operations.leasing import Lease, Stopped, UnfitWorkerError
+from apps.operations.leasing import Lease, Stopped
 from apps.operations.models import Batch
 from apps.retrieval.models import Index
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.full_text import make_full_text
-from benchbench.errors import BenchbenchError, told
+from benchbench.errors import BenchbenchError, UnfitWorkerError, told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import DenseStage, Stage

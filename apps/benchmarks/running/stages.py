@@ -14,18 +14,19 @@ from apps.benchmarks.running.outcomes import Noted, Outcome, check_lists, fuse, 
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.handlers import Faults
-from apps.operations.leasing import Stopped, UnfitWorkerError
+from apps.operations.leasing import Stopped
+from apps.operations.metrics import count_vectors
 from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
-from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
+from apps.retrieval.encoders.encoding import TextVector, query_vectors, time_encoding
 from apps.retrieval.llms.asking import rewritten
 from apps.retrieval.search import full_text
 from apps.retrieval.search.exact import QueryTruncationError
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.strategies.base import Answer
 from benchbench.database.tables import closing_cursors
-from benchbench.errors import BenchbenchError, told
+from benchbench.errors import BenchbenchError, UnfitWorkerError, told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import (
@@ -177,15 +178,16 @@ class Stages:
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
-        index = self.indexes[stage.index]
-        texts = self._texts(stage.wording, numbers)
+        index, texts = self.indexes[stage.index], self._texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
         made = query_vectors(index.index, texts, kind=kind)
+        new = {text for text, one in zip(texts, made, strict=True) if one.is_new}
+        count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
         if self.encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
             ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in made]), kind)
             return [Outcome(encoded.vector, ms) for encoded in made]
 
-        def timed(text: str, encoded: QueryVector) -> Outcome:
+        def timed(text: str, encoded: TextVector) -> Outcome:
             again = None if encoded.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
             return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
 

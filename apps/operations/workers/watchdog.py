@@ -116,9 +116,9 @@ def calling(what: str, *, within: float | None = None) -> Iterator[None]:
 
     For one query it may take twice BENCHBENCH_QUERY_TIMEOUT_MS, so that what is only slow is measured and told as such;
     for several as often that, but never more than BENCHBENCH_CALL_TIMEOUT_SECONDS, as for texts of documents. What has
-    a limit of its own may take that: `within` so many seconds.
+    a limit of its own may take that, `within` so many seconds, and GRACE_SECONDS more.
     """
-    seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within
+    seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within + GRACE_SECONDS
     if within is None and (queries := _watch.about.get("queries")):
         seconds = min(seconds, len(queries) * 2 * settings.BENCHBENCH_QUERY_TIMEOUT_MS / 1000)
     with limit(seconds, f"{what} did not answer within {seconds:g} s, and was interrupted."):

@@ -1,14 +1,11 @@
 """Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from apps.operations.leasing import UnfitWorkerError
-from apps.operations.metrics import count_vectors
-from apps.operations.workers.watchdog import calling
 from apps.retrieval.encoders.base import (
     BATCH,
     Encoder,
@@ -21,10 +18,12 @@ from apps.retrieval.encoders.base import (
 )
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
-from apps.retrieval.encoders.vector_cache import document_space, encoding_ms, find_vectors, sound_vectors, space_of
+from apps.retrieval.encoders.vector_cache import TextVector, add_vectors, document_space, find_vectors, query_space
 from apps.retrieval.fingerprints import text_hash
-from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
+from apps.retrieval.models import ChunkSet, Index
+from benchbench.calls import calling
 from benchbench.decimals import counted
+from benchbench.errors import UnfitWorkerError
 from benchbench.ir.records import Positions
 
 TEXTS_BETWEEN_CHECKS = 4 * BATCH
@@ -60,16 +59,16 @@ def encoder_for(index: Index) -> Encoder:
 
 
 class ChunkVectors(NamedTuple):
-    """The vectors of chunks (n, d), and those of them that were not in the cache, by the hashes of their texts.
+    """The vectors of chunks (n, d), and those of their texts that were not in the cache, by their hashes.
 
-    `made_ms` is what each of these took, its share by length; `kept_ms` what the others took together when they were
-    made.
+    `cached` is how many of the chunks have one of the others; `cached_ms` is what those took together when they were
+    encoded.
     """
 
     vectors: Vectors
-    made: dict[str, Vectors]
-    made_ms: dict[str, float]
-    kept_ms: float
+    made: dict[str, TextVector]
+    cached: int
+    cached_ms: float
 
 
 def chunk_vectors(
@@ -88,9 +87,8 @@ def chunk_vectors(
     hashes = list(rows.values_list("text_hash", flat=True))
     space = document_space(encoder)
     known = find_vectors(space, list(dict.fromkeys(hashes)))
-    known_count = sum(key in known for key in hashes)
-    on_part(known_count)
-    count_vectors("documents", cached=known_count, encoded=len(hashes) - known_count)
+    cached = sum(key in known for key in hashes)
+    on_part(cached)
     missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))
 
     def name(number: int) -> str:
@@ -99,14 +97,16 @@ def chunk_vectors(
         return f"chunk {chunk.position:,}" + (f" (document {chunk.document.external_id!r})" if chunk.document else "")
 
     started = time.perf_counter()
-    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(known_count + done), name=name)
+    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(cached + done), name=name)
     ms_by_length = 1000 * (time.perf_counter() - started) / sum(len(text) + 1 for text in missing.values() or [""])
-    made_ms = {key: ms_by_length * (len(text) + 1) for key, text in missing.items()}
-    fresh = dict(zip(missing, made, strict=True))
+    fresh = {
+        key: TextVector(vector, ms_by_length * (len(text) + 1))
+        for (key, text), vector in zip(missing.items(), made, strict=True)
+    }
     vectors = np.empty((len(hashes), encoder.dimension), np.float32)
     for row, key in zip(vectors, hashes, strict=True):
-        row[:] = fresh[key] if key in fresh else known[key]
-    return ChunkVectors(vectors, fresh, made_ms, encoding_ms(space, known))
+        row[:] = (fresh.get(key) or known[key]).vector
+    return ChunkVectors(vectors, fresh, cached, sum(one.encode_ms or 0.0 for one in known.values()))
 
 
 def encode_texts(
@@ -139,18 +139,7 @@ def encode_texts(
     return vectors
 
 
-class QueryVector(NamedTuple):
-    """A query's vector (d,), and the milliseconds that encoding it took; None where it was imported.
-
-    `together_ms` is what all took that it was encoded with, just now, where there were others.
-    """
-
-    vector: Vectors
-    encode_ms: float | None
-    together_ms: float | None = None
-
-
-def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -> list[QueryVector]:
+def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -> list[TextVector]:
     """Return the vector of each query text, encoded once for all who search with this model and revision.
 
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
@@ -160,23 +149,19 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
     """
     if not texts:
         return []
-    assert index.dimension is not None
-    space = space_of(index.encoder, index.encoder_revision, kind, index.dimension)
+    space = query_space(index, kind)
     hashes = [text_hash(text) for text in texts]
     by_hash = dict(zip(hashes, texts, strict=True))
-    known = _stored(space, list(by_hash))
-    count_vectors("queries", cached=len(known), encoded=len(by_hash) - len(known))
-    if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
+    known = find_vectors(space, list(by_hash))
+    if missing := sorted(by_hash.keys() - known.keys()):
         made, wrong = _encode_queries(index, [by_hash[key] for key in missing], kind)
-        _store(
-            space,
-            {key: encoded for row, (key, encoded) in enumerate(zip(missing, made, strict=True)) if row not in wrong},
-        )
-        known |= _stored(space, missing)
+        fresh = dict(zip(missing, made, strict=True))
+        add_vectors(space, {key: one for row, (key, one) in enumerate(fresh.items()) if row not in wrong})
+        stored = find_vectors(space, missing)
         for row, key in enumerate(missing):
-            if key not in known:
+            if key not in stored:
                 raise _unsound(index, by_hash[key], wrong.get(row))
-            known[key] = known[key]._replace(together_ms=made[row].together_ms)
+            known[key] = stored[key]._replace(is_new=True, together_ms=fresh[key].together_ms)
     return [known[key] for key in hashes]
 
 
@@ -185,10 +170,8 @@ def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
 
     The vector stays the one that was kept.
     """
-    ms = _time(encoder_for(index), [text], kind)[1]
-    assert index.dimension is not None
-    space = space_of(index.encoder, index.encoder_revision, kind, index.dimension)
-    space.vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
+    ms = embed_queries(encoder_for(index), [text], kind)[1]
+    query_space(index, kind).vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
     return ms
 
 
@@ -197,8 +180,7 @@ def share_to_encode(index: Index, texts: Sequence[str]) -> float:
     hashes = {text_hash(text) for text in texts}
     if not hashes or index.dimension is None:
         return 0.0
-    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
-    return 1 - space.vectors.filter(text_hash__in=hashes).count() / len(hashes)
+    return 1 - query_space(index).vectors.filter(text_hash__in=hashes).count() / len(hashes)
 
 
 def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
@@ -211,7 +193,7 @@ def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
     )
 
 
-def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[list[QueryVector], dict[int, str]]:
+def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[list[TextVector], dict[int, str]]:
     """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
     if not index.encoder:
         raise EncoderError(
@@ -221,39 +203,15 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
             field="model",
         )
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
-    vectors, ms = _time(encoder, texts, kind)
+    vectors, ms = embed_queries(encoder, texts, kind)
     wrong = vector_flaws(encoder, vectors, len(texts))
     together = ms if len(texts) > 1 else None
-    return [QueryVector(vector, ms / len(texts), together) for vector in vectors], wrong
+    return [TextVector(vector, ms / len(texts), together_ms=together) for vector in vectors], wrong
 
 
-def _time(encoder: Encoder, texts: Sequence[str], kind: Kind) -> tuple[Vectors, float]:
+def embed_queries(encoder: Encoder, texts: Sequence[str], kind: Kind) -> tuple[Vectors, float]:
     """Return the vectors of queries, (n, d), and the milliseconds that encoding them together took."""
     started = time.perf_counter()
     with calling(f"The encoder {encoder.model_name}"):
         vectors = encoder.embed_batch(texts, kind=kind)
     return vectors, (time.perf_counter() - started) * 1000
-
-
-def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]:
-    rows = space.vectors.filter(text_hash__in=hashes).values_list("text_hash", "vector", "encode_ms")
-    costs = {key: ms for key, _, ms in rows}
-    sound = sound_vectors(space, {key: bytes(vector) for key, vector, _ in rows})
-    return {key: QueryVector(vector, costs[key]) for key, vector in sound.items()}
-
-
-def _store(space: VectorSpace, made: Mapping[str, QueryVector]) -> None:
-    CachedVector.objects.bulk_create(
-        [cached_vector(space, key, encoded.vector, encoded.encode_ms) for key, encoded in made.items()],
-        ignore_conflicts=True,
-        batch_size=1000,
-    )
-
-
-def cached_vector(
-    space: VectorSpace, key: str, vector: Vectors, encode_ms: float | None = None, *, pinned: bool = False
-) -> CachedVector:
-    """The row, not saved, that keeps a text's vector (d,)."""
-    return CachedVector(
-        space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), encode_ms=encode_ms, pinned=pinned
-    )

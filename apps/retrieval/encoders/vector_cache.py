@@ -5,27 +5,23 @@ BENCHBENCH_VECTOR_CACHE_BYTES. Vectors of queries are what stored results were r
 someone clears them. Imported ones cannot be made again, and stay for good.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, F, Max, QuerySet
 
-from apps.operations.models import Operation, Status
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, Vectors
-from apps.retrieval.encoders.token_store import forget_tokens
-from apps.retrieval.models import ChunkSet, VectorSpace
+from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from benchbench.database.binary import binary_cursor
-from benchbench.errors import ConflictError
 from benchbench.ir.ranking import flaws
 from benchbench.ir.records import Positions
 
 ROWS_AT_ONCE = 10_000  # fifteen megabytes of a small model's vectors; for so many a table may be read as a whole
 
-FIND = "SELECT text_hash, vector FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
+FIND = "SELECT text_hash, vector, encode_ms FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
 TOUCH = """
     UPDATE retrieval_cachedvector SET used_at = now()
     WHERE space_id = %s AND text_hash = ANY(%s) AND used_at < now() - interval '1 day'
@@ -35,9 +31,6 @@ ADD = """
     SELECT %s, text_hash, vector, encode_ms, false, now()
     FROM unnest(%b::text[], %b::bytea[], %b::float8[]) AS made (text_hash, vector, encode_ms)
     ON CONFLICT DO NOTHING
-"""
-TOOK = """
-    SELECT COALESCE(SUM(encode_ms), 0) FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)
 """
 KNOWN = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
@@ -70,20 +63,39 @@ def document_space(encoder: Encoder) -> VectorSpace:
     return space_of(encoder.model_name, encoder.revision, "document", encoder.dimension)
 
 
-def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, Vectors]:
-    """Return the vectors (d,) that the cache has of these texts, by their hashes, and note that they were used.
+def query_space(index: Index, kind: Kind = "query") -> VectorSpace:
+    """Return the space of the queries of an index, or of texts that are compared as if they were documents."""
+    assert index.dimension is not None
+    return space_of(index.encoder, index.encoder_revision, kind, index.dimension)
+
+
+class TextVector(NamedTuple):
+    """A text's vector (d,), and the milliseconds that encoding it took; None where it was imported.
+
+    Of one that was encoded just now (`is_new`) `together_ms` is what all took that it was encoded with, where there
+    were others.
+    """
+
+    vector: Vectors
+    encode_ms: float | None = None
+    is_new: bool = False
+    together_ms: float | None = None
+
+
+def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, TextVector]:
+    """Return the vectors that the cache has of these texts, by their hashes; note that those of documents were used.
 
     The time of use is right to a day, so that using them often does not write them often.
     """
-    cached: dict[str, Vectors] = {}
+    cached: dict[str, TextVector] = {}
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
-            part = list(hashes[start : start + ROWS_AT_ONCE])
-            cursor.execute(FIND, [space.pk, part], binary=True)
-            rows = cursor.fetchall()
-            cached |= sound_vectors(space, dict(rows))
-            if rows:
-                cursor.execute(TOUCH, [space.pk, [key for key, _ in rows]])
+            cursor.execute(FIND, [space.pk, list(hashes[start : start + ROWS_AT_ONCE])], binary=True)
+            rows = {key: (vector, ms) for key, vector, ms in cursor.fetchall()}
+            sound = sound_vectors(space, {key: vector for key, (vector, _) in rows.items()})
+            cached |= {key: TextVector(vector, rows[key][1]) for key, vector in sound.items()}
+            if rows and space.kind == "document":
+                cursor.execute(TOUCH, [space.pk, list(rows)])
     return cached
 
 
@@ -104,23 +116,16 @@ def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, 
     return sound
 
 
-def add_vectors(space: VectorSpace, vectors: Mapping[str, Vectors], encode_ms: Mapping[str, float]) -> None:
-    """Keep vectors (d,), and the milliseconds that each took, by the hashes of their texts; of those that are there
-    already, the old ones stay.
+def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
+    """Keep vectors that were encoded here, by the hashes of their texts; of those that are there already, the old ones
+    stay.
     """
     hashes = sorted(vectors)  # in one order everywhere, or two workers might wait for each other
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             part = hashes[start : start + ROWS_AT_ONCE]
-            stored = [vectors[key].astype("<f4").tobytes() for key in part]
-            cursor.execute(ADD, [space.pk, part, stored, [encode_ms[key] for key in part]])
-
-
-def encoding_ms(space: VectorSpace, hashes: Iterable[str]) -> float:
-    """Return what encoding these texts took when their vectors, which the cache has, were made here."""
-    with connection.cursor() as cursor:
-        cursor.execute(TOOK, [space.pk, list(hashes)])
-        return float(cursor.fetchone()[0])
+            stored = [vectors[key].vector.astype("<f4").tobytes() for key in part]
+            cursor.execute(ADD, [space.pk, part, stored, [vectors[key].encode_ms for key in part]])
 
 
 def known_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
@@ -149,31 +154,3 @@ def trim_cache() -> int:
     with connection.cursor() as cursor:
         cursor.execute(TRIM, [[space.pk for space in spaces], count])
         return int(cursor.rowcount)
-
-
-@dataclass(frozen=True, slots=True)
-class Cleared:
-    """What was deleted of the cache."""
-
-    vectors: int
-    bytes: int
-
-
-def clear_cache(spaces: QuerySet[VectorSpace]) -> Cleared:
-    """Delete the vectors of these spaces, and the token vectors that this machine keeps; imported ones stay.
-
-    Raises ConflictError while an index is built or a benchmark runs, which would have to encode again.
-    """
-    active = Operation.objects.filter(kind__in=WORK_WITH_VECTORS, status__in=Status.active()).first()
-    if active is not None:
-        raise ConflictError(f"The cache is in use: wait for the end of the {active}, or cancel it.")
-    vectors, size = 0, 0
-    for space in spaces:
-        count, _ = space.vectors.filter(pinned=False).delete()
-        vectors, size = vectors + count, size + 4 * count * space.dimension
-        forget_tokens(space.encoder, space.revision, space.kind)
-    spaces.filter(vectors__isnull=True).delete()
-    return Cleared(vectors, size)
-
-
-WORK_WITH_VECTORS = (Operation.Kind.INDEX, Operation.Kind.BENCHMARK)

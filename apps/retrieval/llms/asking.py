@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from apps.operations.workers.watchdog import GRACE_SECONDS, calling
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_kept, are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.clients import LLM, LLMError, PassingLLMError, Reply
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, require_model, servers
 from apps.retrieval.models import Index, LLMAnswer
+from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
 
 REQUESTS = 30  # the latest requests that are counted,
@@ -188,7 +188,7 @@ def _attempted(server: str, call: Callable[[], Result]) -> Result:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             # Its own limit is of the wait for each byte: a server that drips would be heard for ever.
-            with calling(f"The language model server {server}", within=2 * seconds + GRACE_SECONDS):
+            with calling(f"The language model server {server}", within=2 * seconds):
                 return call()
         except PassingLLMError:
             if attempt == ATTEMPTS:

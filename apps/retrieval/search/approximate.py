@@ -13,8 +13,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.operations.leasing import UnfitWorkerError
-from apps.operations.workers.watchdog import calling
 from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
@@ -25,7 +23,8 @@ from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
 from apps.retrieval.stores.filling import OpenCollection, collection_name, open_collection
 from apps.retrieval.strategies.base import Answer
-from benchbench.errors import told
+from benchbench.calls import calling
+from benchbench.errors import UnfitWorkerError, told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
 from benchbench.ir.records import Positions, ScoredList, Scores

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from apps.retrieval.encoders.encoding import space_of
-from apps.retrieval.encoders.vector_cache import find_vectors
+from apps.retrieval.encoders.vector_cache import find_vectors, query_space
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.exact import truncated
@@ -23,10 +22,11 @@ def summaries_behind(
     """
     if index.strategy not in TREES or index.dimension is None or index.chunk_set is None:
         return {}
-    space, key = space_of(index.encoder, index.encoder_revision, "query", index.dimension), text_hash(text)
-    query = find_vectors(space, [key]).get(key)
-    if query is None:
+    key = text_hash(text)
+    cached = find_vectors(query_space(index), [key]).get(key)
+    if cached is None:
         return {}
+    query = cached.vector
     above = _above(set(scores))
     nodes = Chunk.objects.in_bulk(list(scores.keys() | set().union(*above.values())))
     ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))

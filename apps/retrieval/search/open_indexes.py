@@ -96,31 +96,16 @@ class OpenIndex:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
-        made = query_vectors(self.index, texts)
-        return (
-            np.stack([encoded.vector for encoded in made])
-            if made
-            else np.empty((0, self.index.dimension or 0), np.float32)
-        )
-
-    def dense(
-        self,
-        queries: Vectors,
-        depth: int,
-        filters: Sequence[Filter] | None = None,
-        *,
-        dimensions: int | None = None,
-    ) -> list[ScoredList]:
-        """The lists of `answers`."""
-        return [answer.ranked for answer in self.answers(queries, depth, filters, dimensions=dimensions)]
+        made = [one.vector for one in query_vectors(self.index, texts)]
+        return np.array(made, np.float32).reshape(len(texts), self.index.dimension or 0)
 
     def answers(
         self,
         queries: Vectors,
         depth: int,
-        filters: Sequence[Filter] | None = None,
+        filters: Filters = None,
         *,
-        texts: Sequence[str] | None = None,
+        texts: Texts = None,
         dimensions: int | None = None,
     ) -> list[Answer]:
         """The best `depth` chunks for each query vector of (q, d), as the index's strategy finds them by cosine
@@ -137,7 +122,7 @@ class OpenIndex:
         return self._grouped(len(queries), filters, search)
 
     def _by_strategy(
-        self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Sequence[str] | None = None
+        self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Texts = None
     ) -> list[Answer]:
         """What the strategy finds for queries that are filtered alike; `mask` is over the chunks."""
         if mask is not None and has_summaries(self._strategy):
@@ -150,9 +135,9 @@ class OpenIndex:
         queries: Vectors,
         depth: int,
         setting: Ann,
-        filters: Sequence[Filter] | None = None,
+        filters: Filters = None,
         *,
-        texts: Sequence[str] | None = None,
+        texts: Texts = None,
     ) -> Approximation:
         """What `answers` does, by the store and the method of `setting`, which `make_arm` made. Not in a transaction.
 
@@ -193,7 +178,7 @@ class OpenIndex:
         return Approximation(self._grouped(len(queries), filters, search), costs, notes)
 
     def lexical(
-        self, texts: Sequence[str], depth: int, filters: Sequence[Filter] | None = None, *, engine: str = "bm25"
+        self, texts: Sequence[str], depth: int, filters: Filters = None, *, engine: str = "bm25"
     ) -> list[ScoredList]:
         """The best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
         words = self._full_text if engine == full_text.ENGINE else self._bm25()
@@ -251,7 +236,7 @@ class OpenIndex:
     def _grouped(
         self,
         count: int,
-        filters: Sequence[Filter] | None,
+        filters: Filters,
         search: Callable[[list[int], Filter, Mask | None], Sequence[Result]],
     ) -> list[Result]:
         """Search together what is filtered alike, and put the results in the order of the queries."""
