@@ -18,29 +18,22 @@ from benchbench.ir.records import Positions, ScoredList
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
-NONE = -1
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """Of each position (n,): its level, the rows of its document and section (-1: none), and its children.
+    """Of each position (n,): its level, and its children.
 
     Those of position p are `children[starts[p]:starts[p + 1]]`, and lie below it; chunks have none.
     """
 
     levels: NDArray[np.int16]
-    documents: NDArray[np.int64]
-    sections: NDArray[np.int64]
     starts: NDArray[np.int64]
     children: Positions
 
     @classmethod
     def of(cls, chunk_set: ChunkSet) -> Layout:
         count = chunk_set.vector_count
-        rows = chunk_set.chunks.order_by("position").values_list("level", "document_id", "section_id")
-        known = ((level, document or NONE, section or NONE) for level, document, section in rows.iterator(10_000))
-        kinds = [("level", "i2"), ("document", "i8"), ("section", "i8")]
-        each = np.fromiter(known, dtype=kinds, count=count)
+        levels = chunk_set.chunks.order_by("position").values_list("level", flat=True)
         links = Chunk.children.through.objects.filter(from_chunk__chunk_set=chunk_set).order_by(
             "from_chunk__position", "to_chunk__position"
         )
@@ -49,13 +42,11 @@ class Layout:
             dtype=[("parent", "i8"), ("child", "i8")],
         )
         starts = np.searchsorted(pairs["parent"], np.arange(count + 1))
-        levels, documents, sections = (each[name].copy() for name, _ in kinds)
-        return cls(levels, documents, sections, starts, pairs["child"].copy())
+        return cls(np.fromiter(levels.iterator(10_000), np.int16, count), starts, pairs["child"].copy())
 
     @property
     def nbytes(self) -> int:
-        parts = (self.levels, self.documents, self.sections, self.starts, self.children)
-        return sum(part.nbytes for part in parts)
+        return self.levels.nbytes + self.starts.nbytes + self.children.nbytes
 
     def children_of(self, positions: Positions) -> Positions:
         """The positions that are children of any of `positions`, ascending."""
@@ -79,37 +70,20 @@ class Nearest(Protocol):
     def __call__(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]: ...
 
 
-class Viewed(Protocol):
-    """An open index, whose layout is read when it is first asked for."""
-
-    @property
-    def index(self) -> Index: ...
-
-    @property
-    def layout(self) -> Layout: ...
-
-
 class IndexView:
-    """An open index as a strategy sees it; what is near is found by `near`."""
+    """An open index as a strategy sees it; what is near is found by `near`. The layout is read when it is needed."""
 
-    def __init__(self, index: Viewed, near: Nearest) -> None:
+    def __init__(self, index: Index, layout: Callable[[], Layout], near: Nearest) -> None:
         self._index = index
+        self._layout = layout
         self._near = near
 
     @property
     def levels(self) -> NDArray[np.int16]:
-        return self._index.layout.levels
-
-    @property
-    def documents(self) -> NDArray[np.int64]:
-        return self._index.layout.documents
-
-    @property
-    def sections(self) -> NDArray[np.int64]:
-        return self._index.layout.sections
+        return self._layout().levels
 
     def children_of(self, positions: Positions) -> Positions:
-        return self._index.layout.children_of(positions)
+        return self._layout().children_of(positions)
 
     def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
         """The nearest positions to each of `queries` (q, d) under its own mask; those that share one go together."""
@@ -123,11 +97,11 @@ class IndexView:
 
     def described(self, positions: Positions) -> list[Described]:
         """What there is to be read at `positions`, in their order."""
-        rows = Chunk.objects.filter(chunk_set=self._index.index.chunk_set_id, position__in=positions.tolist())
+        rows = Chunk.objects.filter(chunk_set=self._index.chunk_set_id, position__in=positions.tolist())
         told = rows.values_list("position", "document__external_id", "section__section_id", "text")
         known = {position: Described(document, section or "", text) for position, document, section, text in told}
         return [known[position] for position in positions.tolist()]
 
     def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
         """What the language model of the index answers; only an answer that `accepts` is stored. Raises LLMError."""
-        return ask(self._index.index, prompt, accepts)
+        return ask(self._index, prompt, accepts)

@@ -128,7 +128,7 @@ class OpenIndex:
         if mask is not None and has_summaries(self._strategy):
             mask = self.layout.admitted(mask)
         asked = [Asked(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)]
-        return self._strategy.search(asked, IndexView(self, near), depth, self._parameters)
+        return self._strategy.search(asked, IndexView(self.index, lambda: self.layout, near), depth, self._parameters)
 
     def approximate(
         self,

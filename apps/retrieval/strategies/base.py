@@ -14,6 +14,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.chunking import check_chunk_parameters
 from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
 from benchbench.ir.records import NO_CALLS, Calls, Positions, ScoredList
+from benchbench.ir.trees import Tree
 
 Mask = NDArray[np.bool_]
 Vectors = NDArray[np.float32]
@@ -73,23 +74,8 @@ class Described:
     text: str
 
 
-class View(Protocol):
-    """What a strategy sees of an open index: of each position (n,) its level, document and section, and what is near.
-
-    Documents and sections are numbers of rows; -1 where a position has none.
-    """
-
-    @property
-    def levels(self) -> NDArray[np.int16]: ...
-
-    @property
-    def documents(self) -> NDArray[np.int64]: ...
-
-    @property
-    def sections(self) -> NDArray[np.int64]: ...
-
-    def children_of(self, positions: Positions) -> Positions:
-        """The positions that are children of any of `positions`, ascending."""
+class View(Tree, Protocol):
+    """What a strategy sees of an open index: the level and the children of each position (n,), and what is near."""
 
     def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
         """The nearest positions to each of `queries` (q, d), among those that its mask (n,) of `masks` admits."""
