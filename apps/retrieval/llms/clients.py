@@ -1,14 +1,16 @@
 """Language models: their protocol, their errors, and the clients of Ollama and of OpenAI's API."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from benchbench.errors import BenchbenchError
 
 PASSING = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of what may pass
 REFUSED = (401, 403)
+Result = TypeVar("Result")
 
 
 class LLMError(BenchbenchError):
@@ -31,21 +33,64 @@ class Reply:
     is_cached: bool
 
 
-class LLM(Protocol):
-    """A model on a server. Asked the same with temperature 0 and a seed, it is meant to answer the same."""
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server by its name: of which kind, where, the key that it wants, if any, the seconds that it may take for an
+    answer, and the tokens of context that it is told to give; None: as many as it does by itself."""
 
-    @property
-    def model_name(self) -> str: ...
+    name: str
+    kind: str
+    url: str
+    key: str
+    timeout: float
+    context: int | None = None
 
-    def generate(self, prompt: str, *, max_tokens: int = 500, temperature: float = 0.0, seed: int = 0) -> str:
-        """Return the answer to one prompt. Raises LLMError, PassingLLMError."""
 
+class LLM(ABC):
+    """A model on a server. Asked the same with temperature 0 and a seed, it is meant to answer the same.
+
+    `api` is whose API its server has. All that asks the server raises LLMError, PassingLLMError.
+    """
+
+    api: str
+
+    def __init__(self, model_name: str, server: Server) -> None:
+        self.model_name = model_name
+        self.server = server
+
+    @abstractmethod
+    def generate(self, prompt: str, *, max_tokens: int, temperature: float, seed: int) -> str:
+        """Return the answer to one prompt."""
+
+    @abstractmethod
     def models(self) -> list[str]:
-        """Return the names of the models that the server has. Raises LLMError, PassingLLMError."""
+        """Return the names of the models that the server has."""
 
+    @abstractmethod
     def revision(self) -> str:
-        """Return what tells the model from others that had its name; "" where the server does not say. Raises
-        LLMError, PassingLLMError."""
+        """Return what tells the model from others that had its name; "" where the server does not say."""
+
+    def status_error(self, status: int, message: str) -> LLMError:
+        """Return the error for an HTTP status other than 200. What the server says of addresses and keys is left
+        out."""
+        subject = f"The language model server {self.server.name}"
+        if status in REFUSED:
+            return LLMError(f"{subject} refuses its key ({status}): correct BENCHBENCH_LLM_KEYS.")
+        kind = PassingLLMError if status in PASSING else LLMError
+        text = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
+        return kind(f"{subject} answered {status} for {self.model_name}: {text}")
+
+    def connection_error(self, error: Exception) -> PassingLLMError:
+        return PassingLLMError(
+            f"The language model server {self.server.name} does not answer ({type(error).__name__}): start it, or "
+            "correct BENCHBENCH_LLM_SERVERS."
+        )
+
+    def not_an_answer(self) -> LLMError:
+        return LLMError(
+            f"The language model server {self.server.name} answered what is no answer of {self.api}'s API: look at "
+            "what runs there, or correct BENCHBENCH_LLM_SERVERS."
+        )
 
 
 def has_text(answer: str) -> bool:
@@ -53,50 +98,25 @@ def has_text(answer: str) -> bool:
     return bool(answer.strip())
 
 
-def status_error(server: str, model: str, status: int, message: str) -> LLMError:
-    """Return the error for an HTTP status other than 200. What the server says of addresses and keys is left out."""
-    if status in REFUSED:
-        return LLMError(f"The language model server {server} refuses its key ({status}): correct BENCHBENCH_LLM_KEYS.")
-    kind = PassingLLMError if status in PASSING else LLMError
-    told = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
-    return kind(f"The language model server {server} answered {status} for {model}: {told}")
+class OllamaLLM(LLM):
+    """A model of an Ollama server, such as http://localhost:11434, in a context of so many tokens, where that is
+    stated: what is longer, Ollama cuts."""
 
+    api = "Ollama"
 
-def connection_error(server: str, reason: str) -> PassingLLMError:
-    return PassingLLMError(
-        f"The language model server {server} does not answer ({reason}): start it, or correct BENCHBENCH_LLM_SERVERS."
-    )
-
-
-def not_an_answer(server: str, api: str) -> LLMError:
-    return LLMError(
-        f"The language model server {server} answered what is no answer of {api}'s API: look at what runs there, or "
-        "correct BENCHBENCH_LLM_SERVERS."
-    )
-
-
-Result = TypeVar("Result")
-
-
-class OllamaLLM:
-    """A model of an Ollama server at `url`, such as http://localhost:11434, in a context of so many tokens, where that
-    is stated: what is longer, Ollama cuts."""
-
-    def __init__(
-        self, model_name: str, *, server: str, url: str, key: str, timeout: float, context: int | None = None
-    ) -> None:
+    def __init__(self, model_name: str, server: Server) -> None:
         from ollama import Client
 
-        self.model_name = model_name
-        self._server = server
-        self._context = {} if context is None else {"num_ctx": context}
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = Client(host=url, timeout=timeout, headers=headers)
+        super().__init__(model_name, server)
+        headers = {"Authorization": f"Bearer {server.key}"} if server.key else {}
+        self._client = Client(host=server.url, timeout=server.timeout, headers=headers)
 
-    def generate(self, prompt: str, *, max_tokens: int = 500, temperature: float = 0.0, seed: int = 0) -> str:
-        options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens, **self._context}
+    def generate(self, prompt: str, *, max_tokens: int, temperature: float, seed: int) -> str:
+        options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens}
+        if self.server.context is not None:
+            options["num_ctx"] = self.server.context
         message = {"role": "user", "content": prompt}
-        answer: Any = self._told(lambda: self._client.chat(self.model_name, messages=[message], options=options))
+        answer: Any = self._answer(lambda: self._client.chat(self.model_name, messages=[message], options=options))
         return answer.message.content or ""
 
     def models(self) -> list[str]:
@@ -108,37 +128,38 @@ class OllamaLLM:
 
     def _digests(self) -> dict[str, str]:
         """The digests of the models by name; what is tagged latest has its name without the tag too."""
-        digests = {model.model or "": model.digest or "" for model in self._told(self._client.list).models}
+        digests = {model.model or "": model.digest or "" for model in self._answer(self._client.list).models}
         latest = {name.removesuffix(":latest"): digest for name, digest in digests.items()}
         return digests | latest
 
-    def _told(self, call: Callable[[], Result]) -> Result:
+    def _answer(self, call: Callable[[], Result]) -> Result:
         import httpx
         from ollama import ResponseError
 
         try:
             return call()
         except ResponseError as error:
-            raise status_error(self._server, self.model_name, error.status_code, str(error.error)) from None
+            raise self.status_error(error.status_code, str(error.error)) from None
         except (ConnectionError, httpx.TransportError) as error:
-            raise connection_error(self._server, type(error).__name__) from None
+            raise self.connection_error(error) from None
         except (ValueError, TypeError):  # of JSON, or of the fields in it
-            raise not_an_answer(self._server, "Ollama") from None
+            raise self.not_an_answer() from None
 
 
-class OpenAILLM:
-    """A model of a server whose API begins at `url`, such as http://localhost:8000/v1."""
+class OpenAILLM(LLM):
+    """A model of a server whose API for chats is OpenAI's, and begins at an address such as http://localhost:8000/v1."""
 
-    def __init__(self, model_name: str, *, server: str, url: str, key: str, timeout: float) -> None:
+    api = "OpenAI"
+
+    def __init__(self, model_name: str, server: Server) -> None:
         from openai import OpenAI
 
-        self.model_name = model_name
-        self._server = server
+        super().__init__(model_name, server)
         # Retried by `asking`.
-        self._client = OpenAI(base_url=url, api_key=key or "none", timeout=timeout, max_retries=0)
+        self._client = OpenAI(base_url=server.url, api_key=server.key or "none", timeout=server.timeout, max_retries=0)
 
-    def generate(self, prompt: str, *, max_tokens: int = 500, temperature: float = 0.0, seed: int = 0) -> str:
-        answer = self._told(
+    def generate(self, prompt: str, *, max_tokens: int, temperature: float, seed: int) -> str:
+        answer = self._answer(
             lambda: self._client.chat.completions.create(
                 model=self.model_name,
                 messages=[{"role": "user", "content": prompt}],
@@ -151,27 +172,27 @@ class OpenAILLM:
         choices = getattr(answer, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         if message is None:
-            raise not_an_answer(self._server, "OpenAI")
+            raise self.not_an_answer()
         return message.content or ""
 
     def models(self) -> list[str]:
-        listed = getattr(self._told(self._client.models.list), "data", None)
+        listed = getattr(self._answer(self._client.models.list), "data", None)
         if listed is None:
-            raise not_an_answer(self._server, "OpenAI")
+            raise self.not_an_answer()
         return [model.id for model in listed]
 
     def revision(self) -> str:
         """None: the API tells no digests."""
         return ""
 
-    def _told(self, call: Callable[[], Result]) -> Result:
+    def _answer(self, call: Callable[[], Result]) -> Result:
         from openai import APIConnectionError, APIStatusError, OpenAIError
 
         try:
             return call()
         except APIStatusError as error:
-            raise status_error(self._server, self.model_name, error.status_code, error.message) from None
+            raise self.status_error(error.status_code, error.message) from None
         except APIConnectionError as error:
-            raise connection_error(self._server, type(error).__name__) from None
+            raise self.connection_error(error) from None
         except (OpenAIError, ValueError):
-            raise not_an_answer(self._server, "OpenAI") from None
+            raise self.not_an_answer() from None

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -11,27 +11,14 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM
+from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM, Server
 
 # By the name of the package that each needs, and of its extra.
-KINDS: dict[str, Callable[..., LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
+KINDS: dict[str, Callable[[str, Server], LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
 STATED = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
 DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
 WITH_CONTEXT = ("ollama",)  # the kinds that are told how many tokens a prompt and its answer may have
 ASKS = ("temperature", "max_tokens", "seed")  # what a server is told, and an answer depends on
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A server by its name: of which kind, where, the key that it wants, if any, the seconds that it may take for an
-    answer, and the tokens of context that it is told to give; None: as many as it does by itself."""
-
-    name: str
-    kind: str
-    url: str
-    key: str
-    timeout: float
-    context: int | None = None
 
 
 def servers() -> dict[str, Server]:
@@ -75,7 +62,8 @@ def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
     """
     given = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
     complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **given}
-    complete["temperature"] = float(complete["temperature"]) if _is_number(complete["temperature"]) else None
+    if type(complete["temperature"]) is int:
+        complete["temperature"] = float(complete["temperature"])
     if complete.keys() != DEFAULTS.keys() or any(type(complete[name]) is not type(DEFAULTS[name]) for name in DEFAULTS):
         example = '{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}'
         raise LLMError(f"Parameters of a language model are {example}; not {parameters}.", field="llm_parameters")
@@ -109,8 +97,7 @@ def lack_of_llm(name: str) -> str:
 @lru_cache(maxsize=16)
 def made(server: Server, model: str) -> LLM:
     """Return a model of a server, whose package must be here."""
-    told = {"context": server.context} if server.kind in WITH_CONTEXT else {}
-    return KINDS[server.kind](model, server=server.name, url=server.url, key=server.key, timeout=server.timeout, **told)
+    return KINDS[server.kind](model, server)
 
 
 def load_llm(provider: str, model: str) -> LLM:
@@ -118,10 +105,6 @@ def load_llm(provider: str, model: str) -> LLM:
     if lacking := lack_of_llm(f"{provider}:{model}"):
         raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
     return made(servers()[provider], model)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 LOOK_SECONDS = 5.0  # that a server may take to list its models: somebody may wait for a page
