@@ -25,6 +25,7 @@ from benchbench.ir.ranking import flaws
 
 Vectors = NDArray[np.float32]
 
+NOUNS = ("document", "query")
 REQUIRED = ("document_ids", "document_vectors", "query_ids", "query_vectors")
 OPTIONAL = ("model", "revision")
 EXAMPLES = 3
@@ -54,38 +55,25 @@ class VectorFile:
 def read_vector_file(file: Path) -> VectorFile:
     """Read and check a file, its vectors scaled to unit length. Raises VectorFileError. Never unpickles."""
     arrays = _arrays(file)
-    read = _Reader(file.name, arrays)
-    vector_file = VectorFile(
-        name=file.name,
-        sha256=_sha256(file),
-        document_ids=read.ids("document_ids"),
-        document_vectors=read.vectors("document_vectors"),
-        query_ids=read.ids("query_ids"),
-        query_vectors=read.vectors("query_vectors"),
-        model=read.text("model"),
-        revision=read.text("revision"),
-    )
-    for ids, vectors, noun in (
-        (vector_file.document_ids, vector_file.document_vectors, "document"),
-        (vector_file.query_ids, vector_file.query_vectors, "query"),
-    ):
-        if len(ids) != len(vectors):
-            raise read.error(f"{noun}_vectors", f"has {len(vectors):,} rows for {len(ids):,} {noun}_ids")
-    dimensions = vector_file.document_vectors.shape[1], vector_file.query_vectors.shape[1]
-    if len(vector_file.query_ids) and dimensions[0] != dimensions[1]:
-        raise read.error("query_vectors", f"has {dimensions[1]} dimensions, document_vectors {dimensions[0]}")
-    return vector_file
+    ids = {noun: _ids(file.name, f"{noun}_ids", arrays[f"{noun}_ids"]) for noun in NOUNS}
+    vectors = {noun: _vectors(file.name, f"{noun}_vectors", arrays[f"{noun}_vectors"]) for noun in NOUNS}
+    for noun in NOUNS:
+        if (rows := len(vectors[noun])) != (count := len(ids[noun])):
+            raise _error(file.name, f"{noun}_vectors", f"has {rows:,} rows for {count:,} {noun}_ids")
+    document_dimension, query_dimension = (vectors[noun].shape[1] for noun in NOUNS)
+    if ids["query"] and document_dimension != query_dimension:
+        what = f"has {query_dimension} dimensions, document_vectors {document_dimension}"
+        raise _error(file.name, "query_vectors", what)
+    with file.open("rb") as content:
+        digest = file_digest(content, "sha256").hexdigest()
+    words = {name: _text(file.name, name, arrays[name]) if name in arrays else "" for name in OPTIONAL}
+    return VectorFile(file.name, digest, ids["document"], vectors["document"], ids["query"], vectors["query"], **words)
 
 
 def some(ids: Sequence[str]) -> str:
     """How many, and a few of them: 12 ids ('a', 'b', 'c' …)."""
     shown = ", ".join(map(repr, ids[:EXAMPLES]))
     return f"{counted(len(ids), 'id')} ({shown}{' …' if len(ids) > EXAMPLES else ''})"
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return file_digest(content, "sha256").hexdigest()
 
 
 def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
@@ -109,45 +97,38 @@ def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
     return arrays
 
 
-class _Reader:
-    """Takes the arrays of one file for what they should be."""
+def _error(file_name: str, name: str, what: str) -> VectorFileError:
+    return VectorFileError(f"{file_name}: {name} {what}.", field=name)
 
-    def __init__(self, file_name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.file_name = file_name
-        self.arrays = arrays
 
-    def error(self, name: str, what: str) -> VectorFileError:
-        return VectorFileError(f"{self.file_name}: {name} {what}.", field=name)
+def _ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
+    if array.ndim != 1 or array.dtype.kind not in "USiu":
+        what = f"must be a row of strings or whole numbers, not {array.dtype} of {array.shape}"
+        raise _error(file_name, name, what)
+    ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
+    first = {value: place for place, value in reversed(list(enumerate(ids)))}
+    if repeated := [value for place, value in enumerate(ids) if place != first[value]]:
+        raise _error(file_name, name, f"repeats {some(repeated)}")
+    return ids
 
-    def ids(self, name: str) -> list[str]:
-        array = self.arrays[name]
-        if array.ndim != 1 or array.dtype.kind not in "USiu":
-            raise self.error(name, f"must be a row of strings or whole numbers, not {array.dtype} of {array.shape}")
-        ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
-        seen: set[str] = set()
-        if repeated := [value for value in ids if value in seen or seen.add(value)]:  # type: ignore[func-returns-value]
-            raise self.error(name, f"repeats {some(repeated)}")
-        return ids
 
-    def vectors(self, name: str) -> Vectors:
-        array = self.arrays[name]
-        if array.ndim != 2 or array.dtype.kind != "f":
-            raise self.error(name, f"must be a matrix of floats, a row for each id, not {array.dtype} of {array.shape}")
-        unit = np.empty(array.shape, np.float32)
-        for start in range(0, len(array), ROWS_AT_ONCE):
-            rows = array[start : start + ROWS_AT_ONCE].astype(np.float64)
-            for row, flaw in flaws(rows, unit=False).items():
-                raise self.error(name, f"has a vector that is {flaw}, in row {start + row:,} (from 0)")
-            unit[start : start + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return unit
+def _vectors(file_name: str, name: str, array: NDArray[Any]) -> Vectors:
+    if array.ndim != 2 or array.dtype.kind != "f":
+        what = f"must be a matrix of floats, a row for each id, not {array.dtype} of {array.shape}"
+        raise _error(file_name, name, what)
+    unit = np.empty(array.shape, np.float32)
+    for start in range(0, len(array), ROWS_AT_ONCE):
+        rows = array[start : start + ROWS_AT_ONCE].astype(np.float64)
+        for row, flaw in flaws(rows, unit=False).items():
+            raise _error(file_name, name, f"has a vector that is {flaw}, in row {start + row:,} (from 0)")
+        unit[start : start + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
-    def text(self, name: str) -> str:
-        if name not in self.arrays:
-            return ""
-        array = self.arrays[name]
-        if array.size != 1 or array.dtype.kind != "U":
-            raise self.error(name, "must be one string")
-        return str(array.item())
+
+def _text(file_name: str, name: str, array: NDArray[Any]) -> str:
+    if array.size != 1 or array.dtype.kind != "U":
+        raise _error(file_name, name, "must be one string")
+    return str(array.item())
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,19 +158,17 @@ def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, l
 
 
 def index_words(index: Index, batch: Batch, lease: Lease) -> None:
-    """Build the lexical side, or take the one of an index that chunked alike."""
-    take_words(index, lease)
+    """Build the lexical side, or take the one of an index that chunked alike.
+
+    The index has it from the transaction that makes it: none is left that no index leads to.
+    """
+    assert index.chunk_set is not None
+    with transaction.atomic():
+        lexical_index = make_lexical_index(index.chunk_set)
+        with lease.holding():
+            Index.objects.filter(pk=index.pk).update(lexical_index=lexical_index)
     with lease.commit():
         return
-
-
-@transaction.atomic
-def take_words(index: Index, lease: Lease) -> None:
-    """Give an index its lexical index in the transaction that makes it: none is left that no index leads to."""
-    assert index.chunk_set is not None
-    lexical_index = make_lexical_index(index.chunk_set)
-    with lease.holding():
-        Index.objects.filter(pk=index.pk).update(lexical_index=lexical_index)
 
 
 def progress(operation: Operation) -> dict[str, Any]:

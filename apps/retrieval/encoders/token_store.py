@@ -120,7 +120,6 @@ def forget_tokens(encoder: str, revision: str, kind: str) -> None:
 @lru_cache
 def _packs_in(folder: Path) -> Packs:
     """The packs of a folder, whose index stays in this process."""
-    shutil.rmtree(_root().with_name("tokens"), ignore_errors=True)  # where each text was a file of its own
     return Packs(folder)
 
 

@@ -179,7 +179,6 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
     shape = (index.chunk_set.vector_count, index.dimension)
     if not shape[0]:
         return np.empty(shape, np.float32)
-    file.with_suffix(".npy").unlink(missing_ok=True)  # as it was called before it was sealed
     holds = fingerprint(index=index.pk.hex, content=index.fingerprint)
     return kept_array(file, np.float32, shape, holds=holds, make=lambda: _table_rows(index, *shape))
 
