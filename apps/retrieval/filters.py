@@ -1,4 +1,4 @@
-"""Filters of queries: which documents they admit, by one rule in SQL and in Python.
+"""Filters of queries: which documents they admit, by one rule in SQL.
 
 A filter names keys of a document's metadata. A document passes where it has each key, with the value that is asked for.
 A list asks for any of its values, and a document whose value is a list has each of them: a module that is there in two
@@ -30,14 +30,6 @@ LACKS_ANY = f"""EXISTS (
 )"""  # nosec # constants
 
 
-def admits(metadata: Mapping[str, Any], filter: Filter) -> bool:
-    """Tell whether a filter admits what has this metadata."""
-    return all(
-        key in metadata and any(_equal(has, value) for has in _values(metadata[key]) for value in _values(wanted))
-        for key, wanted in filter.items()
-    )
-
-
 def condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
     """Return what a filter demands of a row with a column `metadata`, as SQL and its parameters."""
     if not filter:
@@ -63,10 +55,6 @@ def keeps_out(filters: str, metadata: str) -> Func:
 def said(filter: Filter) -> str:
     """Return a filter as a sentence has it: "edition community, version 16.0 or 17.0"."""
     return ", ".join(f"{key} {' or '.join(map(_text, _stated(value)))}" for key, value in sorted(filter.items()))
-
-
-def _equal(value: Any, other: Any) -> bool:
-    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _values(value: Any) -> list[Any]:

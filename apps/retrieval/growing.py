@@ -26,7 +26,6 @@ from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import TREES
-from apps.retrieval.strategies.base import Vectors
 from benchbench.ir.records import Positions
 
 Parts = list[tuple[dict[str, Any], int]]
@@ -104,7 +103,9 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     texts = list(rows.values_list("text", flat=True))
     lengths = np.array([len(text) for text in texts], np.int64)
     lease.check()
-    members = tree.clusters(_vectors(index, positions), lengths, level, tree.check(index.chunk_parameters))
+    assert index.dimension is not None
+    vectors = table_store().of(index.vector_table, index.dimension, positions.tolist())[1]
+    members = tree.clusters(vectors, lengths, level, tree.check(index.chunk_parameters))
     # Kept whatever the index says of its searches: a level that is asked for again must be the same.
     asked = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
     started = time.monotonic()
@@ -127,12 +128,6 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
             )
         made.append((text, positions[part]))
     return made
-
-
-def _vectors(index: Index, positions: Positions) -> Vectors:
-    """The stored vectors (n, d) of ascending positions."""
-    assert index.dimension is not None
-    return table_store().of(index.vector_table, index.dimension, positions.tolist())[1]
 
 
 def _store(chunk_set: ChunkSet, level: int, made: Summaries, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Arms of stores under test: collections in a folder, or tables in PostgreSQL, searched as a benchmark does."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from apps.retrieval.availability import lack
-from apps.retrieval.filters import Filter, admits
+from apps.retrieval.filters import Filter
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.approximate import ApproximateView, SearchFault
 from apps.retrieval.search.pgvector import make_ann_index
@@ -47,6 +47,11 @@ def require_installed(*texts: str) -> None:
 def unit(count: int, dimension: int, seed: int) -> Vectors:
     rows = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def admits(metadata: Mapping[str, object], filter: Filter) -> bool:
+    """Tell whether a filter of plain values admits what has this metadata."""
+    return all(metadata.get(key) == value for key, value in filter.items())
 
 
 def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> OpenCollection:

@@ -130,12 +130,6 @@ class TestCrossEncoder:
         alone, batched = (CrossEncoderReranker(str(folder), batch_size=size) for size in (1, 32))
         assert alone.score(QUERY, TEXTS * 9).scores == pytest.approx(batched.score(QUERY, TEXTS * 9).scores, abs=1e-5)
 
-    def test_a_shorter_window_is_another_revision(self, folder):
-        whole, short = CrossEncoderReranker(str(folder)), CrossEncoderReranker(str(folder), max_length=8, device="cpu")
-        assert short.revision == f"{whole.revision} at 8 tokens"
-        long = ["The apple is red. " * 9, "The apple is red. " * 2]
-        assert len(set(short.score(QUERY, long).scores)) == 1 < len(set(whole.score(QUERY, long).scores))
-
     def test_its_scores_decide_alone(self, folder):
         scores = np.array([1.0, 2.0])
         assert CrossEncoderReranker(str(folder)).combine(np.array([9.0, 0.0]), scores) is scores

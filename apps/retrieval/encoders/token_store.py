@@ -117,10 +117,7 @@ def forget_tokens(encoder: str, revision: str, kind: str) -> None:
         shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)
 
 
-@lru_cache
-def _packs_in(folder: Path) -> Packs:
-    """The packs of a folder, whose index stays in this process."""
-    return Packs(folder)
+_packs_in = lru_cache(Packs)  # whose index stays in this process
 
 
 def _root() -> Path:

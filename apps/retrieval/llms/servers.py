@@ -121,9 +121,7 @@ def lack_of_answers(name: str) -> str:
 
 def require_model(server: str, model: str) -> None:
     """Raise LLMError unless a server answers, and has a model."""
-    if lacking := lack_of_llm(f"{server}:{model}"):
-        raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
-    known = servers()[server]
+    known = load_llm(server, model).server
     there = made(replace(known, timeout=min(known.timeout, LOOK_SECONDS)), model).models()
     if model not in there:
         raise LLMError(

@@ -26,16 +26,9 @@ class CrossEncoderReranker:
 
     kind: Literal["cross_encoder"] = "cross_encoder"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        device: str | None = None,
-        max_length: int | None = None,
-        batch_size: int | None = None,
-    ) -> None:
-        """`device` defaults to what the machine has, `max_length` (in tokens, of query and text together) to the
-        model's own, `batch_size` to 1 on a CPU and BATCH elsewhere. Raises ModelError."""
+    def __init__(self, name: str, *, device: str | None = None, batch_size: int | None = None) -> None:
+        """`device` defaults to what the machine has, `batch_size` to 1 on a CPU and BATCH elsewhere. Raises
+        ModelError."""
         self.name = self.model_name = name
         self._model, self.revision = load_model("CrossEncoder", name, device=device)
         if self._model.num_labels != 1:
@@ -43,9 +36,6 @@ class CrossEncoderReranker:
                 f"The model {name!r} gives {self._model.num_labels} numbers for a pair; a reranker gives one.",
                 field="reranker",
             )
-        if max_length is not None:
-            self._model.max_seq_length = max_length
-            self.revision += f" at {max_length} tokens"
         self._batch_size = batch_size or (1 if self.device == "cpu" else BATCH)
 
     @property

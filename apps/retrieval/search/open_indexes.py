@@ -13,8 +13,7 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
-from apps.retrieval.encoders import Encoder
-from apps.retrieval.encoders.encoding import encoder_for, query_vectors
+from apps.retrieval.encoders.encoding import query_vectors
 from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, full_text
@@ -88,11 +87,6 @@ class OpenIndex:
         """What each position is, summaries too."""
         assert self.index.chunk_set is not None
         return Layout.of(self.index.chunk_set)
-
-    @property
-    def encoder(self) -> Encoder:
-        """The model itself, to measure what encoding costs; `encode` is what searching uses. Raises EncoderError."""
-        return encoder_for(self.index)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
