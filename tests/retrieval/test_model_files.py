@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 from huggingface_hub import constants
 
+from apps.retrieval.apps import check_default_model
 from apps.retrieval.encoders.model_files import ModelError, fetch_model, find_model, load_model, not_needed, revision_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -197,3 +198,19 @@ def test_a_folder_with_code_is_refused_before_it_is_loaded(
 def test_weights_for_others_are_not_needed() -> None:
     files = ["2_Dense/pytorch_model.bin", "tf_model.h5", "openvino/a.bin", "1_Pooling/config.json", *FILES]
     assert not_needed(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
+
+
+@pytest.fixture
+def checking(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["manage.py", "check"])
+
+
+def test_a_model_that_is_here_is_no_matter(checking):
+    assert check_default_model() == []
+
+
+def test_a_model_that_is_missing_is_named_with_the_way_out(checking, settings):
+    settings.BENCHBENCH_DEFAULT_MODEL = "nobody/nothing"
+    (warning,) = check_default_model()
+    assert "'nobody/nothing' is not on this machine" in warning.msg
+    assert "BENCHBENCH_DEFAULT_MODEL" in warning.hint
