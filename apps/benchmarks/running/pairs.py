@@ -12,9 +12,9 @@ from apps.benchmarks.models import Benchmark, PairList, RerankerRevision
 from apps.datasets.models import Query
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import PairScores, Reranker, load_reranker
-from benchbench.errors import UnfitWorkerError
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.calls import calling
+from benchbench.errors import UnfitWorkerError
 from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Positions
 
