@@ -9,7 +9,7 @@ from django.db.models import F
 
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.search import lexical_indexes
-from apps.retrieval.search.lexical_indexes import Bm25, LexicalIndexError, load_lexical_index, make_lexical_index
+from apps.retrieval.search.lexical import Bm25, LexicalIndexError, load_lexical_index, make_lexical_index
 from benchbench.ir.records import ScoredList
 from tests.factories import make_collection
 
@@ -81,7 +81,7 @@ def test_it_comes_back_from_its_bytes(index):
 
 def test_every_process_builds_the_same_bytes(index):
     program = (
-        "import sys, ast; from apps.retrieval.search.lexical_indexes import Bm25; "
+        "import sys, ast; from apps.retrieval.search.lexical import Bm25; "
         "sys.stdout.buffer.write(Bm25.build(ast.literal_eval(sys.argv[1])).to_bytes())"
     )
     made = subprocess.run(
