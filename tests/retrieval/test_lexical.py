@@ -9,7 +9,8 @@ from django.db.models import F
 
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.search import lexical_indexes
-from apps.retrieval.search.lexical import Bm25, LexicalIndexError, load_lexical_index, make_lexical_index
+from apps.retrieval.search.lexical import Bm25
+from apps.retrieval.search.lexical_indexes import LexicalIndexError, load_lexical_index, make_lexical_index
 from benchbench.ir.records import ScoredList
 from tests.factories import make_collection
 
