@@ -18,7 +18,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.lexical_indexes import make_lexical_index
-from apps.retrieval.tasks import take_words
+from apps.retrieval.tasks import index_words
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 from tests.sessions import elsewhere, until_waited_for
@@ -62,7 +62,7 @@ def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
     assert batch
     cancel_operation(operation)
     with pytest.raises(Stopped):
-        take_words(index, Lease(batch))
+        index_words(index, batch, Lease(batch))
     assert not LexicalIndex.objects.exists()
     sweep()
     assert not any(model.objects.exists() for model in PARTS)
