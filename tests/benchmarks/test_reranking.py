@@ -167,9 +167,7 @@ class TestRevisions:
         run = benchmark.runs.get()
         assert (operation.status, run.status, run.failed_queries) == ("completed", "completed", 0)
         revisions = {made["rerankers"][str(folder)] for made in run.provenance["made_by"]}
-        assert revisions == {
-            *Benchmark.objects.get(pk=benchmark.pk).reranker_revisions.values_list("revision", flat=True)
-        }
+        assert revisions == {*benchmark.reranker_revisions.values_list("revision", flat=True)}
         assert len(revisions) == 1
         assert list(operation.unfit_workers) == ["second"]
 
@@ -177,7 +175,7 @@ class TestRevisions:
         benchmark, batches = self.start(library, folder, "shared")
         perform_batch(batches[0].pk, owner="first")
         cancel(benchmark)
-        pinned = Benchmark.objects.get(pk=benchmark.pk).reranker_revisions[str(folder)]
+        pinned = benchmark.reranker_revisions.get(model=str(folder)).revision
         self.replace(folder, seed=1)
         with pytest.raises(OperationFailedError) as told:
             wait(launch(benchmark))
