@@ -85,30 +85,22 @@ SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(cou
 """
 
 
+@transaction.atomic
 def _take(round: Round, judge: Any, count: int) -> list[int]:
-    """Lease items to a judge, beside those that they hold, as far as the budget goes; return them all."""
-    if round.budget is None or round.budget >= round.item_count:
-        return _leased(round, judge, count, left=round.item_count)
-    with transaction.atomic():
-        return _leased(round, judge, count, left=_left(round, round.budget))
+    """Lease items to a judge, beside those that they hold, as far as the budget goes; return them all.
 
-
-def _leased(round: Round, judge: Any, count: int, *, left: int) -> list[int]:
+    Under a budget the judges of a round who ask at once take turns: none counts without what another is taking, which
+    only a statement after its commit sees. Grading does not wait for this lock.
+    """
+    left = round.item_count
+    if round.budget is not None and round.budget < left:
+        list(Round.objects.select_for_update(no_key=True).filter(pk=round.pk).order_by().values_list("pk"))
+        given = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
+        left = max(0, round.budget - given.count())
     values = {"round": round.pk, "judge": judge.pk, "count": count, "left": left, "lease": LEASE}
     with connection.cursor() as cursor:
         cursor.execute(TAKE, values)
         return [item for (item,) in cursor.fetchall()]
-
-
-def _left(round: Round, budget: int) -> int:
-    """Return how many items more the budget allows to be handed out, by nobody else before the transaction ends.
-
-    Judges of the round who ask at once take turns: none counts without what another is taking, which only a statement
-    after its commit sees. Grading does not wait for this lock.
-    """
-    list(Round.objects.select_for_update(no_key=True).filter(pk=round.pk).order_by().values_list("pk"))
-    given = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
-    return max(0, budget - given.count())
 
 
 def shown(item_ids: Sequence[int]) -> list[RoundItem]:

@@ -1,21 +1,38 @@
 """Scales: the grades that judges choose from, each with a name and a description."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from apps.datasets.models import DatasetVersion
 from apps.judging.errors import RoundError
+from benchbench.reading.kinds import whole
+from benchbench.reading.objects import Must, Stated, read_list
 
 KEYS = range(10)  # the keys of a keyboard that grade
 LONGEST_NAME = 60
 LONGEST_DESCRIPTION = 500
-FIELDS = ("grade", "name", "description")
 NAMES: dict[int, tuple[str, ...]] = {
     1: ("Not relevant", "Relevant"),
     2: ("Not relevant", "Partly relevant", "Relevant"),
     3: ("Not relevant", "Related", "Highly relevant", "Perfectly relevant"),  # as TREC's Deep Learning track
 }
 USUAL = 3  # the highest grade of a dataset that has none
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleEntry(Stated):
+    """A grade of a stated scale."""
+
+    grade: Annotated[int, whole(KEYS[0], KEYS[-1])]
+    name: Annotated[
+        str,
+        Must(f"a name of at most {LONGEST_NAME} characters", lambda name: 0 < len(name.strip()) <= LONGEST_NAME),
+    ]
+    description: Annotated[
+        str,
+        Must(f"a text of at most {LONGEST_DESCRIPTION} characters", lambda text: len(text) <= LONGEST_DESCRIPTION),
+    ] = ""
 
 
 def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
@@ -43,34 +60,20 @@ def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
 
 
 def read_scale(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a stated scale, lowest grade first. Raises RoundError, which names the entry."""
-    scale = [_entry(entry, f"scale[{place}]") for place, entry in enumerate(entries)]
-    grades = [entry["grade"] for entry in scale]
-    names = [entry["name"].casefold() for entry in scale]
+    """Return a stated scale, lowest grade first. Raises InvalidKeyError, which names the entry, or RoundError."""
+    scale = read_list(ScaleEntry, list(entries), prefix="scale")
+    grades = [entry.grade for entry in scale]
+    names = [entry.name.strip().casefold() for entry in scale]
     if len(set(grades)) < len(grades) or len(set(names)) < len(names):
         raise RoundError("The scale has a grade or a name twice: state each once.", field="scale")
     if 0 not in grades or len(grades) < 2:
         raise RoundError("The scale needs 0, which is not relevant, and at least one grade above it.", field="scale")
-    return sorted(scale, key=lambda entry: entry["grade"])
+    return [
+        {"grade": entry.grade, "name": entry.name.strip(), "description": entry.description.strip()}
+        for entry in sorted(scale, key=lambda entry: entry.grade)
+    ]
 
 
 def grades_of(scale: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the grades of a scale, lowest first."""
     return [entry["grade"] for entry in scale]
-
-
-def _entry(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    unknown = [key for key in entry if key not in FIELDS]
-    if unknown:
-        raise RoundError(f"{where} has the unknown key {unknown[0]!r}: known are {', '.join(FIELDS)}.", field=where)
-    grade, name, description = entry.get("grade"), entry.get("name", ""), entry.get("description", "")
-    if type(grade) is not int or grade not in KEYS:
-        raise RoundError(f"{where}: a grade is a whole number from 0 to {KEYS[-1]}, one key each.", field=where)
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
-        raise RoundError(f"{where}: give grade {grade} a name of at most {LONGEST_NAME} characters.", field=where)
-    if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
-        raise RoundError(
-            f"{where}: the description of grade {grade} is a text of at most {LONGEST_DESCRIPTION} characters.",
-            field=where,
-        )
-    return {"grade": grade, "name": name.strip(), "description": description.strip()}

@@ -14,7 +14,7 @@ from apps.judging.opening import RoundOptions, open_round
 from apps.judging.scales import read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import visible
-from benchbench.errors import ConflictError
+from benchbench.errors import BenchbenchError, ConflictError
 from tests.factories import make_benchmark
 from tests.judging.rounds import make_judges, names_of, open_for
 from tests.judging.test_calibrating import simulated  # noqa: F401 (a fixture)
@@ -113,7 +113,7 @@ def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark: Benchmark, ad
     ],
 )
 def test_a_scale_that_cannot_be_is_refused(scale: list[dict[str, Any]], said: str) -> None:
-    with pytest.raises(RoundError, match=said):
+    with pytest.raises(BenchbenchError, match=said):
         read_scale(scale)
 
 

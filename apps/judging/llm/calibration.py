@@ -6,6 +6,7 @@ not once model, prompt or scale changed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from apps.judging.errors import RoundError, RoundStateError
 from apps.judging.judges import require_lead, require_open
 from apps.judging.llm.board import Board, Grades, board_of
 from apps.judging.llm.launching import changes_of, kinship
-from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round, RoundItem
+from apps.judging.models import CalibrationItem, LLMJudge, Round, RoundItem
 from apps.judging.question import question_of
 from apps.judging.scales import grades_of
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import said_in
 from benchbench.database.rereading import read_again
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import LEAST, MOST, Calibration, OrderEffect, calibrate, order_effect
@@ -134,21 +135,17 @@ def _first_items(round: Round, size: int) -> Sequence[int]:
 
 
 def sample_of(round: Round) -> Sample:
-    """Return the calibration sample of a round as people judged it so far. Three queries."""
+    """Return the calibration sample of a round as people judged it so far. Two queries."""
     rows = list(
         CalibrationItem.objects.filter(round=round)
         .order_by("place")
         .values_list("item_id", "item__query_id", "item__document_id")
     )
-    known = agreed_of(round)
-    kinds = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.CANT_TELL)
-    unsure = set(kinds.values_list("item_id", flat=True))
-    done: list[Sampled] = []
-    for item_id, query_id, document_id in rows:
-        agreed = known.get(item_id)
-        if (agreed is None and item_id not in unsure) or (agreed is not None and agreed.split):
-            break
-        done.append(Sampled(query_id, document_id, agreed.grade if agreed else None))
+    said = said_in(round)
+    done = [
+        Sampled(query_id, document_id, said.grades.get(item_id))
+        for item_id, query_id, document_id in takewhile(lambda row: row[0] in said.done, rows)
+    ]
     return Sample(len(rows), done)
 
 

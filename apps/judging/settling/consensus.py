@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -40,7 +41,7 @@ def agreed(item_id: int, grades: Sequence[Grade]) -> Agreed:
     return Agreed(item_id, grade, split, tuple(grades))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """What people said in a round so far, without who said it.
 
@@ -53,7 +54,7 @@ class Said:
     unsure: list[int]
     count: int
 
-    @property
+    @cached_property
     def done(self) -> set[int]:
         """The items that people are done with."""
         return {*self.grades, *self.unsure}

@@ -74,7 +74,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     question is settled, and the decisive order is brought up to date. What judges are split on counts as unjudged.
     `runs` and `model`, whose grades are evidence, are given by a caller that has just read them.
     """
-    row = _locked(round)
+    row, _ = RoundState.objects.select_for_update().defer("board").get_or_create(round=round)
     round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
     runs = runs_of(round) if runs is None else runs
     basis, said = basis_of(round, runs), said_in(round)
@@ -104,16 +104,6 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     row.state = None if state is None else state.as_record()
     row.grades, row.mark, row.renewed_at = said.count, mark, timezone.now()
     row.save(update_fields=changed)
-    return row
-
-
-def _locked(round: Round) -> RoundState:
-    """Return the row of a round's state, locked; it is made where there is none."""
-    rows = RoundState.objects.select_for_update().defer("board").filter(pk=round.pk)
-    row = rows.first()
-    if row is None:
-        RoundState.objects.bulk_create([RoundState(round=round)], ignore_conflicts=True)
-        row = rows.get()
     return row
 
 

@@ -1,6 +1,6 @@
 """The desk on which items are graded: their HTML, with nothing of runs, ranks and scores, and its messages."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -171,8 +171,3 @@ def label_of(round: Round, row: Grade) -> str:
         return "skipped" if row.kind == Grade.Kind.SKIP else "can't tell"
     names = {entry["grade"]: entry["name"] for entry in round.scale}
     return f"{row.grade} {names.get(row.grade, '')}".strip()
-
-
-def missing(ids: Sequence[int], have: Collection[int]) -> list[int]:
-    """Return the items that the page does not have."""
-    return [item for item in ids if item not in have]

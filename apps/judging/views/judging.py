@@ -18,7 +18,7 @@ from apps.judging.judges import is_judge, require_judge, require_lead, require_p
 from apps.judging.models import Grade, Round
 from apps.judging.settling.consensus import agreed_of
 from apps.judging.settling.progress import own_progress
-from apps.judging.views.desk import AHEAD, UNDO, JudgeEntry, desk_page, exchanged, label_of, missing, packed, sheet
+from apps.judging.views.desk import AHEAD, UNDO, JudgeEntry, desk_page, exchanged, label_of, packed, sheet
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import attributes
@@ -67,9 +67,10 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
 def _held(round: Round, judge: Any, have: Collection[int], count: int) -> dict[str, Any]:
     """Return the items that a judge holds now, those in full that the page does not have, and how far the judge is."""
     held = hand_out(round, judge, count=count) if round.is_open else []
+    new = show_ungraded(shown([item for item in held if item not in have]))
     return {
         "held": held,
-        "items": [packed(round, row) for row in show_ungraded(shown(missing(held, have)))],
+        "items": [packed(round, row) for row in new],
         "progress": own_progress(round, judge),
         "end": "" if held else _end(round),
     }
@@ -144,7 +145,7 @@ def _split(round: Round, user: Any, have: Collection[int], count: int, last: Map
     agreed = agreed_of(round)
     split = [item_id for item_id, item in agreed.items() if item.split] if round.is_open else []
     held = sorted(split, key=lambda item_id: (TURNS.get(last.get(item_id, ""), 1), item_id))[:count]
-    new = show(round, user, shown(missing(held, have)))
+    new = show(round, user, shown([item for item in held if item not in have]))
     decided = sum(any(row.adjudicates for row in item.grades) for item in agreed.values())
     return {
         "held": held,

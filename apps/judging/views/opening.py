@@ -13,7 +13,6 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.models import Run
-from apps.judging.errors import RoundError
 from apps.judging.judges import nameable
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round, preview_round
@@ -21,6 +20,7 @@ from apps.judging.scales import read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.orders import SHARE
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, choices_page, form_page, preview_page, sent_form, staff
@@ -93,7 +93,7 @@ class OpenForm(PageForm):
             scale.append({"grade": int(entry[1]), "name": entry[2], "description": entry[3] or ""})
         try:
             return read_scale(scale) if scale else []
-        except RoundError as error:
+        except BenchbenchError as error:
             raise ValidationError(error.message) from error
 
     def chosen_runs(self) -> list[Run]:

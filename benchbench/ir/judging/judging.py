@@ -143,23 +143,9 @@ class Judging:
         bounds: tuple[Values, Values] | None,
     ) -> tuple[PairState, ...]:
         least, greatest = bounds or (np.full(len(shares), np.nan),) * 2
-        columns = (*self.pairs, least, greatest, outcomes.differences.mean(axis=0), outcomes.differences.std(axis=0))
-        return tuple(
-            PairState(
-                first=first,
-                second=second,
-                least=low,
-                greatest=high,
-                difference=difference,
-                spread=spread,
-                outcome=outcome,
-                probability=share,
-                settled=settled,
-            )
-            for first, second, low, high, difference, spread, outcome, share, settled in zip(
-                *(column.tolist() for column in (*columns, likeliest, shares, sure)), strict=True
-            )
-        )
+        expected = outcomes.differences.mean(axis=0), outcomes.differences.std(axis=0)
+        columns = (*self.pairs, least, greatest, *expected, likeliest, shares, sure)
+        return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def weights(self) -> Values:
         """(size,): the weight of each pair of the pool, 0 where it is judged (see `weights`).

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PairState:
     """Two runs, by their rows. All differences are `first` − `second`, of means over the compared queries."""
 
