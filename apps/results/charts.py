@@ -25,7 +25,7 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     Colour tells the search mode, a diamond the reranker. Time is logarithmic where the slowest run takes over twenty
     times as long as the quickest.
     """
-    rows = [row for row in board.rows if row.rank and row.run.timing.get("total_ms")]
+    rows = [row for row in board.rows if row.rank and row.ms]
     if not rows:
         return None
     keys = varying(row.run.config for row in rows)

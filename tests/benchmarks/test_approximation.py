@@ -15,7 +15,7 @@ from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.running.finishing import notes_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.board_text import facts_of, text_of
+from apps.results.exporters.documents import facts_of, text_of
 from apps.retrieval.models import Index
 from apps.retrieval.search.pgvector import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError

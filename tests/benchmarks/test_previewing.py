@@ -10,7 +10,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.board_text import text_of
+from apps.results.exporters.documents import text_of
 from apps.retrieval.models import CachedVector
 from benchbench.ir.planning.matrix import MatrixError
 from tests.created import create_benchmark

@@ -12,7 +12,7 @@ from apps.benchmarks.measuring.approximations import lists_of
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.board_text import text_of
+from apps.results.exporters.documents import text_of
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index

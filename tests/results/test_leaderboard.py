@@ -10,7 +10,7 @@ from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch, wait
-from apps.results.board_text import text_of
+from apps.results.exporters.documents import text_of
 from apps.results.leaderboard.runs import leaderboard, measures_at
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark

@@ -18,9 +18,9 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.demo.management.commands.demo import reranking_verdict
 from apps.judging.errors import RoundError
 from apps.judging.opening import RoundOptions, open_round
-from apps.results.board_text import text_of
 from apps.results.comparison.comparing import ComparingError, compare_runs
 from apps.results.comparison.history import history
+from apps.results.exporters.documents import text_of
 from apps.results.exporters.results_json import results
 from apps.results.exporting import EXPORTERS, export, lost_failures
 from apps.results.leaderboard.runs import leaderboard

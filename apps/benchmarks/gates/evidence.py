@@ -7,14 +7,13 @@ from uuid import UUID
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import in_order, rankings_of
+from apps.benchmarks.measuring.reading import rankings_of, values_of
+from apps.benchmarks.measuring.slicing import Slicing, slicing_by
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion, Query
-from apps.datasets.versions import facts_of
 from apps.mappings.truth import truth
 from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
 from benchbench.ir.measures import Measure, Truths, evaluate
-from benchbench.ir.slices import slices_of
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import Pair, compare
 
@@ -29,16 +28,17 @@ class Ground:
         self.version = version
         self.truth = truth_of(benchmark, version)
         self.grades = self.truth.grades
+        self.query_ids = list(self.grades)
         self.truths = Truths.of(list(self.grades.values()))
 
-    @property
-    def query_ids(self) -> list[int]:
-        return list(self.grades)
+    @cached_property
+    def queries(self) -> dict[int, Query]:
+        return self.version.queries.in_bulk(self.query_ids)
 
     @cached_property
-    def queries(self) -> list[Query]:
-        queries = self.version.queries.in_bulk(self.query_ids)
-        return [queries[query_id] for query_id in self.query_ids]
+    def slicing(self) -> Slicing:
+        counts = dict(zip(self.query_ids, self.truths.n_relevant.tolist(), strict=True))
+        return slicing_by(self.queries, self.query_ids, counts)
 
     @cached_property
     def in_means(self) -> Mask:
@@ -46,16 +46,14 @@ class Ground:
         relevant: Mask = self.truths.n_relevant > 0
         return relevant if self.benchmark.empty_queries == "skip" else np.ones_like(relevant)
 
-    @cached_property
+    @property
     def slices(self) -> Mapping[str, Mask]:
         """The queries of each slice, by its name; one that the dataset states also by its label alone."""
-        relevant = self.truths.n_relevant.tolist()
-        slices = slices_of([facts_of(query, count) for query, count in zip(self.queries, relevant, strict=True)])
-        return {slice.label: slice.members for slice in slices if slice.partition == "slice"} | {
-            slice.name: slice.members for slice in slices
-        }
+        slices = self.slicing.slices
+        by_label = {slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"}
+        return by_label | {slice_.name: slice_.members for slice_ in slices}
 
-    @cached_property
+    @property
     def unanswerable(self) -> Mask:
         """The queries without a relevant judgment, resolved or not."""
         if self.benchmark.unresolved == "count":
@@ -78,19 +76,16 @@ class MeasuredRun:
 
     def values(self, measures: Iterable[Measure]) -> dict[Measure, Values]:
         """Return the value of each measure for each query, in the order of the ground; NaN for what failed."""
-        wanted = list(measures)
-        stored = {measure: self._stored(measure) for measure in wanted if str(measure) in self.evaluation.measures}
+        wanted, query_ids = list(measures), self.ground.query_ids
+        kept = [measure for measure in wanted if str(measure) in self.evaluation.measures]
+        stored = dict(zip(kept, values_of([self.evaluation], list(map(str, kept)), query_ids)[0], strict=True))
         others = [measure for measure in wanted if measure not in stored]
         if not others:
             return stored
-        graded = self.ground.truths.grade([self.rankings.get(query_id, []) for query_id in self.ground.query_ids])
+        graded = self.ground.truths.grade([self.rankings.get(query_id, []) for query_id in query_ids])
         computed = evaluate(others, graded)
-        computed[:, [query_id not in self.rankings for query_id in self.ground.query_ids]] = np.nan
+        computed[:, [query_id not in self.rankings for query_id in query_ids]] = np.nan
         return stored | dict(zip(others, computed, strict=True))
-
-    def _stored(self, measure: Measure) -> Values:
-        column = self.evaluation.column(str(measure))
-        return in_order(column[None], self.evaluation.query_ids, self.ground.query_ids)[0]
 
     @cached_property
     def lengths(self) -> dict[int, int]:
@@ -106,7 +101,7 @@ def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> E
     timing = measured.run.timing
     mean = {"mean": timing["total_ms"]} if timing.get("total_ms") is not None else {}
     return Evidence(
-        keys=[query.key for query in ground.queries],
+        keys=[ground.queries[query_id].key for query_id in ground.query_ids],
         failed=~answered,
         counted=answered & ground.in_means,
         n_judgments=np.array([len(judged) for judged in ground.grades.values()], np.int64),

@@ -108,12 +108,6 @@ def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Ru
         )
 
 
-def _among(completed: list[MeasuredRun], measure: str) -> str:
-    if len(completed) == 1:
-        return "the only completed run"
-    return f"the best of {len(completed)} completed runs by {measure}"
-
-
 def _choose(
     subject: Run | Benchmark, ground: Ground, *, every_run: bool
 ) -> tuple[list[MeasuredRun], list[MeasuredRun], str]:
@@ -132,7 +126,8 @@ def _choose(
     primary = str(Measure("nDCG", subject.primary_k))
     ranked = [run for run in completed if not run.evaluation.unranked] or completed
     best = max(ranked, key=lambda run: (_mean(run, primary), -run.run.run_order))
-    return [best], completed, f"{_among(ranked, primary)}{missing}"
+    among = f"the best of {len(ranked)} completed runs by {primary}" if len(ranked) > 1 else "the only completed run"
+    return [best], completed, f"{among}{missing}"
 
 
 def _mean(run: MeasuredRun, name: str) -> float:
@@ -159,14 +154,12 @@ def _against(
     """Return the differences of the family to the baseline, or why there are none; and what to bear in mind."""
     between = comparability.differences([*(run.run for run in judged), baseline.run], version=ground.version)
     if not between.comparable:
-        refusal = " ".join(between.refusals)
-        return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
+        return _undecidable(family, rules, " ".join(between.refusals)), ()
     theirs = baseline.run.benchmark
     own = ground if theirs.pk == ground.benchmark.pk else Ground(theirs, ground.version)
     [measured] = _measured(theirs.runs.filter(pk=baseline.run_id), own)
     if refusal := measured.evaluation.unranked:
-        refusal = f'The baseline "{baseline.name}": {refusal}'
-        return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
+        return _undecidable(family, rules, f'The baseline "{baseline.name}": {refusal}'), ()
     by_run = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
     itself = [
         f'The run "{run.run.label}" is the run of the baseline: compared with itself, it shows no difference.'
@@ -174,6 +167,10 @@ def _against(
         if run.run.pk == baseline.run_id
     ]
     return by_run, (*between.warnings, *itself)
+
+
+def _undecidable(family: Sequence[MeasuredRun], rules: Rules, why: str) -> dict[UUID, Differences]:
+    return {run.run.pk: {change.measure: why for change in rules.changes} for run in family}
 
 
 def _missing(benchmark: Benchmark) -> list[Run]:

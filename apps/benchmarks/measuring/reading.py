@@ -12,7 +12,8 @@ from django.db import connection
 from django.db.models import BinaryField, Func, QuerySet
 from numpy.typing import NDArray
 
-from apps.benchmarks.models import Benchmark, Run, StageList
+from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
+from apps.benchmarks.models.values import unpacked
 from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
 from benchbench.database.binary import binary_cursor
@@ -95,6 +96,27 @@ def in_order(values: Values, own: Sequence[int], query_ids: Sequence[int]) -> Va
     ordered = np.full((len(values), len(query_ids)), np.nan)
     ordered[:, [n for n, _ in known]] = values[:, [n for _, n in known]]
     return ordered
+
+
+def values_of(
+    evaluations: Sequence[Evaluation], names: Sequence[str], query_ids: Sequence[int] | None = None
+) -> NDArray[np.float64]:
+    """Return the stored values of measures that all evaluations have, (evaluations, measures, queries), in one query.
+
+    The queries are `query_ids`, or those of the first evaluation; NaN where an evaluation has no value. Sets the
+    `query_ids` of the evaluations, which may have been read without.
+    """
+    rows = Evaluation.objects.filter(pk__in=[evaluation.pk for evaluation in evaluations]).order_by()
+    stored = {key: row for key, *row in rows_of(rows.values_list("pk", "query_ids", "values"))}
+    for evaluation in evaluations:
+        evaluation.query_ids = stored[evaluation.pk][0]
+    wanted = evaluations[0].query_ids if query_ids is None else query_ids
+    values = np.full((len(evaluations), len(names), len(wanted)), np.nan)
+    for place, evaluation in enumerate(evaluations):
+        if evaluation.query_ids:
+            columns = [evaluation.measures.index(name) for name in names]
+            values[place] = in_order(unpacked(stored[evaluation.pk][1])[columns], evaluation.query_ids, wanted)
+    return values
 
 
 def rankings_of(run: Run) -> Rankings:

@@ -81,7 +81,7 @@ def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]
                 "re-score the benchmark."
             )
         counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in truth.grades.items()}
-        made = _slicing(rows, evaluation.query_ids, counts)
+        made = slicing_by(rows, evaluation.query_ids, counts)
         if evaluation.truth_hash:
             cache.set(_key(benchmark, evaluation), made, KEPT_SECONDS)
         yield made
@@ -102,7 +102,7 @@ def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
     counts = dict.fromkeys(rows, 0)
     for query_id in relevant.values_list("query_id", flat=True):
         counts[query_id] += 1
-    return _slicing(rows, list(counts), counts), label_shape(list(counts.values()))
+    return slicing_by(rows, list(counts), counts), label_shape(list(counts.values()))
 
 
 def means_in(
@@ -125,7 +125,8 @@ def means_in(
     return {name: None if np.isnan(value) else float(value) for name, value in zip(known, means.values, strict=True)}
 
 
-def _slicing(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
+def slicing_by(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
+    """Return the slices of queries with so many relevant documents each; `rows` has the queries by id."""
     facts = [facts_of(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
     has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
     return Slicing(tuple(query_ids), tuple(slices_of(facts)), has_relevant)

@@ -1,20 +1,20 @@
 """Comparing runs query by query: whether they differ, by how much, and how sure that is."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from django.core.cache import cache
-from django.db.models import F
 from numpy.typing import NDArray
 
 from apps.benchmarks.comparability import Comparability, Difference, differences, whole
+from apps.benchmarks.measuring.reading import values_of
+from apps.benchmarks.measuring.slicing import slicings_of
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import DatasetVersion
-from apps.results.comparison.values import Found
 from apps.results.configurations import distinct_labels
 from apps.results.leaderboard.runs import primary_measure
 from benchbench.decimals import counted
@@ -45,8 +45,48 @@ class IncomparableError(ConflictError):
         self.comparability = comparability
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RunComparison:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunValues:
+    """The stored values of runs on the queries that count in their means."""
+
+    primary: str
+    seed: int
+    values: dict[str, Values]  # of every measure that all runs have, (runs, queries)
+    query_ids: NDArray[np.int64]
+    slices: tuple[Slice, ...]  # of these queries
+    skipped: int  # queries without a relevant judgment, under the policy to skip them
+
+
+def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
+    """Return the values of runs whose evaluations are `measured`, by run id, in one query and what the slices cost.
+
+    The primary measure, the seed and the policy are those of the first run's benchmark, the oldest.
+    """
+    benchmark, evaluations = runs[0].benchmark, [measured[run.pk] for run in runs]
+    common = [name for name in evaluations[0].measures if all(name in row.measures for row in evaluations)]
+    values = values_of(evaluations, common)
+    skips = benchmark.empty_queries == "skip"
+    first_of_mapping = {run.benchmark.mapping_id: run for run in reversed(runs if skips else runs[:1])}
+    slicings = slicings_of([(run.benchmark, measured[run.pk]) for run in first_of_mapping.values()])
+    slicing = slicings[list(first_of_mapping).index(benchmark.mapping_id)]
+    counted = np.ones(len(evaluations[0].query_ids), bool)
+    for each in slicings if skips else ():
+        counted &= each.has_relevant
+    members = [(slice_, slice_.members[counted]) for slice_ in slicing.slices]
+    return RunValues(
+        primary=primary_measure(benchmark),
+        seed=benchmark.seed,
+        values={name: values[:, place, counted] for place, name in enumerate(common)},
+        query_ids=np.array(evaluations[0].query_ids, np.int64)[counted],
+        slices=tuple(
+            replace(slice_, members=inside, is_small=bool(inside.sum() < MINIMUM)) for slice_, inside in members
+        ),
+        skipped=int((~counted).sum()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunComparison(RunValues):
     """Runs of one dataset version, compared on the queries of `slice`, or on all.
 
     `runs`, `labels`, the rows of every array of `values` and the numbers in `comparison` and `verdict` are in one
@@ -58,12 +98,7 @@ class RunComparison:
     labels: tuple[str, ...]
     comparability: Comparability
     version: DatasetVersion
-    primary: str
     measure: str  # what is compared; only the primary one is tested, any other is described
-    values: dict[str, Values]  # of every measure that all runs have, (runs, queries)
-    query_ids: NDArray[np.int64]
-    skipped: int  # queries without a relevant judgment, under the policy to skip them
-    slices: tuple[Slice, ...]  # of these queries
     slice: Slice | None
     comparison: Comparison
     verdict: Verdict
@@ -134,11 +169,10 @@ def compare_runs(
     known, comparability = _ranked(_load(runs), baseline, version)
     if comparability.version is None:  # refused: no number may stand beside another
         raise IncomparableError(comparability)
-    compared = Found.of(known, comparability.measured)
-    primary = compared.primary
+    compared = read_values(known, comparability.measured)
     # Programs name measures as the API does (`ndcg@10`), people as the pages do (`nDCG@10`).
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
-    wanted = by_wire_name.get(measure, measure) if measure else primary
+    wanted = by_wire_name.get(measure, measure) if measure else compared.primary
     measure = _chosen(wanted, list(compared.values), "measure", "They have no common")
     if falls(measure):  # the verdict calls the greatest mean the best, which of ranks is the worst
         raise ComparingError(
@@ -150,18 +184,14 @@ def compare_runs(
     values = compared.values[measure] if asked is None else compared.values[measure][:, asked.members]
     labels = tuple(distinct_labels(known))
     _require_common(values, labels)  # before the statistics, which know runs by number only: this names the run
-    comparison = _compare(values, seed=compared.benchmark.seed if seed is None else seed, baseline=place)
+    comparison = _compare(values, seed=compared.seed if seed is None else seed, baseline=place)
     return RunComparison(
+        **vars(compared),
         runs=tuple(known),
         labels=labels,
         comparability=comparability,
         version=comparability.version,
-        primary=primary,
         measure=measure,
-        values=compared.values,
-        query_ids=compared.query_ids,
-        skipped=compared.skipped,
-        slices=compared.slices,
         slice=asked and replace(asked, is_small=comparison.n < MINIMUM),  # n: those that all answered
         comparison=comparison,
         verdict=verdict(comparison),
@@ -177,27 +207,6 @@ def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
     """Return those of `runs` that are approved baselines of their dataset: named before anyone looked at these."""
     pinned = set(Baseline.objects.filter(run__in=runs, retired_at__isnull=True).values_list("run", flat=True))
     return [run for run in runs if run.pk in pinned]
-
-
-def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
-    """Return the runs; of more than can be compared those ranked with the greatest means of the primary measure.
-
-    The means are those on `version`, by default on the one that a run's benchmark was made on. `baseline` is one of
-    them whatever its mean.
-    """
-    known = list(runs)
-    if len(known) <= MOST_RUNS:
-        return known
-    measured = Evaluation.objects.filter(
-        Evaluation.ranked(), run__in=known, dataset_version=version or F("run__benchmark__dataset_version")
-    )
-    means = dict(measured.values_list("run_id", "means"))
-
-    def place(run: Run) -> tuple[bool, float, int]:
-        mean = means.get(run.pk, {}).get(primary_measure(run.benchmark))
-        return run != baseline, -mean if mean is not None else 0.0, run.run_order
-
-    return sorted(known, key=place)[:MOST_RUNS]
 
 
 def _load(runs: Iterable[Run]) -> list[Run]:

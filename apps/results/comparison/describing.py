@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from django.db.models import F
 from numpy.typing import NDArray
 
-from apps.benchmarks.models import QueryResult, Run
-from apps.datasets.models import Query
-from apps.results.comparison.comparing import RunComparison
+from apps.benchmarks.models import Evaluation, QueryResult, Run
+from apps.datasets.models import DatasetVersion, Query
+from apps.results.comparison.comparing import MOST_RUNS, RunComparison
+from apps.results.leaderboard.runs import primary_measure
 from benchbench.ir.measures import Values
 from benchbench.ir.slices import MINIMUM, Reversal, Slice, reversals
 from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
@@ -240,3 +242,24 @@ def index_bytes(run: Run) -> float | None:
         return None
     approximate = run.provenance.get("ann") or {}
     return float(size + (approximate.get("bytes") or 0))
+
+
+def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
+    """Return the runs; of more than can be compared those ranked with the greatest means of the primary measure.
+
+    The means are those on `version`, by default on the one that a run's benchmark was made on. `baseline` is one of
+    them whatever its mean.
+    """
+    known = list(runs)
+    if len(known) <= MOST_RUNS:
+        return known
+    measured = Evaluation.objects.filter(
+        Evaluation.ranked(), run__in=known, dataset_version=version or F("run__benchmark__dataset_version")
+    )
+    means = dict(measured.values_list("run_id", "means"))
+
+    def place(run: Run) -> tuple[bool, float, int]:
+        mean = means.get(run.pk, {}).get(primary_measure(run.benchmark))
+        return run != baseline, -mean if mean is not None else 0.0, run.run_order
+
+    return sorted(known, key=place)[:MOST_RUNS]

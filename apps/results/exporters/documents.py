@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.template.loader import render_to_string
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import shared_mark
+from apps.benchmarks.runs import shared_warnings
 from apps.datasets.models import DatasetVersion
 from apps.results.charts import quality_and_cost
 from apps.results.comparison.comparing import RunComparison, compare_runs
@@ -31,9 +33,8 @@ class Line:
     @property
     def numbers(self) -> list[str]:
         """The cells as texts, then the milliseconds per query; a dash where there is none."""
-        ms = self.row.run.timing.get("total_ms")
         values = ["–" if value is None else f"{value:.4f}" for value in self.cells]
-        return [*values, "–" if ms is None else f"{ms:.1f}"]
+        return [*values, "–" if self.row.ms is None else f"{self.row.ms:.1f}"]
 
     @property
     def lost(self) -> str:
@@ -68,7 +69,7 @@ class Story:
 def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
     """Return what is to be told of a benchmark that has ended, with its values on `version`."""
     board = leaderboard(benchmark, version=version)
-    runs = [row.run for row in board.rows]
+    runs = board.runs
     comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
     standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
@@ -83,7 +84,7 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
         ],
         comparison=comparison,
         verdict=verdict_sentence(comparison) if comparison else said,
-        time=f"ms per query{shared_mark(row.run for row in board.rows)}",
+        time=f"ms per query{shared_mark(runs)}",
         notes=_notes(comparison, board, benchmark.dataset_version),
     )
 
@@ -207,3 +208,55 @@ def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
         yield f"<script>{get_plotlyjs()}</script>"
     yield after
+
+
+TOLD = ("id", "label", "config", "status", "timing", "failed_queries", "unranked", "ann", "warnings", "error_message")
+
+
+def facts_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the benchmark and its runs in run order, as commands write JSON."""
+    return {
+        "benchmark": str(benchmark.pk),
+        "name": benchmark.name,
+        "status": benchmark.status,
+        "runs": [_facts(row) for row in leaderboard(benchmark).in_run_order],
+    }
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    facts, index = row.facts, row.run.index
+    picked = {name: facts[name] for name in TOLD}
+    return {**picked, "index": str(index) if index else None, "metrics": facts["metrics_flat"]}
+
+
+def text_of(benchmark: Benchmark) -> str:
+    """Return the leaderboard as lines of text, best first by the primary measure; equal means share a rank, as `1=`.
+
+    The column `run` is the number that commands take as `--run N` and `BENCHMARK:N`.
+    """
+    board, k = leaderboard(benchmark), benchmark.primary_k
+    runs = board.runs
+    width = max([len(run.label) for run in runs], default=10)
+    searched = sorted({str(run.index) for run in runs if run.index})
+    about = f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")
+    head = f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{shared_mark(runs)}"
+    warnings = shared_warnings(runs)
+    measures = (board.primary, f"P@{k}", f"R@{k}", "RR")
+    lines = [line for row in board.rows for line in _text_lines(row, measures, width, warnings)]
+    # Benchmark means, of a run's three: see docs/measures.md.
+    return "\n".join([f"{about}; benchmark means", head, *lines, *(f"Every run: {warning}" for warning in warnings)])
+
+
+def _text_lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -> Iterator[str]:
+    """Yield the line of a run, and what is to be known of it alone."""
+    run, final = row.run, row.final
+    rank = f"{row.rank}{'=' * row.tied}" if row.rank and final else "–"
+    head = f"{rank:>4}  {run.run_order:>3}  {run.label:{width}}"
+    if not final:
+        yield f"{head}  {run.status} {run.error_message}".rstrip()
+        return
+    values = [final.get(name) for name in measures]
+    numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
+    yield f"{head}  {numbers} {'–' if row.ms is None else f'{row.ms:.1f}'}"
+    notes = [row.unranked, row.ann, *(warning for warning in run.warnings if warning not in shared)]
+    yield from (f"{'':11}{note}" for note in notes if note)

@@ -118,7 +118,7 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
     board = leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
     ranked = [row for row in final if row.rank]
-    runs = sorted(board.rows, key=lambda row: row.run.run_order)
+    runs = board.in_run_order
     counts = {status: sum(row.run.status == status for row in runs) for status in Run.Status.values}
     return Results(
         benchmark_id=benchmark.pk,

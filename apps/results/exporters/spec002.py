@@ -10,11 +10,10 @@ from typing import Any
 from django.db.models import Sum
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.datasets.models import DatasetVersion, Query
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import version_text
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in, names_of
-from apps.results.triage.queries import results_by_query
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, names_of, outcomes_at
 from apps.results.triage.sections import expected_of
 from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
@@ -87,15 +86,13 @@ class Questions:
 
     def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
         """Return what became of some queries in a run; one that has no result, or a failed one, says so in `error`."""
-        queries = Query.objects.in_bulk(query_ids)
-        results = results_by_query(run, list(query_ids), rankings=True)
-        names = names_in(results.values())
         failed = run.error_message if run.status == Run.Status.FAILED else ""
-        return [self._answer(queries[query_id], results.get(query_id), names, failed) for query_id in query_ids]
+        return [self._answer(outcome, failed) for outcome in outcomes_at(run, query_ids, None)]
 
-    def _answer(self, query: Query, result: QueryResult | None, names: dict[int, str], failed: str) -> spec002.Answer:
+    def _answer(self, outcome: Outcome, failed: str) -> spec002.Answer:
+        query, result = outcome.query, outcome.result
         version = query.metadata.get("version") or query.filters.get("version")
-        error = (result.error if result else "") or failed or ("" if result else NOT_ASKED)
+        error = (result.error if result else "") or failed or outcome.error
         return spec002.Answer(
             query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,
@@ -103,7 +100,7 @@ class Questions:
             category=query.category,
             difficulty=query.difficulty,
             expected=[self.names[key] for key in self.expected[query.pk]],
-            returned=[] if result is None or error else [names[key] for key in result.document_ids],
+            returned=[] if error else outcome.documents,
             milliseconds=result.total_ms if result else None,
             error=error or None,
             shared=self.shared and result is not None and result.total_ms is not None,

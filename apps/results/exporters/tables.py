@@ -21,19 +21,18 @@ QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key",
 
 def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """One row a run, in run order, those that failed with their error: configuration, means, milliseconds per query."""
-    rows = sorted(leaderboard(benchmark, version=version).rows, key=lambda row: row.run.run_order)
+    rows = leaderboard(benchmark, version=version).in_run_order
     keys = keys_of(row.run.config for row in rows)
     stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in evaluations_of(benchmark, version=version).items()}
     yield csv_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution"])
     for row in rows:
         run = row.run
-        values = {} if row.provisional else row.values
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number]
         config = [run.config.get(key) for key in keys]
-        times = [*map(run.timing.get, stages), execution_of(benchmark, run.timing.get("total_ms"))]
-        yield csv_line([*facts, *config, *map(values.get, benchmark.measures), *times])
+        times = [*map(run.timing.get, stages), execution_of(benchmark, row.ms)]
+        yield csv_line([*facts, *config, *map(row.final.get, benchmark.measures), *times])
 
 
 def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:

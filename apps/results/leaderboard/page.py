@@ -3,7 +3,6 @@
 from typing import Any
 
 from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.approximations import ann_of, ann_text
 from apps.benchmarks.measuring.slicing import slicing_or_why
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
@@ -29,9 +28,9 @@ def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str
     """
     board = leaderboard(benchmark, version=at.version, within=within)
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
-    configs = [row.run.config for row in board.rows]
+    configs = [run.config for run in board.runs]
     differ = varying(configs)
-    told_once = shared_warnings([row.run for row in board.rows])
+    told_once = shared_warnings(board.runs)
     names = measures_at(benchmark, k)
     baselines = baseline_names(benchmark)
     return {
@@ -69,7 +68,7 @@ def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str
 def _coverage(board: Leaderboard) -> dict[str, Any]:
     """Return whether the runs are judged alike, and whether few of what they return is judged at all."""
     name = judged_name(board.primary)
-    labels = zip(board.rows, distinct_labels([row.run for row in board.rows]), strict=True)
+    labels = zip(board.rows, distinct_labels(board.runs), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
     return {"judged_name": name, "uneven": uneven(judged), "low": low(judged.values())}
 
@@ -91,7 +90,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "share": 100 * primary / top if primary is not None and top and not row.unranked else 0,
         "judged": row.values.get(judged_name(board.primary)),
         "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
-        "ann": ann_text(ann_of(row.run, row.truth)),
+        "ann": row.ann,
         "made_of": searched_by(row.run),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),

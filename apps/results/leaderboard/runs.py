@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from django.db.models import F
 
+from apps.benchmarks.measuring.approximations import ann_of, ann_text
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import means_in, slicing_or_why
@@ -45,12 +46,24 @@ class Row:
         return self.so_far is not None
 
     @property
+    def final(self) -> Values:
+        """The values where they are final; none before."""
+        return {} if self.provisional else self.values
+
+    @property
+    def ms(self) -> float | None:
+        """Milliseconds per query."""
+        return self.run.timing.get("total_ms")
+
+    @property
+    def ann(self) -> str:
+        """What the approximate search of the run loses, in a sentence; "" where it is exact."""
+        return ann_text(ann_of(self.run, self.truth))
+
+    @property
     def facts(self) -> dict[str, Any]:
-        """What may be told of the run, with its means where they are final."""
-        return {
-            **run_facts(self.run, {} if self.provisional else self.values, self.truth),
-            "unranked": self.unranked or None,
-        }
+        """Facts of the run, with its means where they are final."""
+        return {**run_facts(self.run, self.final, self.truth), "unranked": self.unranked or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,14 @@ class Leaderboard:
     rows: list[Row]
     evaluation: Evaluation | None
     slice: Slice | None = None
+
+    @property
+    def runs(self) -> list[Run]:
+        return [row.run for row in self.rows]
+
+    @property
+    def in_run_order(self) -> list[Row]:
+        return sorted(self.rows, key=lambda row: row.run.run_order)
 
     @property
     def best(self) -> Row | None:
@@ -193,27 +214,16 @@ def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
 
 def ranked(rows: list[Row], primary: str) -> list[Row]:
     """Return the rows ordered and ranked by `primary`; the unranked, then those without a value, keep their order."""
-    valued = [row for row in rows if row.values.get(primary) is not None and not row.unranked]
-    unranked = [row for row in rows if row.values.get(primary) is not None and row.unranked]
+    with_value = [(row, value) for row in rows if (value := row.values.get(primary)) is not None]
+    unranked = [row for row, _ in with_value if row.unranked]
     rest = [row for row in rows if row.values.get(primary) is None]
-    valued.sort(key=lambda row: -_value(row, primary))
-    numbers = [_value(row, primary) for row in valued]
+    valued = sorted(((row, value) for row, value in with_value if not row.unranked), key=lambda pair: -pair[1])
+    numbers = [value for _, value in valued]
     placed = [
-        replace(
-            row,
-            rank=numbers.index(number) + 1,
-            tied=numbers.count(number) > 1,
-            behind=number - numbers[0],
-        )
-        for row, number in zip(valued, numbers, strict=True)
+        replace(row, rank=numbers.index(number) + 1, tied=numbers.count(number) > 1, behind=number - numbers[0])
+        for row, number in valued
     ]
     return placed + unranked + rest
-
-
-def _value(row: Row, primary: str) -> float:
-    value = row.values[primary]
-    assert value is not None
-    return value
 
 
 def _values(

@@ -27,8 +27,7 @@ class Step:
     sentence: str
     act: str
     ready: QuerySet[Any]
-    singular: str
-    plural: str
+    noun: str
 
     def for_user(self, user: Any) -> dict[str, Any]:
         """Return what the page shows to `user`: how many there are, and where to go. Blank where that is forbidden."""
@@ -42,7 +41,7 @@ class Step:
             "act": self.act,
             "done": count > 0,
             "count": count,
-            "noun": self.singular if count == 1 else self.plural,
+            "noun": self.noun,
             "list_url": reverse(f"admin:{name}_changelist") if may_view else "",
             "act_url": reverse(f"admin:{name}_add") if may_add else "",
         }
@@ -55,7 +54,6 @@ STEPS = (
         "Upload a collection",
         Collection.objects.filter(kind=Collection.Kind.DOCUMENTS),
         "collection",
-        "collections",
     ),
     Step(
         "Make them searchable",
@@ -63,7 +61,6 @@ STEPS = (
         "Build an index",
         Index.objects.filter(status=Index.Status.READY),
         "ready index",
-        "ready indexes",
     ),
     Step(
         "Bring judged queries",
@@ -71,7 +68,6 @@ STEPS = (
         "Upload a dataset",
         Dataset.objects.all(),
         "dataset",
-        "datasets",
     ),
     Step(
         "Map and resolve",
@@ -79,7 +75,6 @@ STEPS = (
         "Map a dataset",
         Mapping.objects.exclude(status=Mapping.Status.PENDING),
         "resolved mapping",
-        "resolved mappings",
     ),
     Step(
         "Benchmark",
@@ -87,7 +82,6 @@ STEPS = (
         "New benchmark",
         Benchmark.objects.filter(status=Status.COMPLETED),
         "finished benchmark",
-        "finished benchmarks",
     ),
 )
 

@@ -1,6 +1,5 @@
 """The dataset versions that a benchmark has values on: which is shown, and what changed since the one before."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apps.benchmarks.measuring.again import scored_versions
@@ -38,34 +37,23 @@ class VersionShown:
 
 
 def version_shown(benchmark: Benchmark, asked: str) -> VersionShown:
-    """Return the version that `?version=` asks for, the benchmark's own by default; raise NoValuesError as below."""
+    """Return the version whose number is `asked`, the benchmark's own by default; raise NoValuesError as below."""
     choices, own = scored_versions(benchmark), benchmark.dataset_version
-    if not asked or asked == str(own.number):
-        return VersionShown(own, own, choices)
-    for choice in choices:
-        if asked == str(choice.number):
-            return VersionShown(choice, own, choices)
-    raise _no_values(benchmark, asked[:MOST_SHOWN], choices)
+    numbers = {str(version.number): version for version in (*choices, own)}
+    if asked and asked not in numbers:
+        there = ", ".join(str(version.number) for version in choices) or "none"
+        raise NoValuesError(
+            f'"{benchmark}" has no values on version {asked[:MOST_SHOWN]} of its dataset; versions with values: '
+            f"{there}. Re-score it (`manage.py rescore`) to have more.",
+            field="version",
+        )
+    return VersionShown(numbers[asked] if asked else own, own, choices)
 
 
 def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVersion:
     """Return version `number` of the dataset, or the benchmark's own; raise NoValuesError where it has no values."""
     own = benchmark.dataset_version
-    if number is None or number == own.number:
-        return own
-    scored = {version.number: version for version in scored_versions(benchmark)}
-    if number not in scored:
-        raise _no_values(benchmark, number, scored.values())
-    return scored[number]
-
-
-def _no_values(benchmark: Benchmark, asked: object, scored: Iterable[DatasetVersion]) -> NoValuesError:
-    there = ", ".join(str(version.number) for version in scored) or "none"
-    return NoValuesError(
-        f'"{benchmark}" has no values on version {asked} of its dataset; versions with values: {there}. '
-        "Re-score it (`manage.py rescore`) to have more.",
-        field="version",
-    )
+    return own if number in (None, own.number) else version_shown(benchmark, str(number)).version
 
 
 @dataclass(frozen=True, slots=True)

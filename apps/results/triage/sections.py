@@ -17,10 +17,8 @@ from apps.retrieval.models import Chunk
 from benchbench.ir.sections import (
     SectionHit,
     doc_rank,
-    doc_recall,
     reciprocal,
     section_rank,
-    section_recall,
     section_share,
 )
 
@@ -57,15 +55,6 @@ class Found:
     @property
     def section_rank(self) -> int:
         return section_rank(self.hits, self.expected.document, self.expected.sections)
-
-    def doc_recall(self, k: int) -> float:
-        return doc_recall(self.hits, self.expected.document, k)
-
-    def section_recall(self, k: int) -> float:
-        return section_recall(self.hits, self.expected.document, self.expected.sections, k)
-
-    def section_share(self, k: int) -> float:
-        return section_share(self.hits, self.expected.document, self.expected.sections, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +125,25 @@ def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]
     ]
 
 
-def _means(ranks: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
+def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
+    doc_ranks, section_ranks = ([getattr(row, name) for row in found] for name in ("doc_rank", "section_rank"))
+
+    def share(row: Found, k: int) -> float:
+        return section_share(row.hits, row.expected.document, row.expected.sections, k)
+
+    def recall(ranks: Sequence[int], k: int) -> float:
+        return float(np.mean([1 <= rank <= k for rank in ranks]))
+
     return SectionMeans(
-        n=len(ranks),
+        n=len(found),
         rows=[
             SectionRow(
-                k,
-                float(np.mean([rank.doc_recall(k) for rank in ranks])),
-                float(np.mean([rank.section_recall(k) for rank in ranks])),
-                float(np.mean([rank.section_share(k) for rank in ranks])),
+                k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([share(row, k) for row in found]))
             )
             for k in k_values
         ],
-        doc_mrr=float(np.mean([reciprocal(rank.doc_rank) for rank in ranks])),
-        section_mrr=float(np.mean([reciprocal(rank.section_rank) for rank in ranks])),
+        doc_mrr=float(np.mean(list(map(reciprocal, doc_ranks)))),
+        section_mrr=float(np.mean(list(map(reciprocal, section_ranks)))),
     )
 
 

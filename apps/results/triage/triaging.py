@@ -1,8 +1,8 @@
 """Triage of a run: the relevant documents that are not among its first k, each with the cause."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.cache import cache
@@ -15,7 +15,6 @@ from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument, Tally, triage
 
 KEPT_SECONDS = 7 * 24 * 3600
-FORM = 1  # of what is kept; another number where that changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,71 +81,49 @@ def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
 def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, Judged | None]:
     """Return the same of a run whose stages are known, and the judgments where they had to be read for that."""
     key, judged = _cache_key(run, evaluation), None
-    kept = cache.get(key)
-    if kept is None:
+    losses: RunLosses | None = cache.get(key)
+    if losses is None:
         judged = judged_of(run, evaluation.dataset_version)
-        kept = _Kept.of(run, evaluation, plan, judged).__dict__
-        cache.set(key, kept, KEPT_SECONDS)
-    return _Kept(**kept).losses(), judged
+        losses = _losses(run, evaluation, plan, judged)
+        cache.set(key, losses, KEPT_SECONDS)
+    return losses, judged
 
 
 def _cache_key(run: Run, evaluation: Evaluation) -> str:
     mapping = run.benchmark.mapping
     moments = [moment.timestamp() if moment else 0 for moment in (run.completed_at, mapping.resolved_at)]
     states = (evaluation.truth_hash[:16], mapping.collection.fingerprint[:16])
-    return ":".join(map(str, ("losses", FORM, evaluation.pk, *states, *moments)))
+    return ":".join(map(str, ("losses", evaluation.pk, *states, *moments)))
 
 
-@dataclass
-class _Kept:
-    """What the cache keeps, in plain types: per query how much of its ideal, and how many documents, went which way."""
-
-    judged: dict[int, int] = field(default_factory=dict)
-    lost: dict[int, dict[str, tuple[float, int]]] = field(default_factory=dict)
-    untraced: int = 0
-    is_current: bool = True
-
-    @classmethod
-    def of(cls, run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> "_Kept":
-        kept = cls(is_current=not evaluation.truth_hash or truth_hash(judged.truth) == evaluation.truth_hash)
-        traced = {
-            query: None if documents is None else _by_cause(documents)
-            for query, documents in lost_documents(run, plan, judged, k=run.benchmark.primary_k)
-        }
-        for query in answered(evaluation):
-            relevant = sum(grade > 0 for grade in judged.truth.grades.get(query, {}).values())
-            causes = traced.get(query)
-            if causes is not None and relevant:
-                kept.judged[query], kept.lost[query] = relevant, causes
-            kept.untraced += causes is None and query in judged.truth.grades
-        return kept
-
-    def losses(self) -> RunLosses:
-        documents, queries = Counter[str](), Counter[str]()
-        for causes in self.lost.values():
-            documents.update({cause: count for cause, (_, count) in causes.items()})
-            queries.update(causes.keys())
-        return RunLosses(
-            {loss: Tally(documents[loss], queries[loss]) for loss in Loss if documents[loss]},
-            {query: self._loss(query, causes) for query, causes in self.lost.items() if causes},
-            frozenset(self.judged),
-            self.untraced,
-            self.is_current,
-        )
-
-    def _loss(self, query: int, causes: dict[str, tuple[float, int]]) -> QueryLoss:
-        order = sorted((Loss(name) for name in causes), key=list(Loss).index)
-        order.sort(key=lambda loss: causes[loss], reverse=True)
-        counts = tuple(causes[loss][1] for loss in order)
-        return QueryLoss(sum(counts), self.judged[query], tuple(order), counts)
+def _losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> RunLosses:
+    traced = dict(lost_documents(run, plan, judged, k=run.benchmark.primary_k))
+    queries: dict[int, QueryLoss] = {}
+    with_relevant = set()
+    untraced = 0
+    for query in answered(evaluation):
+        relevant, lost = sum(grade > 0 for grade in judged.truth.grades.get(query, {}).values()), traced.get(query)
+        untraced += lost is None and query in judged.truth.grades
+        if lost is not None and relevant:
+            with_relevant.add(query)
+            if lost:
+                queries[query] = _query_loss(lost, relevant)
+    documents, with_cause = Counter[Loss](), Counter[Loss]()
+    for loss in queries.values():
+        documents.update(dict(zip(loss.causes, loss.counts, strict=True)))
+        with_cause.update(loss.causes)
+    tally = {cause: Tally(documents[cause], with_cause[cause]) for cause in Loss if documents[cause]}
+    is_current = evaluation.truth_hash in ("", truth_hash(judged.truth))
+    return RunLosses(tally, queries, frozenset(with_relevant), untraced, is_current)
 
 
-def _by_cause(documents: Collection[LostDocument]) -> dict[str, tuple[float, int]]:
-    causes: dict[str, tuple[float, int]] = {}
-    for document in documents:
-        share, count = causes.get(document.loss, (0.0, 0))
-        causes[document.loss.value] = (share + document.share, count + 1)
-    return causes
+def _query_loss(lost: Sequence[LostDocument], relevant: int) -> QueryLoss:
+    shares: dict[Loss, tuple[float, int]] = {}
+    for document in lost:
+        share, count = shares.get(document.loss, (0.0, 0))
+        shares[document.loss] = (share + document.share, count + 1)
+    causes = sorted(sorted(shares, key=list(Loss).index), key=lambda cause: shares[cause], reverse=True)
+    return QueryLoss(len(lost), relevant, tuple(causes), tuple(shares[cause][1] for cause in causes))
 
 
 def answered(evaluation: Evaluation) -> list[int]:

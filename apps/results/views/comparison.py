@@ -11,8 +11,8 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
-from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs, strongest
-from apps.results.comparison.describing import Bounds
+from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
+from apps.results.comparison.describing import Bounds, strongest
 from apps.results.comparison.page import choices, comparison_context, other_pairs
 from apps.results.comparison.sentences import (
     disorder_sentence,

@@ -20,7 +20,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.demo import preparing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from apps.results.board_text import text_of
+from apps.results.exporters.documents import text_of
 from apps.results.exporters.results_json import run_results
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index

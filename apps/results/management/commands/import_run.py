@@ -13,7 +13,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.operations.commands import UseCaseCommand
-from apps.results.board_text import facts_of, text_of
+from apps.results.exporters.documents import facts_of, text_of
 from benchbench.files.runs import FORMATS
 from benchbench.names import find_named
 

@@ -32,7 +32,7 @@ from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
-from apps.results.board_text import facts_of, text_of
+from apps.results.exporters.documents import facts_of, text_of
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.results.exporting import export_to
 from benchbench.errors import BenchbenchError
