@@ -2,6 +2,7 @@ import pytest
 
 from apps.benchmarks.models import QueryResult
 from apps.mappings.models import Mapping
+from tests.admin.conftest import make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import added_ranking

@@ -15,12 +15,11 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.judging.models import Round
 from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.describing import by_slice
-from apps.results.comparison.figures import slice_figure
 from apps.results.comparison.sentences import disorder_sentence, verdict_sentence
-from apps.results.templatetags.benchbench import interval, p_text, signed
+from apps.results.templatetags.benchbench import interval, signed
+from benchbench.decimals import p_text
 from benchbench.site.panels import change_url, changelist_url
-from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
+from tests.admin.conftest import MakeStaff
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.factories import make_round
 from tests.results.compared import make_compared, make_queries, noisy
@@ -54,9 +53,7 @@ def test_the_verdict_stands_over_the_leaderboard(admin_client: Client, benchmark
 
 
 def test_the_verdict_leads_to_the_rounds_that_the_reader_sees(
-    client: Client,
-    make_staff: MakeStaff,  # noqa: F811
-    benchmark: Benchmark,
+    client: Client, make_staff: MakeStaff, benchmark: Benchmark
 ) -> None:
     for name, owner in (("ours", None), ("theirs", make_staff("grace"))):
         make_round(benchmark.runs.order_by("run_order")[0], name=name, owner=owner, items=0)
@@ -129,19 +126,6 @@ def test_many_pairs_come_when_they_are_asked_for(
     assert interval(pair.simultaneous) in text_of(admin_client.get(html.unescape(address)))
 
 
-def test_a_small_slice_has_a_number_but_no_colour(db: None) -> None:
-    mapping = make_queries(40, category=["billing"] * 35 + ["search"] * 5)
-    found = compare_runs(make_compared(mapping, VALUES).runs.all())
-    figure = slice_figure(found, by_slice(found))
-    (trace,) = figure["data"]
-    assert list(trace["y"]) == ["category: billing, n\N{NO-BREAK SPACE}35", "category: search, n\N{NO-BREAK SPACE}5"]
-    large, small = trace["z"]
-    assert None not in large
-    assert set(small) == {None}
-    differences = [VALUES[run, 35:].mean() - VALUES[found.reference, 35:].mean() for run in found.order[1:]]
-    assert list(trace["text"][1]) == [signed(difference, 3) for difference in differences]
-
-
 def test_another_measure_is_described(admin_client: Client, benchmark: Benchmark) -> None:
     text = text_of(page(admin_client, benchmark=benchmark.pk, measure="P@10"))
     assert "P@10 is described here, not tested." in text
@@ -168,7 +152,7 @@ def test_two_of_more_runs_say_that_they_were_picked(admin_client: Client, benchm
 def test_of_more_runs_than_can_be_compared_the_best_are(
     admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.results.comparison.comparing.MOST_RUNS", 2)
+    monkeypatch.setattr("apps.results.comparison.describing.MOST_RUNS", 2)
     weakest, best, good = benchmark.runs.order_by("run_order")
     response = page(admin_client, benchmark=benchmark.pk)
     assert response.status_code == 200
@@ -244,11 +228,7 @@ def test_runs_that_are_not_judged_alike_are_flagged(admin_client: Client, db: No
     assert "The runs are not judged alike" in text
 
 
-def test_what_somebody_else_owns_is_not_compared(
-    client: Client,
-    benchmark: Benchmark,
-    make_staff: MakeStaff,  # noqa: F811
-) -> None:
+def test_what_somebody_else_owns_is_not_compared(client: Client, benchmark: Benchmark, make_staff: MakeStaff) -> None:
     ada, grace = make_staff("ada"), make_staff("grace")
     Benchmark.objects.update(owner=grace)
     client.force_login(ada)

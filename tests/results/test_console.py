@@ -141,17 +141,12 @@ def test_lines_wait_for_the_query_that_is_next_in_order(odoo: None, queries: Pat
         assert sum(line.startswith("[") for line in lines) == told
 
 
-def test_a_run_that_failed_says_why(odoo: None, queries: Path) -> None:
+def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo: None, queries: Path, tmp_path: Path) -> None:
     run("--queries", queries, "--collection", "odoo", "--wait")
     Run.objects.update(status=Run.Status.FAILED, error_message="The index is gone.")
     lines: list[str] = []
     Console(Benchmark.objects.get(), lines.append).close({})
     assert lines[-1] == "The run failed: The index is gone."
-
-
-def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo: None, queries: Path, tmp_path: Path) -> None:
-    run("--queries", queries, "--collection", "odoo", "--wait")
-    Run.objects.update(status=Run.Status.FAILED, error_message="The index is gone.")
     (path,) = write_baselines(Benchmark.objects.get(), tmp_path / "out").values()
     content = json.loads(path.read_text())
     assert [content["metadata"][name] for name in ("valid_queries", "failed_queries")] == [0, 2]

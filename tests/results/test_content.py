@@ -1,7 +1,5 @@
 """Retrieved texts against evidence and answers: from a search that one can predict to numbers worked out by hand."""
 
-from typing import Any
-
 import pytest
 from django.core.cache import cache
 from django.db import connection
@@ -157,11 +155,3 @@ def test_what_cannot_be_told_is_said(admin_client: Client, benchmark: Benchmark)
     assert "run the benchmark again" in text_of(admin_client.get(fragment_of(run)))
     Run.objects.update(is_external=True, index=None)
     assert "made elsewhere" in text_of(admin_client.get(fragment_of(run)))
-
-
-def test_it_is_for_those_who_see_the_run(client: Client, mapping: Mapping, django_user_model: Any) -> None:
-    run = make_benchmark(mapping, [0.5]).runs.get()
-    client.force_login(django_user_model.objects.create_user("guest", is_staff=True))
-    assert client.get(fragment_of(run)).status_code == 403
-    client.logout()
-    assert client.get(fragment_of(run)).status_code == 302

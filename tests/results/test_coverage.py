@@ -1,7 +1,5 @@
 """Coverage beside every value: the numbers are those that a reader works out by hand."""
 
-from typing import Any
-
 import pytest
 from django.core.cache import cache
 from django.test import Client
@@ -128,10 +126,3 @@ def test_a_definition_is_behind_every_column(admin_client: Client, first: Benchm
     shown = text_of(admin_client.get(reverse("admin:measures")))
     assert "Normalised discounted cumulative gain" in shown
     assert "infAP" in shown
-
-
-def test_coverage_is_for_those_who_see_the_run(client: Client, first: Benchmark, django_user_model: Any) -> None:
-    run = first.runs.get()
-    client.force_login(django_user_model.objects.create_user("guest", is_staff=True))
-    assert client.get(reverse("admin:run_coverage", args=[run.pk])).status_code in (403, 404)
-    assert client.get(reverse("admin:measures")).status_code == 403

@@ -14,6 +14,7 @@ from apps.results.comparison.describing import Bounds, by_slice, query_differenc
 from apps.results.comparison.figures import difference_figure, pair_figure, query_figure, slice_figure
 from apps.results.comparison.page import comparison_context
 from apps.results.comparison.sentences import reversal_sentence
+from benchbench.decimals import short_signed
 from tests.rankings import added_ranking
 from tests.results.compared import make_compared, make_queries, noisy
 
@@ -90,6 +91,9 @@ def test_slices_have_means_and_differences_and_small_ones_say_so() -> None:
         "category: billing, n\N{NO-BREAK SPACE}35",
         "category: search, n\N{NO-BREAK SPACE}5",
     ]
+    large, small = figure["data"][0]["z"]
+    assert (None in large, set(small)) == (False, {None}), "a small slice has a number, but no colour"
+    assert figure["data"][0]["text"][1] == [short_signed(search.differences[run].mean or 0, 3) for run in (2, 1)]
 
 
 def test_slices_that_contradict_the_whole_are_told() -> None:

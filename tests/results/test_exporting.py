@@ -250,15 +250,3 @@ class TestPages:
         url = reverse("admin:benchmark_export", args=[exported.pk, "latex"])
         assert "is running: export it once it has ended" in admin_client.get(url, follow=True).content.decode()
         assert admin_client.get(reverse("admin:benchmark_export", args=[exported.pk, "csv-run"])).status_code == 404
-
-    def test_a_stranger_gets_no_file(self, exported: Benchmark, client: Client, django_user_model: Any) -> None:
-        owner = django_user_model.objects.create_user("owner", is_staff=True)
-        Benchmark.objects.update(owner=owner)
-        stranger = django_user_model.objects.create_user("stranger", is_staff=True)
-        from django.contrib.auth.models import Permission
-
-        stranger.user_permissions.set(Permission.objects.filter(codename__in=["view_benchmark", "view_run"]))
-        client.force_login(stranger)
-        run = exported.runs.get(run_order=2)
-        assert client.get(reverse("admin:benchmark_export", args=[exported.pk, "json"])).status_code == 404
-        assert client.get(reverse("admin:run_export", args=[run.pk, "trec-run"])).status_code == 404

@@ -17,7 +17,7 @@ from apps.datasets.versions import stored_hash
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
+from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.test_rescoring import by_query
 from tests.drafts import set_judgment
@@ -227,11 +227,7 @@ def test_a_draft_is_discarded_after_a_question(admin_client: Client, ranking: Qu
     assert refused.status_code == 403, "a frozen version stays"
 
 
-def test_who_may_not_change_the_dataset_only_reads(
-    client: Client,
-    make_staff: MakeStaff,  # noqa: F811
-    ranking: QueryResult,
-) -> None:
+def test_who_may_not_change_the_dataset_only_reads(client: Client, make_staff: MakeStaff, ranking: QueryResult) -> None:
     client.force_login(make_staff("reader", may=("view",)))
     dataset = ranking.query.dataset
     set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
@@ -248,11 +244,7 @@ def test_who_may_not_change_the_dataset_only_reads(
     assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
 
 
-def test_what_somebody_else_owns_is_not_judged(
-    client: Client,
-    make_staff: MakeStaff,  # noqa: F811
-    ranking: QueryResult,
-) -> None:
+def test_what_somebody_else_owns_is_not_judged(client: Client, make_staff: MakeStaff, ranking: QueryResult) -> None:
     grace = make_staff("grace")
     client.force_login(make_staff("ada"))
     Dataset.objects.update(owner=grace)
@@ -266,14 +258,6 @@ def test_what_somebody_else_owns_is_not_judged(
     Benchmark.objects.update(owner=grace)
     assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 404
     assert draft_of(ranking.query.dataset) is None
-
-
-def test_a_form_without_its_token_is_refused(ranking: QueryResult, admin_user: User) -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(admin_user)
-    assert strict.post(judge_url(ranking), {"grade": "1"}).status_code == 403
-    set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
-    assert strict.post(freeze_url(ranking.query.dataset), {"label": "x"}).status_code == 403
 
 
 def test_it_goes_on_to_no_other_site(admin_client: Client, ranking: QueryResult) -> None:
@@ -293,11 +277,7 @@ def test_a_query_that_the_draft_ended_is_not_judged(admin_client: Client, rankin
     assert admin_client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
 
 
-def test_it_leads_only_to_what_one_may_see(
-    client: Client,
-    make_staff: MakeStaff,  # noqa: F811
-    ranking: QueryResult,
-) -> None:
+def test_it_leads_only_to_what_one_may_see(client: Client, make_staff: MakeStaff, ranking: QueryResult) -> None:
     client.force_login(make_staff("ada"))
     set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
     freeze_by_page(client, ranking.query.dataset)

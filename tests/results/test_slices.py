@@ -1,7 +1,5 @@
 """Results by slice: means over a slice's queries, weak slices, and filters."""
 
-from typing import Any
-
 import pytest
 from django.db import connection
 from django.test import Client
@@ -143,10 +141,3 @@ def test_the_page_of_a_dataset_has_its_label_shape_and_slices(admin_client: Clie
     assert (response.context["shape"].total_queries, response.context["shape"].pct_one_positive) == (40, 100.0)
     assert "hard 15" in text_of(response)
     assert "rare 2 fewer than 10 queries" in text_of(response)
-
-
-def test_the_shape_is_for_those_who_see_the_dataset(
-    client: Client, benchmark: Benchmark, django_user_model: Any
-) -> None:
-    client.force_login(django_user_model.objects.create_user("guest", is_staff=True))
-    assert client.get(reverse("admin:dataset_shape", args=[benchmark.mapping.dataset_id])).status_code in (403, 404)

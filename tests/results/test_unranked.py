@@ -27,6 +27,7 @@ from apps.results.leaderboard.runs import leaderboard
 from apps.results.leaderboard.start import start_context
 from benchbench.ir.gate import Outcome
 from benchbench.ir.measures.means import why_unranked
+from benchbench.site.panels import change_url
 from tests.api.callers import Caller
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.results.test_pages import results_url
@@ -74,6 +75,7 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
     ]
     assert WHY in text_of(benchmark)
     assert WHY in admin_client.get(results_url(benchmark)).text
+    assert WHY in admin_client.get(change_url(benchmark.runs.get(run_order=1))).text
     told = results(benchmark)
     assert [run.unranked for run in told.runs] == [WHY, None, None, None]
     assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
@@ -175,11 +177,6 @@ def test_the_api_ranks_it_nowhere(benchmark: Benchmark, admin_user: User) -> Non
         f"/benchmark-datasets/{dataset}/baselines", {"run_id": str(lost.pk), "name": "main", "reason": "Because."}
     )
     assert (approved.status_code, WHY in approved.json()["detail"]) == (409, True)
-
-
-def test_its_own_page_says_why(benchmark: Benchmark, admin_client: Client) -> None:
-    run = benchmark.runs.get(run_order=1)
-    assert WHY in admin_client.get(f"/admin/benchmarks/run/{run.pk}/change/").text
 
 
 def test_rescoring_lists_it_last_and_says_why(benchmark: Benchmark) -> None:

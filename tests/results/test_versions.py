@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -170,16 +169,3 @@ def test_there_is_no_manifest_before_the_end(admin_client: Client, mapping: Mapp
     url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
     assert url not in admin_client.get(results_url(benchmark)).content.decode()
     assert "it has an experiment file once it has completed" in messages_of(admin_client.get(url, follow=True))
-
-
-def test_what_somebody_else_owns_has_no_manifest_for_you(
-    client: Client, mapping: Mapping, django_user_model: type[User]
-) -> None:
-    ann, bob = (django_user_model.objects.create_user(name, is_staff=True) for name in ("ann", "bob"))
-    ann.user_permissions.set(Permission.objects.filter(codename="view_benchmark"))
-    client.force_login(ann)
-    benchmark = make_benchmark(mapping, [0.5], owner=bob)
-    url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
-    assert client.get(url).status_code == 404
-    Benchmark.objects.update(owner=ann)
-    assert "schema: benchbench-experiment" in client.get(url).text
