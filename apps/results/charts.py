@@ -13,6 +13,7 @@ from apps.benchmarks.running.timing import shared_mark
 from apps.results.configurations import phrases, varying
 from apps.results.leaderboard.runs import Leaderboard, Row
 
+Figure = dict[str, Any]
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
 ROW, LINE = 34, 18  # pixels of a row beside an axis, and of a line of its label
 WIDEST = 24  # letters of a line beside an axis: more would leave no room on a narrow page
@@ -51,6 +52,17 @@ def time_axis(times: list[float]) -> dict[str, Any]:
     powers = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
     ticks = [round(step * 10.0**power, 6) for power in powers for step in (1, 2, 5)]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def figure(trace: Figure, *, x: Figure, y: Figure, height: int, margin: Sequence[int], **layout: Any) -> Figure:
+    """Return a figure of one trace; `margin` is the pixels left, right, above and below."""
+    margins = dict(zip("lrtb", margin, strict=True))
+    return {"data": [trace], "layout": {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}}
+
+
+def upright(x: float, **line: Any) -> Figure:
+    """Return a line over the whole height of a figure."""
+    return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 
 
 def height_of_rows(labels: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ from apps.benchmarks.measuring.measures import LONGEST
 from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
-from apps.results.comparison.describing import every_difference, told_differences
+from apps.results.comparison.describing import every_difference, with_queries
 from apps.results.comparison_report import ComparisonReport, comparison_report
 from apps.results.triage.by_slice import RunSlices, run_slices
 from apps.results.triage.causes import CAUSES, CauseRow, cause_rows
@@ -104,7 +104,7 @@ class ComparisonQueries(Endpoint):
         query = valid(QueryDifferenceQuery, request.query_params)
         comparison = compared(request, query, [query["run"]])
         place = next(place for place, run in enumerate(comparison.runs) if run.pk == query["run"])
-        return answer_page(QueryDifferencePage, every_difference(comparison, place), query, tell=told_differences)
+        return answer_page(QueryDifferencePage, every_difference(comparison, place), query, tell=with_queries)
 
 
 def compared(request: Request, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:

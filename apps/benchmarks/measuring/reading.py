@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import BinaryField, Func, QuerySet
 from numpy.typing import NDArray
 
-from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.models.values import unpacked
 from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
@@ -265,3 +265,18 @@ class FinalList:
     timings: Mapping[str, float] | None = None
     calls: Calls | None = None
     error: str = ""
+
+
+def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
+    """Return the result of each query that was measured: of several repetitions the first that did not fail.
+
+    What was ranked is read with `rankings` only.
+    """
+    rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "repetition")
+    rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
+    results: dict[int, QueryResult] = {}
+    for result in rows:
+        known = results.get(result.query_id)
+        if known is None or (known.error and not result.error):
+            results[result.query_id] = result
+    return results

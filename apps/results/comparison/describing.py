@@ -1,12 +1,12 @@
 """Descriptions of a comparison besides its test: other measures, slices, single queries, and cost against quality."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from django.db.models import F
-from numpy.typing import NDArray
 
+from apps.benchmarks.measuring.reading import results_by_query
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison
@@ -54,11 +54,12 @@ def means_of(values: Values) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True)
 class QueryDifference:
-    """One query: the values of two runs, and their rankings of it where they are asked for and kept."""
+    """One query: the values of two runs, and the query and their rankings of it where these are asked for and kept."""
 
-    query: Query
+    query_id: int
     value: float
     reference_value: float
+    query: Query | None = None
     result: QueryResult | None = None
     reference_result: QueryResult | None = None
 
@@ -71,7 +72,6 @@ class QueryDifference:
 class QueryDifferences:
     """Two runs by query: every difference, run − reference, and the queries with the greatest, at both ends."""
 
-    run: int
     differences: list[float]
     gains: list[QueryDifference]  # the greatest first
     losses: list[QueryDifference]
@@ -79,63 +79,43 @@ class QueryDifferences:
 
 def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN) -> QueryDifferences:
     """Return on which queries `run` and the reference differ, by the compared measure, in three database queries."""
-    reference = comparison.reference
-    pair, ids = _answered_by_both(comparison, run)
-    differences = pair[0] - pair[1]
-    order = np.argsort(-differences, kind="stable")
-    gains = [place for place in order[:shown].tolist() if differences[place] > 0]
-    losses = [place for place in order[::-1][:shown].tolist() if differences[place] < 0]
-    wanted = [int(ids[place]) for place in (*gains, *losses)]
-    queries = Query.objects.in_bulk(wanted)
-    results = [_results(comparison.runs[number], wanted) for number in (run, reference)]
+    every = _by_query(comparison, run)
+    ordered = sorted(every, key=lambda pair: -pair.difference)
+    gains = [pair for pair in ordered[:shown] if pair.difference > 0]
+    losses = [pair for pair in ordered[::-1][:shown] if pair.difference < 0]
+    wanted = [pair.query_id for pair in (*gains, *losses)]
+    mine, others = (results_by_query(comparison.runs[number], wanted) for number in (run, comparison.reference))
 
-    def told(place: int) -> QueryDifference:
-        key = int(ids[place])
-        mine, other = pair[:, place].tolist()
-        return QueryDifference(queries[key], mine, other, results[0].get(key), results[1].get(key))
+    def with_rankings(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
+        return [
+            replace(pair, result=mine.get(pair.query_id), reference_result=others.get(pair.query_id))
+            for pair in with_queries(pairs)
+        ]
 
-    return QueryDifferences(
-        run, differences.tolist(), [told(place) for place in gains], [told(place) for place in losses]
-    )
+    both = with_rankings([*gains, *losses])
+    return QueryDifferences([pair.difference for pair in every], both[: len(gains)], both[len(gains) :])
 
 
-@dataclass(frozen=True, slots=True)
-class ValuePair:
-    """What two runs have on one query."""
-
-    query_id: int
-    value: float
-    reference_value: float
-
-
-def every_difference(comparison: RunComparison, run: int) -> list[ValuePair]:
+def every_difference(comparison: RunComparison, run: int) -> list[QueryDifference]:
     """Return the values of `run` and the reference on the compared queries that both answered, the widest gap first.
 
     Equal gaps stand in the order of the queries.
     """
-    pair, ids = _answered_by_both(comparison, run)
-    order = np.argsort(-np.abs(pair[0] - pair[1]), kind="stable")
-    rows = zip(ids[order].tolist(), *pair[:, order].tolist(), strict=True)
-    return [ValuePair(query_id, value, other) for query_id, value, other in rows]
+    return sorted(_by_query(comparison, run), key=lambda pair: -abs(pair.difference))
 
 
-def told_differences(pairs: Sequence[ValuePair]) -> list[QueryDifference]:
+def with_queries(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
     """Return the pairs with their queries, in one database query."""
     queries = Query.objects.in_bulk([pair.query_id for pair in pairs])
-    return [QueryDifference(queries[pair.query_id], pair.value, pair.reference_value) for pair in pairs]
+    return [replace(pair, query=queries[pair.query_id]) for pair in pairs]
 
 
-def _answered_by_both(comparison: RunComparison, run: int) -> tuple[Values, NDArray[np.int64]]:
-    """Return the values (2, queries) of `run` and the reference where both have one, and the ids of these queries."""
+def _by_query(comparison: RunComparison, run: int) -> list[QueryDifference]:
+    """Return the values of `run` and the reference on each query where both have one."""
     pair = comparison.compared[[run, comparison.reference]]
     both = ~np.isnan(pair).any(axis=0)
-    return pair[:, both], comparison.query_ids[comparison.members][both]
-
-
-def _results(run: Run, query_ids: Iterable[int]) -> dict[int, QueryResult]:
-    """The first ranking of each query that did not fail."""
-    rows = run.query_results.filter(query__in=query_ids, error="").defer("document_ids", "chunk_ids", "scores")
-    return {row.query_id: row for row in rows.order_by("query_id", "-repetition")}
+    ids = comparison.query_ids[comparison.members][both]
+    return list(map(QueryDifference, ids.tolist(), *pair[:, both].tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.running.timing import shared_mark
-from apps.results.charts import COLOURS, height_of_rows, time_axis, wrapped
+from apps.results.charts import COLOURS, Figure, figure, height_of_rows, time_axis, upright, wrapped
 from apps.results.comparison.axes import Effect
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs, SliceDifferences
@@ -15,7 +15,6 @@ from benchbench.decimals import p_text, short_signed
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
 
-Figure = dict[str, Any]
 Cells = Sequence[Sequence[float | None]]
 BETTER, WORSE, OPEN = COLOURS[2], COLOURS[1], "#8a94a6"
 # Pale enough for the page's text in both themes.
@@ -108,15 +107,15 @@ def query_figure(differences: Sequence[float], measure: str) -> Figure:
         "marker": {"color": [BETTER if gain > 0 else WORSE for gain in ordered], "line": {"width": 0}},
         "hovertemplate": "%{y:+.4f}<extra></extra>",
     }
-    layout = {
-        "xaxis": {"title": {"text": "queries, the greatest gain first"}},
-        "yaxis": {"title": {"text": f"difference in {measure}"}, "tickformat": "+.2~f"},
-        "bargap": 0,
-        "height": 320,
-        "margin": {"l": 64, "r": 16, "t": 16, "b": 48},
-        "showlegend": False,
-    }
-    return {"data": [bars], "layout": layout}
+    return figure(
+        bars,
+        x={"title": {"text": "queries, the greatest gain first"}},
+        y={"title": {"text": f"difference in {measure}"}, "tickformat": "+.2~f"},
+        height=320,
+        margin=(64, 16, 16, 48),
+        bargap=0,
+        showlegend=False,
+    )
 
 
 def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
@@ -146,16 +145,17 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
         "text": [comparison.labels[run] for run in times],
         "hovertemplate": "%{text}<br>" + comparison.measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
     }
-    layout = {
-        "xaxis": {"title": {"text": f"ms per query{shared_mark(comparison.runs)}"}, **time_axis(list(times.values()))},
-        "yaxis": {"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
-        "height": 380,
-        "margin": {"l": 64, "r": 16, "t": 16, "b": 56},
-        "hovermode": "closest",
-        "showlegend": False,
-        "shapes": [_bound(costs.bounds.latency_ms)] if costs.bounds.latency_ms is not None else [],
-    }
-    return {"data": [trace], "layout": layout}
+    bound = costs.bounds.latency_ms
+    return figure(
+        trace,
+        x={"title": {"text": f"ms per query{shared_mark(comparison.runs)}"}, **time_axis(list(times.values()))},
+        y={"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
+        height=380,
+        margin=(64, 16, 16, 56),
+        hovermode="closest",
+        showlegend=False,
+        shapes=[] if bound is None else [upright(bound, color=OPEN, width=1, dash="dash")],
+    )
 
 
 def _forest(lines: Sequence[Line], title: str) -> Figure:
@@ -174,20 +174,17 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
     shapes = [_whisker(place, end, line.colour) for place, (line, end) in enumerate(zip(shown, ends, strict=True))]
     reach = [0.0, *(end.low for end in ends), *(end.high for end in ends)]
     room = 0.06 * (max(reach) - min(reach) or 1)
-    layout = {
-        "xaxis": {
-            "title": {"text": title, "font": {"size": 13}},
-            "tickformat": "+.2~f",
-            "range": [min(reach) - room, max(reach) + room],
-            "zeroline": False,
-        },
-        "yaxis": {"range": [-0.6, len(shown) - 0.4], "type": "category"},
-        "shapes": [_zero(), *shapes],
-        "height": HEAD + height_of_rows([line.label for line in shown]),
-        "margin": {"l": 8, "r": 16, "t": 8, "b": 56},
-        "showlegend": False,
-    }
-    return {"data": [trace], "layout": layout}
+    ends_of_axis = [min(reach) - room, max(reach) + room]
+    heading = {"text": title, "font": {"size": 13}}
+    return figure(
+        trace,
+        x={"title": heading, "tickformat": "+.2~f", "range": ends_of_axis, "zeroline": False},
+        y={"range": [-0.6, len(shown) - 0.4], "type": "category"},
+        height=HEAD + height_of_rows([line.label for line in shown]),
+        margin=(8, 16, 8, 56),
+        shapes=[upright(0, color=OPEN, width=1), *shapes],
+        showlegend=False,
+    )
 
 
 def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
@@ -208,20 +205,22 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
         "ygap": 2,
         "hovertemplate": "%{y}<br>%{x}<br>%{text}<extra></extra>",
     }
-    layout = {
-        "xaxis": {"side": "top", "type": "category", "showgrid": False, "ticks": ""},
-        "yaxis": {"autorange": "reversed", "type": "category", "showgrid": False, "ticks": ""},
-        # Not the trace's own text, whose colour is chosen for a cell without regard to the page behind it.
-        "annotations": [
-            {"x": column, "y": row, "text": text, "showarrow": False}
-            for row, written in enumerate(texts)
-            for column, text in enumerate(written)
-            if text and len(columns) <= MOST_WRITTEN
-        ],
-        "height": HEAD + 36 + height_of_rows(rows),
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-    }
-    return {"data": [trace], "layout": layout}
+    plain = {"type": "category", "showgrid": False, "ticks": ""}
+    # Not the trace's own text, whose colour is chosen for a cell without regard to the page behind it.
+    notes = [
+        {"x": column, "y": row, "text": text, "showarrow": False}
+        for row, written in enumerate(texts)
+        for column, text in enumerate(written)
+        if text and len(columns) <= MOST_WRITTEN
+    ]
+    return figure(
+        trace,
+        x={"side": "top", **plain},
+        y={"autorange": "reversed", **plain},
+        height=HEAD + 36 + height_of_rows(rows),
+        margin=(8, 8, 8, 8),
+        annotations=notes,
+    )
 
 
 def _title(comparison: RunComparison) -> str:
@@ -232,12 +231,3 @@ def _title(comparison: RunComparison) -> str:
 def _whisker(place: int, end: Interval, colour: str) -> dict[str, Any]:
     ends = {"x0": end.low, "x1": end.high, "y0": place, "y1": place}
     return {"type": "line", **ends, "line": {"color": colour, "width": 3}, "layer": "below"}
-
-
-def _zero() -> dict[str, Any]:
-    return {"type": "line", "x0": 0, "x1": 0, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": OPEN, "width": 1}}
-
-
-def _bound(latency_ms: float) -> dict[str, Any]:
-    line = {"color": OPEN, "width": 1, "dash": "dash"}
-    return {"type": "line", "x0": latency_ms, "x1": latency_ms, "yref": "paper", "y0": 0, "y1": 1, "line": line}

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils.http import urlencode
 
 from apps.benchmarks.models import Run
+from apps.results.charts import Figure
 from apps.results.comparison.axes import Effect, effects_of
 from apps.results.comparison.comparing import RunComparison, falls, pinned_baselines
 from apps.results.comparison.describing import (
@@ -21,7 +22,6 @@ from apps.results.comparison.describing import (
     reversed_runs,
 )
 from apps.results.comparison.figures import (
-    Figure,
     difference_figure,
     effect_figure,
     frontier_figure,

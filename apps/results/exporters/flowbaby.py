@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.reading import rankings_of, results_by_query
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.collections.models import Document
@@ -14,7 +14,6 @@ from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, outcomes_of, run_id_of
 from apps.results.exporters.spec002 import ended
 from apps.results.exporters.trec import strictly_falling
-from apps.results.triage.queries import results_by_query
 from benchbench.files import flowbaby_results as files
 from benchbench.files.flowbaby import DEFAULT_SLICE, written_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run

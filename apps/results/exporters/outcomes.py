@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from django.utils.text import slugify
 
+from apps.benchmarks.measuring.reading import results_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved
-from apps.results.triage.queries import evaluation_of, results_by_query
+from apps.results.triage.queries import evaluation_of, why_unmeasured
 from benchbench.errors import BenchbenchError, ConflictError
 
 AT_ONCE = 500
@@ -44,13 +45,9 @@ class Outcome:
 
 def measured(run: Run, version: DatasetVersion) -> Evaluation:
     """Return the evaluation of a completed run on `version`; raise an ExportStateError that says why there is none."""
-    completed = run.status == Run.Status.COMPLETED
-    evaluation = evaluation_of(run, version=version) if completed else None
-    if evaluation is None and completed:
-        raise ExportStateError(f'The run "{run}" has no values on {version}: re-score its benchmark.')
+    evaluation = evaluation_of(run, version=version)
     if evaluation is None:
-        why = f": {run.error_message}" if run.error_message else "."
-        raise ExportStateError(f'The run "{run}" is {run.status} and has nothing to export{why}')
+        raise ExportStateError(why_unmeasured(run, version, lacking="nothing to export"))
     return evaluation
 
 
@@ -67,7 +64,8 @@ def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
 
 def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
     """Yield what became of some queries, in the order of their ids; without values where `evaluation` lacks them."""
-    values = _values(evaluation, query_ids) if evaluation else {}
+    places = {query_id: place for place, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
+    named = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
     queries = Query.objects.in_bulk(query_ids)
     results = results_by_query(run, list(query_ids), rankings=True)
     names = names_in(results.values())
@@ -76,17 +74,8 @@ def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | Non
         error = NOT_ASKED if result is None else result.error
         documents = [] if result is None or error else [names[key] for key in result.document_ids]
         scores = result.scores if result is not None and not error else []
-        yield Outcome(queries[query_id], documents, scores, values.get(query_id, {}), result, error)
-
-
-def _values(evaluation: Evaluation, query_ids: Sequence[int]) -> dict[int, dict[str, float | None]]:
-    places = {query_id: place for place, query_id in enumerate(evaluation.query_ids)}
-    named = list(zip(evaluation.measures, evaluation.values, strict=True))
-    return {
-        query_id: {name: column[places[query_id]] for name, column in named}
-        for query_id in query_ids
-        if query_id in places
-    }
+        values = {name: column[places[query_id]] for name, column in named} if query_id in places else {}
+        yield Outcome(queries[query_id], documents, scores, values, result, error)
 
 
 def names_in(results: Iterable[QueryResult]) -> dict[int, str]:

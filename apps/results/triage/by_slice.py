@@ -11,7 +11,7 @@ import numpy as np
 from apps.benchmarks.measuring.slicing import Slicing, means_in, slicing_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.benchmarks.runs import flat
-from apps.results.charts import height_of_rows, wrapped
+from apps.results.charts import figure, height_of_rows, upright, wrapped
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.triage.queries import values_on
 from benchbench.ir.measures import Measure
@@ -152,24 +152,15 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         "hovertemplate": "%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
         "showlegend": False,
     }
-    layout = {
-        "xaxis": {
-            "title": {"text": f"mean {name}"},
-            "tickformat": ".2~f",
-            "rangemode": "tozero",
-            "tickangle": 0,
-            "nticks": 6,
-        },
-        "yaxis": {"autorange": "reversed", "type": "category"},
-        "shapes": [{"type": "line", "x0": overall, "x1": overall, "yref": "paper", "y0": 0, "y1": 1, "line": _LINE}],
-        "margin": {"l": 16, "r": 16, "t": 16, "b": 48},
-        "height": 90 + height_of_rows(labels),
-        "hovermode": "closest",
-    }
-    return {"data": [points], "layout": layout}
-
-
-_LINE = {"color": QUIET_COLOUR, "width": 1.5, "dash": "dash"}
+    return figure(
+        points,
+        x={"title": {"text": f"mean {name}"}, "tickformat": ".2~f", "rangemode": "tozero", "tickangle": 0, "nticks": 6},
+        y={"autorange": "reversed", "type": "category"},
+        height=90 + height_of_rows(labels),
+        margin=(16, 16, 16, 48),
+        shapes=[upright(overall, color=QUIET_COLOUR, width=1.5, dash="dash")],
+        hovermode="closest",
+    )
 
 
 def _colour(row: SliceRow) -> str:

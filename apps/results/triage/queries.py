@@ -8,6 +8,7 @@ import numpy as np
 from django.db.models import Q
 
 from apps.benchmarks.measuring.evaluating import policies_of
+from apps.benchmarks.measuring.reading import results_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.benchmarks.models.values import packed_value, read_value
 from apps.collections.models import Document
@@ -86,12 +87,16 @@ def values_on(run: Run, version: int | None = None) -> Evaluation:
             return scored_evaluation
     of_version = version_with_values(run.benchmark, version)
     evaluation = evaluation_of(run, version=of_version)
-    if evaluation is None and run.status == Run.Status.COMPLETED:
-        raise UnmeasuredError(f'The run "{run}" has no values on {of_version}: re-score its benchmark.')
     if evaluation is None:
-        why = f": {run.error_message}" if run.error_message else "."
-        raise UnmeasuredError(f'The run "{run}" is {run.status} and has no values{why}')
+        raise UnmeasuredError(why_unmeasured(run, of_version, lacking="no values"))
     return evaluation
+
+
+def why_unmeasured(run: Run, version: DatasetVersion, *, lacking: str) -> str:
+    if run.status == Run.Status.COMPLETED:
+        return f'The run "{run}" has no values on {version}: re-score its benchmark.'
+    why = f": {run.error_message}" if run.error_message else "."
+    return f'The run "{run}" is {run.status} and has {lacking}{why}'
 
 
 def ordered_queries(
@@ -180,21 +185,6 @@ def query_rows(
         )
         for query_id in wanted
     ]
-
-
-def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
-    """Return the result of each query that was measured: of several repetitions the first that did not fail.
-
-    What was ranked is read with `rankings` only.
-    """
-    rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "repetition")
-    rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
-    results: dict[int, QueryResult] = {}
-    for result in rows:
-        known = results.get(result.query_id)
-        if known is None or (known.error and not result.error):
-            results[result.query_id] = result
-    return results
 
 
 def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
