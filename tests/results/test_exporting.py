@@ -154,12 +154,6 @@ def test_latex_marks_the_worse_and_escapes_what_it_says_of_a_run(exported: Bench
     assert "0.4000$^\\dagger$" in worse
 
 
-def test_versions_are_texts_in_spec002_whatever_a_dataset_states(exported: Benchmark) -> None:
-    Query.objects.filter(key="q0").update(metadata={"version": [16, "17.0"]})
-    told = json.loads(whole(exported.runs.get(run_order=1), "spec-002"))
-    assert told["detailed_results"][0]["version"] == ["16", "17.0"], "so that the console can join them"
-
-
 def test_the_page_needs_nothing_from_elsewhere(exported: Benchmark) -> None:
     page = whole(exported, "html")
     assert "Plotly.newPlot" in page
@@ -188,29 +182,25 @@ def test_white_space_in_an_id_is_an_error_and_no_second_column(exported: Benchma
         whole(exported.runs.get(run_order=1), "trec-run")
 
 
-def test_a_spec_002_file_has_the_name_that_its_format_prescribes(exported: Benchmark, tmp_path: Path) -> None:
-    path = export_to(exported.runs.get(run_order=1), "spec-002", tmp_path)
-    assert path.name == "baseline_20260301_120002.json"
-
-
 def test_an_id_with_white_space_that_parts_no_column_is_exported(exported: Benchmark, tmp_path: Path) -> None:
     exported.mapping.collection.documents.filter(external_id="d1").update(external_id="d\u00a01")
     path = export_to(exported.runs.get(run_order=1), "trec-run", tmp_path / "a.run")
     assert "d\u00a01" in read_run_file(path, {"q0"}).rankings["q0"].documents
 
 
-def test_a_spec_002_file_names_queries_by_their_own_ids(exported: Benchmark) -> None:
+def test_a_spec_002_file_has_its_own_name_ids_versions_and_limit(exported: Benchmark, tmp_path: Path) -> None:
     for place, key in enumerate(["-5", "7", "07", "٧"]):
         exported.dataset_version.queries.filter(key=f"q{place}").update(key=key)
-    content = json.loads(whole(exported.runs.get(run_order=1), "spec-002"))
-    assert [one["query_id"] for one in content["detailed_results"]][:4] == [-5, 7, "07", "٧"]
-
-
-def test_a_spec_002_file_does_not_say_ten_where_a_run_kept_fewer(exported: Benchmark) -> None:
+    Query.objects.filter(key="-5").update(metadata={"version": [16, "17.0"]})
     run = exported.runs.get(run_order=1)
-    run.config["top_k"] = 2
+    run.config["top_k"] = 2  # of which ten cannot be looked at
     run.save(update_fields=["config"])
-    assert json.loads(whole(run, "spec-002"))["metadata"]["limit"] == 2
+    path = export_to(run, "spec-002", tmp_path)
+    assert path.name == "baseline_20260301_120002.json"
+    content = json.loads(path.read_text())
+    assert [one["query_id"] for one in content["detailed_results"]][:4] == [-5, 7, "07", "٧"]
+    assert content["detailed_results"][0]["version"] == ["16", "17.0"], "texts, so that the console can join them"
+    assert content["metadata"]["limit"] == 2
 
 
 def test_a_flowbaby_summary_names_the_code_that_ran_the_queries(exported: Benchmark) -> None:

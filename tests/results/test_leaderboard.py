@@ -1,6 +1,8 @@
+import json
 import re
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 from django.test import Client
 
@@ -10,6 +12,7 @@ from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch, wait
+from apps.results.charts import quality_and_cost
 from apps.results.exporters.documents import text_of
 from apps.results.leaderboard.runs import leaderboard, measures_at
 from tests.benchmarks.conftest import make_library
@@ -35,6 +38,7 @@ def places(mapping: Mapping, values: list[float | None]) -> list[Place]:
         ([0.3, 0.3, 0.1], [(1, 1, True), (2, 1, True), (3, 3, False)]),
         ([None, 0.1, None], [(2, 1, False), (1, None, False), (3, None, False)]),
         ([0.0, None], [(1, 1, False), (2, None, False)]),
+        ([0.1 + 0.2, 0.3], [(1, 1, False), (2, 2, False)]),  # in full precision
     ],
 )
 def test_it_ranks_by_the_primary_measure_and_equal_runs_share_a_rank(
@@ -86,12 +90,10 @@ def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client
     assert ">lower case</" in re.sub(r"<h2>.*?</h2>", "", page)  # the name in the top line, as it is written
 
 
-def test_without_a_value_there_is_no_best(mapping: Mapping) -> None:
-    assert leaderboard(make_benchmark(mapping, [None])).best is None
-
-
-def test_a_run_keeps_its_place_in_full_precision(mapping: Mapping) -> None:
-    assert places(mapping, [0.1 + 0.2, 0.3]) == [(1, 1, False), (2, 2, False)]
+def test_without_a_value_there_is_no_best_and_no_figure(mapping: Mapping) -> None:
+    board = leaderboard(make_benchmark(mapping, [None]))
+    assert board.best is None
+    assert quality_and_cost(board) is None
 
 
 def test_values_under_other_policies_are_not_shown(mapping: Mapping) -> None:
@@ -134,3 +136,27 @@ def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transaction
     benchmark.refresh_from_db()
     after = leaderboard(benchmark)
     assert all(row.rank and not row.provisional for row in after.rows)
+
+
+def test_its_figure_has_a_point_for_every_run_with_a_value(mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.25, None, 0.75])
+    figure = quality_and_cost(leaderboard(benchmark))
+    assert figure is not None
+    (trace,) = figure["data"]
+    assert trace["name"] == "dense"
+    assert list(zip(trace["x"], trace["y"], strict=True)) == [(30.0, 0.75), (10.0, 0.25)]
+    assert trace["text"] == ["1. top 30", "2. top 10"]
+    assert "type" not in figure["layout"]["xaxis"]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "ms per query (shared)"
+    json.dumps(figure)
+    go.Figure(figure)  # Plotly knows every key, and takes every value
+
+
+def test_far_apart_times_get_a_logarithmic_axis(mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.25, 0.75])
+    benchmark.runs.filter(run_order=2).update(timing={"total_ms": 5000.0})
+    figure = quality_and_cost(leaderboard(benchmark))
+    assert figure is not None
+    axis = figure["layout"]["xaxis"]
+    assert axis["type"] == "log"
+    assert {"10", "5000"} <= set(axis["ticktext"])
