@@ -145,3 +145,9 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def git_revision(run: Run) -> str | None:
+    """Return the revision of the code that ran the queries; None where it is not known, or not one alone."""
+    revisions = {made.get("git_revision") for made in run.provenance.get("made_by", [])}
+    return revisions.pop() if len(revisions) == 1 else None

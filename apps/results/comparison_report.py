@@ -8,11 +8,11 @@ from uuid import UUID
 import numpy as np
 
 from apps.benchmarks.models import Run
+from apps.benchmarks.provenance import git_revision
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.results.comparison.comparing import RunComparison, Standing, compare_runs
 from apps.results.comparison.describing import Described, described
 from apps.results.comparison.sentences import about, verdict_sentence
-from apps.results.exporters.flowbaby import git_sha
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
@@ -228,7 +228,7 @@ def _run_report(run: Run, label: str) -> RunReport:
         label=label,
         benchmark=run.benchmark.name,
         config=run.config,
-        git_sha=git_sha(run),
+        git_sha=git_revision(run),
         failed_queries=run.failed_queries,
         execution=execution_of(run.benchmark, cost_ms(run)),
     )

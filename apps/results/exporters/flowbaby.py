@@ -8,6 +8,7 @@ from typing import Any
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of, results_by_query
 from apps.benchmarks.models import Run
+from apps.benchmarks.provenance import git_revision
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
@@ -55,7 +56,7 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         dataset_id=str(metadata.get("dataset_id") or version.dataset.name),
         dataset_version=version.label or str(version.number),
         canonicalization_version=str(metadata.get("canonicalization_version") or CURRENT),
-        git_sha=git_sha(run),
+        git_sha=git_revision(run),
         evaluation_split=next(iter(content.splits)) or None if len(content.splits) == 1 else None,
         duration_ms=cost_ms(run),
     )
@@ -63,12 +64,6 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
     more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
     more |= {"execution": told} if (told := execution_of(run.benchmark, cost_ms(run))) else {}
     yield files.written(files.summary(content.results, about) | more)
-
-
-def git_sha(run: Run) -> str | None:
-    """Return the revision of the code that ran the queries; None where it is not known, or not one alone."""
-    revisions = {made.get("git_revision") for made in run.provenance.get("made_by", [])}
-    return revisions.pop() if len(revisions) == 1 else None
 
 
 def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
