@@ -5,24 +5,21 @@ import re
 import pytest
 from playwright.sync_api import Page
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import QueryResult
 from apps.datasets.models import Judgment
-from apps.operations.working import wait
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
 from tests.browser.conftest import outside
 from tests.browser.test_main_job import press
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 
 pytestmark = pytest.mark.thorough
 
 
 def make_ranking() -> QueryResult:
-    benchmark = create_benchmark(
+    benchmark = run_benchmark(
         make_library(documents=20, queries=4), name="Which mode?", matrix={"search_modes": ["dense"]}
     )
-    wait(launch(benchmark))
     return benchmark.runs.get().query_results.order_by("pk")[0]
 
 

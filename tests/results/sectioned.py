@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.sources import find_sectioned, read_sectioned
@@ -19,7 +18,7 @@ from apps.mappings.resolving import resolve
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.files.samples import write_file
 
 WIDTH = 18  # of a section; two line feeds go between sections
@@ -76,7 +75,7 @@ def make_sectioned(directory: Path) -> Benchmark:
     mapping = create_mapping(dataset, collection, name="library")
     resolve(mapping)
     mapping.refresh_from_db()
-    benchmark = create_benchmark(
+    benchmark = run_benchmark(
         mapping,
         name="Which strategy?",
         matrix={"indexes": ["flat", "broken"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3},
@@ -84,7 +83,6 @@ def make_sectioned(directory: Path) -> Benchmark:
         execution="isolated",
         runs_per_query=2,
     )
-    wait(launch(benchmark))
     _set_times(benchmark)
     benchmark.refresh_from_db()
     return benchmark

@@ -7,19 +7,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
-from apps.operations.working import wait
 from apps.results.triage import content
 from apps.results.triage.content import Content, ContentError, QueryContent, content_of
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.factories import make_benchmark
 from tests.rankings import change_rankings, own_rankings
 from tests.results.test_pages import text_of
@@ -47,9 +45,7 @@ def benchmark(transactional_db: None) -> Benchmark:
     ]
     mapping = import_all(documents, records, name="chunks", chunk_parameters={"size": 30, "overlap": 0})
     matrix = {"search_modes": ["sparse"], "k_values_for_metrics": [1, 2], "primary_k": 2}
-    benchmark = create_benchmark(mapping, name="b", matrix=matrix)
-    wait(launch(benchmark))
-    return benchmark
+    return run_benchmark(mapping, name="b", matrix=matrix)
 
 
 def fragment_of(run: Run) -> str:

@@ -14,12 +14,10 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
-from apps.operations.working import wait
 from apps.results.exporters.outcomes import ExportError
 from apps.results.exporters.trec import strictly_falling
 from apps.results.exporting import EXPORTERS, export, export_to
@@ -28,7 +26,7 @@ from benchbench.files.runs import read_run_file
 from benchbench.files.tables import cell
 from benchbench.files.trec import read_run
 from benchbench.site.panels import change_url
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.factories import make_benchmark
 from tests.results.exported import HOSTILE, make_exported
 
@@ -77,13 +75,11 @@ def measured() -> dict[str, str]:
 
 def test_trec_eval_finds_our_values_in_our_files(library: Mapping, measured: dict[str, str], tmp_path: Path) -> None:
     """The keyword encoder gives many documents equal scores, which trec_eval would order otherwise."""
-    benchmark = create_benchmark(
+    benchmark = run_benchmark(
         library,
         name="modes",
         matrix={"search_modes": ["dense", "sparse", "hybrid"], "k_values_for_metrics": [5, 10]},
     )
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
     qrels = pytrec_eval.parse_qrel(io.StringIO(whole(benchmark, "trec-qrels")))
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(measured.values()))
     keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))

@@ -8,7 +8,6 @@ import pytest
 
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Document
@@ -28,7 +27,7 @@ from benchbench.ir.canonical import CanonicalizationError
 from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main
 from tests.benchmarks.conftest import ENCODER, FRUITS
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.files.samples import write_file
 from tests.results.exported import make_exported
 from tests.results.test_exporting import whole
@@ -71,10 +70,7 @@ def make_benchmark(directory: Path) -> Benchmark:
     resolve(mapping)
     mapping.refresh_from_db()
     matrix = {"search_modes": ["dense", "hybrid"], "k_values_for_metrics": [5, 10]}
-    benchmark = create_benchmark(mapping, name="fruit", matrix=matrix)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
+    return run_benchmark(mapping, name="fruit", matrix=matrix)
 
 
 def test_the_run_scored_against_its_dataset_has_the_values_that_are_stored(

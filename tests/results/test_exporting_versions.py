@@ -11,16 +11,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.operations.working import wait
 from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.leaderboard.versions import NoValuesError
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.kept import made_once
 from tests.results.test_exporting import subject_of, whole
 
@@ -36,8 +34,7 @@ def rescored(transactional_db: None) -> Benchmark:
 def make_rescored() -> Benchmark:
     """A benchmark with values on versions 1 and 2, in which what a run has first for three queries is irrelevant."""
     matrix = {"search_modes": ["sparse", "dense"], "k_values_for_metrics": [5, 10]}
-    benchmark = create_benchmark(make_library(), name="Which mode?", matrix=matrix)
-    wait(launch(benchmark))
+    benchmark = run_benchmark(make_library(), name="Which mode?", matrix=matrix)
     turn(benchmark, queries=3)
     freeze_and_resolve(benchmark.mapping)
     rescore(benchmark)

@@ -9,14 +9,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Operation
-from apps.operations.working import wait
 from benchbench.site.panels import change_url, changelist_url
 from tests.benchmarks.conftest import make_library
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.factories import (
     add_judgment,
     add_version,
@@ -49,14 +47,11 @@ def finished(transactional_db: None) -> Benchmark:
 
 @made_once
 def make_finished() -> Benchmark:
-    benchmark = create_benchmark(
+    return run_benchmark(
         make_library(documents=30, queries=30),
         name="Which mode?",
         matrix={"search_modes": ["dense", "sparse", "hybrid"], "k_values_for_metrics": [5, 10]},
     )
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
 
 
 def test_from_the_leaderboard_to_a_ranking(admin_client: Client, finished: Benchmark) -> None:

@@ -4,16 +4,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
-from apps.operations.working import wait
 from apps.results.triage.sections import section_at, section_means
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.kept import made_once
 from tests.rankings import own_rankings
 from tests.results.test_pages import text_of
@@ -41,9 +39,7 @@ def make_sectioned() -> Benchmark:
     ]
     mapping = import_all(documents, records, name="chunks", chunk_parameters={"size": 20, "overlap": 0})
     matrix = {"search_modes": ["sparse"], "k_values_for_metrics": [1, 2], "primary_k": 1}
-    benchmark = create_benchmark(mapping, name="b", matrix=matrix)
-    wait(launch(benchmark))
-    return benchmark
+    return run_benchmark(mapping, name="b", matrix=matrix)
 
 
 def test_the_means_are_those_worked_out_by_hand(benchmark: Benchmark) -> None:

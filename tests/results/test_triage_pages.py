@@ -16,7 +16,7 @@ from apps.results.triage.triaging import losses_of
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
-from tests.created import create_benchmark
+from tests.created import create_benchmark, run_benchmark
 from tests.kept import made_once
 from tests.rankings import change_rankings
 from tests.results.test_pages import text_of
@@ -32,10 +32,7 @@ def finished(transactional_db: None) -> Benchmark:
 
 @made_once
 def make_finished() -> Benchmark:
-    benchmark = create_benchmark(make_library(), name="Which mode?", matrix=MATRIX | RERANKED)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
+    return run_benchmark(make_library(), name="Which mode?", matrix=MATRIX | RERANKED)
 
 
 def run_of(benchmark: Benchmark, mode: str, *, reranked: bool = False) -> Run:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import documents_of, list_keys, read_lists, stored_plan
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
@@ -16,23 +15,20 @@ from apps.collections.records import DocumentRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
-from apps.operations.working import wait
 from apps.results.triage.queries import evaluation_of
 from apps.results.triage.relevance import judged_of
 from apps.results.triage.triaging import RunLosses, losses_of, lost_documents
 from benchbench.ir.triage import Loss, standings_of
 from tests.benchmarks.conftest import ENCODER, import_all, make_library
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.kept import made_once
 from tests.tiny_models import save_cross_encoder
 
 
 def finish(mapping: Mapping, matrix: dict[str, Any], **options: Any) -> Benchmark:
-    benchmark = create_benchmark(
+    benchmark = run_benchmark(
         mapping, name="b", matrix={"k_values_for_metrics": [3], "primary_k": 3} | matrix, **options
     )
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
     assert {run.status for run in benchmark.runs.all()} == {"completed"}
     return benchmark
 

@@ -7,7 +7,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -18,7 +17,7 @@ from benchbench.site.panels import change_url
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark
 from tests.kept import made_once
@@ -34,10 +33,7 @@ def finished(transactional_db: None) -> Benchmark:
 def make_finished() -> Benchmark:
     mapping = make_library(documents=20, queries=6)
     matrix = {"search_modes": ["dense", "sparse"], "k_values_for_metrics": [5, 10]}
-    benchmark = create_benchmark(mapping, name="Which mode?", matrix=matrix)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
+    return run_benchmark(mapping, name="Which mode?", matrix=matrix)
 
 
 def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Client, finished: Benchmark) -> None:
