@@ -19,7 +19,7 @@ def exported(db: None) -> Benchmark:
     return make_exported()
 
 
-def test_it_writes_a_file_and_replaces_none(self, exported: Benchmark, tmp_path: Path, capsys: Any) -> None:
+def test_it_writes_a_file_and_replaces_none(exported: Benchmark, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "results.json"
     arguments = ["export_results", str(exported.pk), "--format", "json", "--output", str(path)]
     call_command(*arguments)
@@ -36,7 +36,7 @@ def test_it_writes_a_file_and_replaces_none(self, exported: Benchmark, tmp_path:
 
 
 def test_it_names_the_file_in_a_folder_and_tells_what_the_format_cannot(
-    self, exported: Benchmark, tmp_path: Path, capsys: Any
+    exported: Benchmark, tmp_path: Path, capsys: Any
 ) -> None:
     arguments = ["--run", "2", "--format", "trec-run", "--output", str(tmp_path), "--json"]
     call_command("export_results", str(exported.pk), *arguments)
@@ -47,13 +47,13 @@ def test_it_names_the_file_in_a_folder_and_tells_what_the_format_cannot(
     assert "1 query of the run failed and is not in this file" in captured.err
 
 
-def test_it_says_which_run_it_wrote(self, exported: Benchmark, tmp_path: Path, capsys: Any) -> None:
+def test_it_says_which_run_it_wrote(exported: Benchmark, tmp_path: Path, capsys: Any) -> None:
     arguments = ["--run", "2", "--format", "trec-run", "--output", str(tmp_path / "a.run")]
     call_command("export_results", str(exported.pk), *arguments)
     assert f": run 2, {exported.runs.get(run_order=2).label}, " in capsys.readouterr().out
 
 
-def test_half_a_file_is_not_kept(self, exported: Benchmark, tmp_path: Path) -> None:
+def test_half_a_file_is_not_kept(exported: Benchmark, tmp_path: Path) -> None:
     last = exported.dataset_version.queries.order_by("id").last()
     assert last is not None
     type(last).objects.filter(pk=last.pk).update(key="q 7")
@@ -62,7 +62,7 @@ def test_half_a_file_is_not_kept(self, exported: Benchmark, tmp_path: Path) -> N
     assert not os.listdir(tmp_path)
 
 
-def test_its_help_lists_the_formats(self, capsys: Any) -> None:
+def test_its_help_lists_the_formats(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         call_command("export_results", "--help")
     shown = capsys.readouterr().out
