@@ -194,15 +194,3 @@ def test_a_vector_in_the_database_that_is_none_is_an_error(fruit, built, vector,
     table_store()._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
     with pytest.raises(VectorsError, match=f'the index "index" holds for chunk 3 a vector that is {flaw}: delete'):
         local_vectors(index)
-
-
-def test_files_of_earlier_versions_go(index, settings):
-    folder = settings.BENCHBENCH_VECTOR_DIR
-    old = [folder / "tokens" / "ab" / "cd" / "cdef", vectors_file(index).with_suffix(".npy")]
-    for file in old:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"old")
-    new_process()
-    figures(index)
-    assert not any(file.exists() for file in old)
-    assert not (folder / "tokens").exists()
