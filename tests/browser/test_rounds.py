@@ -15,8 +15,7 @@ from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round
 from tests.browser.conftest import PATIENCE, outside
 from tests.judging.rounds import make_orchard, open_for
-from tests.judging.simulated import grade_sample, make_simulated
-from tests.judging.test_calibrating import judged_by_model
+from tests.judging.simulated import grade_sample, judged_by_model, make_simulated
 
 pytestmark = pytest.mark.thorough
 

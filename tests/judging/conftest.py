@@ -7,9 +7,11 @@ from django.contrib.auth.models import User
 from rq import Queue
 
 from apps.benchmarks.models import Benchmark
-from apps.judging.models import Round
+from apps.judging.llm.calibration import draw_sample
+from apps.judging.models import LLMJudge, Round
 from apps.operations import queueing
 from tests.judging.rounds import make_compared, make_judges, open_for
+from tests.judging.simulated import SIZE, grade_sample, judged_by_model, make_simulated
 from tests.retrieval.llm_server import LLMServer, known_server
 
 
@@ -19,13 +21,18 @@ def benchmark(db: None) -> Benchmark:
 
 
 @pytest.fixture
-def ada(benchmark: Benchmark) -> User:
+def simulated(db: None) -> Benchmark:
+    return make_simulated()
+
+
+@pytest.fixture
+def ada(db: None) -> User:
     (user,) = make_judges("ada")
     return user
 
 
 @pytest.fixture
-def grace(benchmark: Benchmark) -> User:
+def grace(db: None) -> User:
     (user,) = make_judges("grace")
     return user
 
@@ -34,6 +41,19 @@ def grace(benchmark: Benchmark) -> User:
 def round_of_ada(benchmark: Benchmark, ada: User) -> Round:
     """A round in the order of depth that only ada judges, who owns it."""
     return open_for(benchmark, [ada], owner=ada)
+
+
+@pytest.fixture
+def opened(simulated: Benchmark, ada: User) -> Round:
+    return open_for(simulated, [ada], owner=ada, order="random", measure="P@5", seed=3)
+
+
+@pytest.fixture
+def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
+    """A model that judged the whole round, of which a person judged the sample."""
+    draw_sample(opened, SIZE, ada)
+    grade_sample(opened, ada)
+    return judged_by_model(opened)
 
 
 @pytest.fixture

@@ -5,17 +5,21 @@ import re
 from collections.abc import Callable
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.judging.grading import grade_item
-from apps.judging.models import Round, RoundItem
+from apps.judging.llm.launching import identity_of
+from apps.judging.llm.prompting import prompt_of, read_answer
+from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.mappings.resolving import resolve
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.kept import made_once
 from tests.rankings import add_ranking
 
 QUERIES, DOCUMENTS, DEPTH = 40, 12, 5
+SIZE = 60  # of a calibration sample
 SKILLS = (0.9, 0.6, 0.1)  # how often each run puts what is relevant first
 
 
@@ -76,3 +80,21 @@ def grade_sample(opened: Round, judge: User, count: int | None = None) -> None:
     rows = opened.calibration_items.order_by("place").select_related("item__query", "item__document")
     for row in rows[:count]:
         grade_item(opened, row.item_id, judge, grade=grade_of(row.item))
+
+
+def judged_by_model(opened: Round, errors: float = 0.3) -> LLMJudge:
+    """Return a model that judged the whole round, without asking its server for each answer."""
+    judge = identity_of(opened, "ollama:llama3")
+    judge.save()
+    answer, graded_at = answering(errors), timezone.now()
+    Grade.objects.bulk_create(
+        Grade(
+            item=item,
+            source=Grade.Source.LLM,
+            judge_name=judge.name,
+            grade=read_answer(answer(prompt_of(opened, item)), opened.scale),
+            graded_at=graded_at,
+        )
+        for item in opened.items.select_related("query", "document", "chunk")
+    )
+    return judge

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Judgment
@@ -12,59 +11,14 @@ from apps.judging.grading import grade_item
 from apps.judging.judges import change_round
 from apps.judging.llm.board import board_of
 from apps.judging.llm.calibration import CalibrationReport, calibration_of, draw_sample
-from apps.judging.llm.launching import family_of, identity_of
-from apps.judging.llm.prompting import prompt_of, read_answer
+from apps.judging.llm.launching import family_of
 from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyReport, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.retrieval.llms import asking
 from benchbench.ir.judging.agreement import alpha
 from tests.judging.rounds import make_judges, open_for
-from tests.judging.simulated import answering, grade_of, grade_sample, make_simulated
+from tests.judging.simulated import SIZE, grade_of, grade_sample, judged_by_model
 from tests.retrieval.llm_server import LLMServer
-
-SIZE = 60
-
-
-@pytest.fixture
-def simulated(db: None) -> Benchmark:
-    return make_simulated()
-
-
-@pytest.fixture
-def ada(simulated: Benchmark) -> User:
-    (user,) = make_judges("ada")
-    return user
-
-
-@pytest.fixture
-def opened(simulated: Benchmark, ada: User) -> Round:
-    return open_for(simulated, [ada], owner=ada, order="random", measure="P@5", seed=3)
-
-
-def judged_by_model(opened: Round, errors: float = 0.3) -> LLMJudge:
-    """Return a model that judged the whole round, without asking its server for each answer."""
-    judge = identity_of(opened, "ollama:llama3")
-    judge.save()
-    answer, graded_at = answering(errors), timezone.now()
-    Grade.objects.bulk_create(
-        Grade(
-            item=item,
-            source=Grade.Source.LLM,
-            judge_name=judge.name,
-            grade=read_answer(answer(prompt_of(opened, item)), opened.scale),
-            graded_at=graded_at,
-        )
-        for item in opened.items.select_related("query", "document", "chunk")
-    )
-    return judge
-
-
-@pytest.fixture
-def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
-    """A model that judged the whole round, of which a person judged the sample."""
-    draw_sample(opened, SIZE, ada)
-    grade_sample(opened, ada)
-    return judged_by_model(opened)
 
 
 def of_policy(judge: LLMJudge, policy: str) -> PolicyReport:

@@ -19,8 +19,7 @@ from apps.judging.llm.verdicts import CORRECTED, PolicyReport, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
 from benchbench.ir.judging.orders import query_order
 from tests.judging.rounds import open_for
-from tests.judging.simulated import grade_of
-from tests.judging.test_calibrating import ada, judged_by_model, simulated  # noqa: F401 (fixtures)
+from tests.judging.simulated import grade_of, judged_by_model
 from tests.rankings import change_rankings
 from tests.results.test_pages import text_of
 from tests.retrieval.llm_server import LLMServer
@@ -32,11 +31,11 @@ GRADED = 150
 
 
 @pytest.fixture
-def opened(simulated: Benchmark, ada: User) -> Round:  # noqa: F811
+def opened(simulated: Benchmark, ada: User) -> Round:
     return open_by_queries(simulated, ada)
 
 
-def open_by_queries(simulated: Benchmark, judge: User) -> Round:  # noqa: F811
+def open_by_queries(simulated: Benchmark, judge: User) -> Round:
     return open_for(simulated, [judge], owner=judge, order="queries", measure="AP@5", uniform_share=0.3, seed=3)
 
 
@@ -49,7 +48,7 @@ def judged(opened: Round, judge: User, errors: float = 0.3) -> LLMJudge:
 
 
 @pytest.fixture
-def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:  # noqa: F811
+def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
     return judged(opened, ada)
 
 
@@ -108,11 +107,7 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     assert str(told.estimand) in words
 
 
-def test_a_model_that_favours_a_run_is_corrected(
-    simulated: Benchmark,  # noqa: F811
-    ada: User,  # noqa: F811
-    server: LLMServer,
-) -> None:
+def test_a_model_that_favours_a_run_is_corrected(simulated: Benchmark, ada: User, server: LLMServer) -> None:
     opened = open_for(simulated, [ada], owner=ada, order="queries", measure="P@5", uniform_share=0.3, seed=3)
     judge = judged(opened, ada, errors=0.0)
     board = board_of(opened, judge)
@@ -129,7 +124,7 @@ def test_a_model_that_favours_a_run_is_corrected(
     assert corrected.low <= wanted <= corrected.high
 
 
-def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:  # noqa: F811
+def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:
     board = board_of(opened, calibrated)
     sampled = sampled_of(board)
     gap = opened.items.filter(query=board.query_ids[sampled[11]], calibration=None).order_by("-place")[0]
@@ -152,11 +147,7 @@ def test_in_another_order_whole_queries_are_no_sample(calibrated: LLMJudge, open
         assert "Open a round whose order is by queries" in told_of(calibrated).sentence
 
 
-def test_a_query_that_a_run_failed_on_ends_nothing(
-    simulated: Benchmark,  # noqa: F811
-    ada: User,  # noqa: F811
-    server: LLMServer,
-) -> None:
+def test_a_query_that_a_run_failed_on_ends_nothing(simulated: Benchmark, ada: User, server: LLMServer) -> None:
     place = query_order(board_of(open_by_queries(simulated, ada), None).pool, seed=3)[2]
     query = sorted(simulated.dataset_version.queries.values_list("pk", flat=True))[place]
     run = simulated.runs.order_by("run_order")[0]

@@ -20,20 +20,8 @@ from benchbench.ir.judging.state import State
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.judging.rounds import make_judges, open_for, state_now
-from tests.judging.simulated import grade_of, grade_sample, make_simulated
-from tests.judging.test_calibrating import SIZE, judged_by_model
+from tests.judging.simulated import SIZE, grade_of, grade_sample, judged_by_model
 from tests.retrieval.llm_server import LLMServer
-
-
-@pytest.fixture
-def simulated(db: None) -> Benchmark:
-    return make_simulated()
-
-
-@pytest.fixture
-def ada(simulated: Benchmark) -> User:
-    (user,) = make_judges("ada")
-    return user
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from apps.judging.models import LLMJudge, Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from tests.judging.rounds import make_judges
-from tests.judging.test_calibrating import SIZE, ada, calibrated, opened, simulated  # noqa: F401 (fixtures)
+from tests.judging.simulated import SIZE
 from tests.judging.test_leading_pages import page
 from tests.judging.test_pages import signed_in
 from tests.results.test_pages import text_of
@@ -23,7 +23,7 @@ MODEL = {"server": "ollama", "llm": "llama3", "most": "4"}
 
 
 @pytest.fixture
-def lead(client: Client, opened: Round, ada: User) -> Client:  # noqa: F811
+def lead(client: Client, opened: Round, ada: User) -> Client:
     return signed_in(client, ada)
 
 
@@ -31,11 +31,7 @@ def url(name: str, of: Round) -> str:
     return reverse(f"admin:{name}", args=[of.pk])
 
 
-def test_a_model_is_started_after_its_cost_and_can_be_cancelled(
-    lead: Client,
-    opened: Round,  # noqa: F811
-    server: LLMServer,
-) -> None:
+def test_a_model_is_started_after_its_cost_and_can_be_cancelled(lead: Client, opened: Round, server: LLMServer) -> None:
     server.answer = lambda prompt: "1"
     assert url("round_llm", opened) in page(lead, "judging_round_change", opened)
     assert "Start" in page(lead, "round_llm", opened)
@@ -67,7 +63,7 @@ def test_a_model_is_started_after_its_cost_and_can_be_cancelled(
     assert "The round has no calibration sample: draw one." in told
 
 
-def test_the_sample_is_drawn_on_a_page(lead: Client, opened: Round) -> None:  # noqa: F811
+def test_the_sample_is_drawn_on_a_page(lead: Client, opened: Round) -> None:
     assert url("round_sample", opened) in page(lead, "judging_round_change", opened)
     refused = lead.post(url("round_sample", opened), {"size": "7"})
     assert "greater than or equal to 30" in refused.content.decode()
@@ -78,11 +74,7 @@ def test_the_sample_is_drawn_on_a_page(lead: Client, opened: Round) -> None:  # 
     assert "it is frozen" in again.content.decode()
 
 
-def test_calibration_and_verdicts_are_shown_as_they_are_told(
-    lead: Client,
-    calibrated: LLMJudge,  # noqa: F811
-    opened: Round,  # noqa: F811
-) -> None:
+def test_calibration_and_verdicts_are_shown_as_they_are_told(lead: Client, calibrated: LLMJudge, opened: Round) -> None:
     told = calibration_of(calibrated)
     assert told.figures
     shown = lead.get(url("round_llm_judges", opened))
@@ -101,7 +93,7 @@ def test_calibration_and_verdicts_are_shown_as_they_are_told(
     assert len(lead.get(url("round_verdicts", opened)).context["pairs"]) == 3
 
 
-def test_a_stale_calibration_and_kin_are_told(lead: Client, calibrated: LLMJudge, opened: Round) -> None:  # noqa: F811
+def test_a_stale_calibration_and_kin_are_told(lead: Client, calibrated: LLMJudge, opened: Round) -> None:
     first = opened.runs.order_by("run_order")[0]
     first.config |= {"use_reranker": True, "reranker": "meta-llama/Llama-3-reranker"}
     first.save(update_fields=["config"])
@@ -113,11 +105,7 @@ def test_a_stale_calibration_and_kin_are_told(lead: Client, calibrated: LLMJudge
     assert "None. ollama:llama3@d1" in text_of(lead.get(url("round_verdicts", opened)))
 
 
-def test_who_does_not_lead_is_told_nothing_of_models(
-    client: Client,
-    calibrated: LLMJudge,  # noqa: F811
-    opened: Round,  # noqa: F811
-) -> None:
+def test_who_does_not_lead_is_told_nothing_of_models(client: Client, calibrated: LLMJudge, opened: Round) -> None:
     (grace,) = make_judges("grace")
     opened.judges.add(grace)
     signed_in(client, grace)

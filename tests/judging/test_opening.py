@@ -17,7 +17,6 @@ from benchbench.access import visible
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.factories import make_benchmark
 from tests.judging.rounds import make_judges, names_of, open_for
-from tests.judging.test_calibrating import simulated  # noqa: F401 (a fixture)
 
 PAIR = ("query", "document")
 POOL_AT_2 = {"q1 d2", "q1 d3", "q2 d3", "q2 d6"}  # without what is judged: q1 d1, q2 d2
@@ -52,7 +51,7 @@ def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark: 
     assert items_of(opened) == items_of(again), "the seed decides"
 
 
-def test_an_order_of_queries_takes_each_in_whole(simulated: Benchmark) -> None:  # noqa: F811
+def test_an_order_of_queries_takes_each_in_whole(simulated: Benchmark) -> None:
     (judge,) = make_judges("ada")
     firsts = set()
     for seed in (1, 2, 3):
@@ -66,7 +65,7 @@ def test_an_order_of_queries_takes_each_in_whole(simulated: Benchmark) -> None: 
     assert len(firsts) > 1, "the seed decides"
 
 
-def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated: Benchmark) -> None:  # noqa: F811
+def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated: Benchmark) -> None:
     (judge,) = make_judges("ada")
     sampled = [
         set(open_for(simulated, [judge], seed=5, **options).items.filter(in_planned_sample=True).values_list(*PAIR))
