@@ -73,7 +73,7 @@ openapi: $(INSTALLED_DEV) ## write docs/openapi.yaml and its examples anew, afte
 	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
 perf: $(INSTALLED_DEV) ## measure speed at full size, in half an hour or more: see perf/README.md
-	@set -e; for script in $(filter-out perf/throwaway.py perf/mutants.py perf/upgrading.py perf/llms.py perf/size.py,$(sort $(wildcard perf/*.py))); do \
+	@set -e; for script in $(filter-out perf/throwaway.py perf/mutants.py perf/upgrading.py perf/llms.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
 	  if grep -q '"--million"' $$script; then size=--million; else size=; fi; \
 	  echo "== $$script $$size"; PYTHONPATH=. $(BIN)/python $$script $$size; done
 
