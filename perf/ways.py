@@ -1,8 +1,8 @@
 """Files that a query enters on its way from upload to leaderboard, and a grade from a key press to a settled verdict.
 
-A file counts when a function of it runs; a climb is a pair of files of which the one called imports the caller, directly
-or through others, so that the call goes against the imports. Only commands, addresses and pages are used, so the same
-script compares two checkouts: `ways.py DIR` traces the code of another one.
+A file counts when one of its functions runs. A climb is a call into a file that imports the caller, directly or through
+others, and so goes against the imports. The script uses only commands, addresses and pages, so that it can compare two
+checkouts: `ways.py DIR` traces another one.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
