@@ -1,4 +1,4 @@
-"""What a round asks: the pool of its runs' first documents, its measure, and the judgments that are known.
+"""The question of a round: the pool of its runs' first documents, its measure, and the judgments that are known.
 
 A question is packed into a few hundred kilobytes, which one statement reads: to read the rankings of 16 runs and the
 judgments of their queries from the tables takes seconds.

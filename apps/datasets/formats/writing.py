@@ -1,4 +1,4 @@
-"""What all writers do alike, and what an export lacks of its dataset."""
+"""Common steps of all writers, and the parts of a dataset that an export leaves out."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator

@@ -103,7 +103,6 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
     query: Any = model_admin.get_object(request, str(query_id))
     if not may_change(query.dataset, request.user) or query.until is not None:
         raise PermissionDenied
-    is_fragment = "HX-Request" in request.headers
     draft = draft_of(query.dataset)
     newest = draft or query.dataset.versions.latest("number")
     if "result" in request.GET:
@@ -114,16 +113,9 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
             raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
         pair = _of_reference(request, query, newest, judgment.doc_ref, judgment)
     else:
-        form = ReferenceForm(request.GET if "reference" in request.GET else None, user=request.user)
-        try:
-            if form.is_valid() and not form.cleaned_data["without_document"]:
-                require_document(query.dataset, form.doc_ref)
-        except BenchbenchError as error:
-            form.present(error)
+        form = _reference_form(request, query)
         if not form.is_valid():
-            part = "judging/reference_form.html"
-            context = {"form": form, "query": query, "title": "Judge a document", "trail": [query.dataset, query]}
-            return model_admin.page(request, part if is_fragment else "judging/one.html", context | {"part": part})
+            return _ask_for_reference(request, model_admin, query, form)
         pair = _of_reference(request, query, newest, form.doc_ref, None)
 
     def act(form: GradeForm) -> HttpResponse:
@@ -142,7 +134,7 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         permitted=True,
         title=f"Judge {pair.document}",
         submit="Save in the draft",
-        template="judging/one_form.html" if is_fragment else "judging/one.html",
+        template="judging/one_form.html" if _is_fragment(request) else "judging/one.html",
         initial={"grade": pair.judgment.grade, "note": pair.judgment.note} if pair.judgment else None,
         part="judging/one_form.html",
         pair=pair,
@@ -153,6 +145,27 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         goes_on="go_on" in request.GET,
         trail=[query.dataset, query, *([pair.result] if pair.result else [])],
     )
+
+
+def _reference_form(request: HttpRequest, query: Query) -> ReferenceForm:
+    """Read the reference of the address; it is an error if no document has it and the user has not confirmed that."""
+    form = ReferenceForm(request.GET if "reference" in request.GET else None, user=request.user)
+    try:
+        if form.is_valid() and not form.cleaned_data["without_document"]:
+            require_document(query.dataset, form.doc_ref)
+    except BenchbenchError as error:
+        form.present(error)
+    return form
+
+
+def _ask_for_reference(request: HttpRequest, model_admin: SiteAdmin, query: Query, form: ReferenceForm) -> HttpResponse:
+    part = "judging/reference_form.html"
+    context = {"form": form, "query": query, "title": "Judge a document", "trail": [query.dataset, query], "part": part}
+    return model_admin.page(request, part if _is_fragment(request) else "judging/one.html", context)
+
+
+def _is_fragment(request: HttpRequest) -> bool:
+    return "HX-Request" in request.headers
 
 
 def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> Pair:

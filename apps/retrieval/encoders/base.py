@@ -1,4 +1,4 @@
-"""What encoders share: protocols, batches of texts, one thread of torch, the error of vectors that are not sound."""
+"""Common parts of encoders: protocols, batches of texts, one thread of torch, the error for invalid vectors."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
