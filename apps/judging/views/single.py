@@ -108,9 +108,7 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
     if "result" in request.GET:
         pair = _of_ranking(request, query, newest)
     elif asked := request.GET.get("judgment", ""):
-        judgment = query.judgments.filter(until=None, pk=_number(asked)).first()
-        if judgment is None:
-            raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
+        judgment = _current_judgment(query, asked)
         pair = _of_reference(request, query, newest, judgment.doc_ref, judgment)
     else:
         form = _reference_form(request, query)
@@ -145,6 +143,14 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         goes_on="go_on" in request.GET,
         trail=[query.dataset, query, *([pair.result] if pair.result else [])],
     )
+
+
+def _current_judgment(query: Query, asked: str) -> Judgment:
+    """Return the judgment of an address. Raises Http404."""
+    judgment = query.judgments.filter(until=None, pk=_number(asked)).first()
+    if judgment is None:
+        raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
+    return judgment
 
 
 def _reference_form(request: HttpRequest, query: Query) -> ReferenceForm:
