@@ -105,16 +105,9 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         raise PermissionDenied
     draft = draft_of(query.dataset)
     newest = draft or query.dataset.versions.latest("number")
-    if "result" in request.GET:
-        pair = _of_ranking(request, query, newest)
-    elif asked := request.GET.get("judgment", ""):
-        judgment = _current_judgment(query, asked)
-        pair = _of_reference(request, query, newest, judgment.doc_ref, judgment)
-    else:
-        form = _reference_form(request, query)
-        if not form.is_valid():
-            return _ask_for_reference(request, model_admin, query, form)
-        pair = _of_reference(request, query, newest, form.doc_ref, None)
+    pair = _pair_of(request, query, newest)
+    if isinstance(pair, ReferenceForm):
+        return _ask_for_reference(request, model_admin, query, pair)
 
     def act(form: GradeForm) -> HttpResponse:
         pair.save(form, staff(request))
@@ -145,11 +138,22 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
     )
 
 
-def _current_judgment(query: Query, asked: str) -> Judgment:
+def _pair_of(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair | ReferenceForm:
+    """Return the pair of an address, or the form that asks for a reference. Raises Http404."""
+    if "result" in request.GET:
+        return _of_ranking(request, query, newest)
+    if number := request.GET.get("judgment", ""):
+        judgment = _current_judgment(query, number)
+        return _of_reference(request, query, newest, judgment.doc_ref, judgment)
+    form = _reference_form(request, query)
+    return _of_reference(request, query, newest, form.doc_ref, None) if form.is_valid() else form
+
+
+def _current_judgment(query: Query, number: str) -> Judgment:
     """Return the judgment of an address. Raises Http404."""
-    judgment = query.judgments.filter(until=None, pk=_number(asked)).first()
+    judgment = query.judgments.filter(until=None, pk=_number(number)).first()
     if judgment is None:
-        raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
+        raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed since.")
     return judgment
 
 
