@@ -106,7 +106,7 @@ POINTS = {
     "judging: graded": Point("apps.judging.tasks", "_grade", "after"),
     "judging: finished": Point("apps.judging.tasks", "trim_answers", "after"),
     "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
-    "isolated: searched": Point("apps.benchmarks.running.execution", "run_queries", "after"),
+    "isolated: searched": Point("apps.benchmarks.running.execution", "isolated_queries", "after"),
     "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),
     "measure: commit begun": Point("apps.benchmarks.measuring.again", "keep_measured"),
     "measure: commit stored": Point("apps.benchmarks.measuring.again", "keep_measured", "after"),
