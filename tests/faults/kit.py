@@ -75,6 +75,10 @@ class Worker:
         until(lambda: token.exists() or not Path(f"/proc/{self.pid}").exists(), "the fault")
         assert token.exists(), "the worker ended before the fault"
 
+    @property
+    def is_frozen(self) -> bool:
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def freeze(self) -> None:
         self._tell(signal.SIGSTOP)
 
@@ -253,11 +257,12 @@ def undisturbed(kind: Kind) -> Any:
     return _UNDISTURBED[kind.name]
 
 
-def sessions(state: str = "idle in transaction") -> int:
-    """Return how many sessions of the database are in a state."""
+def sessions(*states: str) -> set[int]:
+    """Return the backend ids of the test database's other sessions: all of them, or those in one of the states."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = %s", [state]
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND (state = ANY(%s) OR %s)",
+            [list(states), not states],
         )
-        (count,) = cursor.fetchone()
-    return int(count)
+        return {pid for (pid,) in cursor.fetchall()}
