@@ -1,4 +1,4 @@
-"""Progress of a benchmark: the data of its events (formats.md, Events)."""
+"""Progress of a benchmark: the data of its events (docs/events.md)."""
 
 from collections import Counter
 from collections.abc import Iterator

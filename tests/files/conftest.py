@@ -20,5 +20,5 @@ def written(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def flowbaby(tmp_path: Path) -> Callable[..., Path]:
-    """Write the Flowbaby dataset of docs/formats.md; see `write_dataset`."""
+    """Write the Flowbaby dataset of `samples`; see `write_dataset`."""
     return partial(write_dataset, tmp_path / "golden-v1")

@@ -1,4 +1,4 @@
-"""A Flowbaby dataset and a run whose figures docs/formats.md states, and the writing of files."""
+"""A Flowbaby dataset and run whose aggregated measures are known, and writing of files."""
 
 import gzip
 import json

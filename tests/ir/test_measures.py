@@ -106,11 +106,11 @@ class TestKnownAnswers:
             ("AP", "abc", {"a": 3, "c": 1}, 5 / 6),
         ],
     )
-    def test_formats_md(self, measure, ranking, truth, expected):
+    def test_a_ranking_with_a_known_value(self, measure, ranking, truth, expected):
         assert value(measure, ranking, truth) == pytest.approx(expected, abs=5e-7 if expected != 0.96394 else 5e-6)
 
     def test_chunks_count_as_the_documents_that_they_belong_to(self):
-        """The chunks a, a, a, b, c of formats.md, whose values stand in the table above as those of a, b, c."""
+        """Chunks a, a, a, b, c have the values of the documents a, b, c in the table above."""
         chunks = np.array(["a", "a", "a", "b", "c"])
         documents = "".join(chunks[collapse(np.unique(chunks, return_inverse=True)[1])])
         assert documents == "abc"

@@ -16,7 +16,7 @@ from benchbench.ir.sections import (
 HITS = [SectionHit("B", "s1"), SectionHit("A", "s9"), SectionHit("A", "s2")]
 
 
-def test_the_case_of_formats_md():
+def test_a_section_counts_only_in_its_own_document():
     """Expected A{s1,s2}: the s1 that is found is another document's."""
     assert doc_rank(HITS, "A") == 2
     assert section_rank(HITS, "A", ["s1", "s2"]) == 3

@@ -124,7 +124,7 @@ class TestReversals:
 
 
 class TestLabelShape:
-    def test_the_case_of_formats_md(self):
+    def test_the_label_shape_of_five_topics(self):
         assert label_shape([0, 1, 1, 2, 4]) == LabelShape(0, 4, 1.6, 1.0, 2, 20.0, 40.0, 40.0, 5)
 
     def test_the_95th_percentile_is_one_of_the_numbers(self):

@@ -28,7 +28,7 @@ SECTIONS = {
     "C": {"s1": "fig"},
 }
 QUESTIONS = [
-    # The case of docs/formats.md: it finds (B,s1), (A,s9), (A,s2).
+    # Finds (B,s1), (A,s9), (A,s2), so its document has rank 2 and its section rank 3.
     {
         **{"id": "q1", "question": "apple", "answer": "Apple, pear.", "document_id": "A"},
         **{"section_ids": ["s1", "s2"], "evidence": ["apple pear pear", "fig fig"], "difficulty": "easy"},

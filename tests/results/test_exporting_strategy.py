@@ -66,7 +66,7 @@ def test_it_writes_what_the_golden_files_have(benchmark: Benchmark, tmp_path: Pa
         assert made == (GOLDEN / name).read_bytes(), name
 
 
-def test_what_was_found_is_what_formats_md_says(benchmark: Benchmark, tmp_path: Path) -> None:
+def test_found_documents_and_sections_have_their_known_ranks(benchmark: Benchmark, tmp_path: Path) -> None:
     rows = rows_of(export_to(benchmark, "strategy", tmp_path), "search_results.csv")
     searched = [row for row in rows if not row["error"]]
     found = {(row["query_id"], row["top_k"]): row for row in searched if row["run"] == "1"}
