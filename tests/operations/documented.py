@@ -28,7 +28,10 @@ def _section(kind: str) -> str:
 
 def fields_of(kind: str) -> dict[str, str]:
     """Return the documented fields of an event's data, by name, with their types."""
-    return dict(re.findall(r"^\| `([\w.\[\]]+)` \| ([a-z ]+?) \|", _section(kind), re.MULTILINE))
+    text = _section(kind)
+    if kind.endswith("_progress"):
+        text = PAGE.partition("### Fields of every event")[2].partition("\n#")[0] + text
+    return dict(re.findall(r"^\| `([\w.\[\]]+)` \| ([a-z ]+?) \|", text, re.MULTILINE))
 
 
 def example_of(kind: str) -> Any:
