@@ -130,7 +130,7 @@ def each_option_changes_something(text: str) -> str:
     for option in options:
         little, more = OPTIONS[option]
         assert share(little) + 0.02 < share(more), option
-    return ", ".join(each.partition(" ")[2] for each in options) or "has none"
+    return ", ".join(each.partition(" ")[2] for each in options) or "none"
 
 
 def a_handful_of_vectors_is_enough(text: str) -> str:
