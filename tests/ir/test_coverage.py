@@ -8,10 +8,10 @@ import pytest
 
 from benchbench.ir.bounds import BOUNDS
 from benchbench.ir.coverage import condensed, cover, is_uneven
-from benchbench.ir.measures import FORMULAS, GradedRankings, Measure, evaluate
+from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 
 MEASURES = [
-    *(Measure(name, k) for name in FORMULAS for k in (0, 1, 3, 5)),
+    *(Measure(name, k) for name in DEFINITIONS for k in (0, 1, 3, 5)),
     *(Measure(name) for name in ("nDCG", "AP", "RR", "Hits")),
 ]
 
@@ -46,7 +46,7 @@ def test_the_bounds_are_the_least_and_the_greatest_of_all_outcomes(seed):
 
 
 def test_every_measure_of_ours_has_bounds_and_one_of_the_library_has_none():
-    assert list(BOUNDS) == list(FORMULAS)
+    assert list(BOUNDS) == list(DEFINITIONS)
     coverage = cover([Measure("infAP")], graded("xa", {"a": 1}))
     assert np.isnan([coverage.least, coverage.greatest]).all()
     assert coverage.condensed.item() == pytest.approx(1)

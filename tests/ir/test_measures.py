@@ -6,7 +6,7 @@ import pytest
 
 from benchbench.ir.coverage import cover
 from benchbench.ir.measures import (
-    FORMULAS,
+    DEFINITIONS,
     GradedRankings,
     Measure,
     MeasureError,
@@ -15,7 +15,6 @@ from benchbench.ir.measures import (
     grade_matrix,
     mean,
 )
-from benchbench.ir.measures.formulas import NEED_CUTOFF
 from benchbench.ir.ranking import collapse
 
 RANKED = [
@@ -184,7 +183,7 @@ def random_case(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
 
 def test_a_value_has_the_same_bits_alone_and_in_any_batch():
     rankings, truths = random_case(99)
-    measures = [Measure(name, 10) for name in FORMULAS] + [Measure("nDCG"), Measure("AP")]
+    measures = [Measure(name, 10) for name in DEFINITIONS] + [Measure("nDCG"), Measure("AP")]
     together = evaluate(measures, GradedRankings.of(rankings, truths))
     for query, (ranking, truth) in enumerate(zip(rankings, truths, strict=True)):
         alone = evaluate(measures, GradedRankings.of([ranking], [truth]))
@@ -193,8 +192,10 @@ def test_a_value_has_the_same_bits_alone_and_in_any_batch():
 
 def test_heads_have_the_bits_of_rankings_that_end_there():
     rankings, truths = random_case(7)
-    measures = [Measure(name, k) for name in FORMULAS for k in (0, 3, 10, 50)]
-    measures += [Measure(name) for name in FORMULAS if name not in NEED_CUTOFF] + [Measure.parse("RBP(p=0.8)")]
+    measures = [Measure(name, k) for name in DEFINITIONS for k in (0, 3, 10, 50)]
+    measures += [Measure(name) for name in DEFINITIONS if not DEFINITIONS[name].needs_cutoff] + [
+        Measure.parse("RBP(p=0.8)")
+    ]
     whole = GradedRankings.of(rankings, truths)
     draw = random.Random(7)
     for lengths in [[draw.randint(0, len(ranking)) for ranking in rankings] for _ in range(5)]:

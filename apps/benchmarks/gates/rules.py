@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
-from benchbench.ir.measures import FORMULAS, Measure, MeasureError, definition_of
+from benchbench.ir.measures import DEFINITIONS, Measure, MeasureError
 from benchbench.ir.profiles import Mean
 from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
@@ -18,7 +18,7 @@ from benchbench.reading.strict_json import MalformedFileError, canonical
 from benchbench.reading.strict_yaml import MAX_CHARACTERS
 
 RULES = ("floors", "slices", "against_baseline", "must_not_fail", "false_answers", "latency_ms", "coverage")
-NAMES = {name.lower(): name for name in FORMULAS} | {
+NAMES = {name.lower(): name for name in DEFINITIONS} | {
     "precision": "P",
     "recall": "R",
     "map": "AP",
@@ -185,13 +185,13 @@ def _measure(text: str, where: str) -> Measure:
         measure = Measure.parse(NAMES.get(name.lower(), name) + at + cutoff)
     except MeasureError as error:
         raise RulesError(f"{where}.{text[:40]}: {error.message}", field="rules") from None
-    if definition_of(measure).better == "lower":
+    if measure.definition.better == "lower":
         refuse(f"{where}.{text}", f"cannot be a rule: {measure} falls as a run improves. Take RR, of a rank")
     return measure
 
 
 def _reachable(limit: float, measure: Measure, place: str) -> float:
     """Return a limit that values of the measure can reach."""
-    if limit > (greatest := definition_of(measure).greatest):
+    if limit > (greatest := measure.definition.greatest):
         refuse(place, f"must be a number from 0 to {greatest:g}, not {limit:g}")
     return limit

@@ -19,7 +19,7 @@ from apps.results.configurations import distinct_labels
 from apps.results.leaderboard.runs import primary_measure
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.measures import Measure, Values, definition_of
+from benchbench.ir.measures import Measure, Values
 from benchbench.ir.slices import MINIMUM, Slice
 from benchbench.ir.statistics.significance import Comparison, compare
 from benchbench.ir.statistics.verdict import Verdict, verdict
@@ -200,7 +200,7 @@ def compare_runs(
 
 def falls(measure: str) -> bool:
     """Tell whether the lower of two values of a measure is the better one."""
-    return definition_of(Measure.parse(measure)).better == "lower"
+    return Measure.parse(measure).definition.better == "lower"
 
 
 def pinned_baselines(runs: Sequence[Run]) -> list[Run]:

@@ -17,7 +17,7 @@ from apps.collections.models import Document
 from apps.results.triage.causes import CAUSES
 from benchbench import decimals
 from benchbench.decimals import figure, p_text, short_signed
-from benchbench.ir.measures import Measure, definition_of
+from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
@@ -164,7 +164,7 @@ def pretty_json(data: Any) -> str:
 def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
     """The name of a measure, or `label`, that opens its definition; `place` tells apart what stands twice on a page."""
     measure = Measure.parse(name)
-    shown = {"definition": definition_of(measure), "cutoff": measure.cutoff}
+    shown = {"definition": measure.definition, "cutoff": measure.cutoff}
     return shown | {"id": f"define-{place}-{slugify(name)}", "label": label or name}
 
 

@@ -20,7 +20,7 @@ from apps.results.triage.causes import ANY
 from apps.results.triage.triaging import QueryLoss, RunLosses
 from apps.retrieval.models import Chunk
 from benchbench.errors import ConflictError
-from benchbench.ir.measures import Measure, definition_of
+from benchbench.ir.measures import Measure
 from benchbench.ir.triage import Loss, by_difference, by_loss
 from benchbench.markup import Piece, excerpt
 
@@ -121,7 +121,7 @@ def ordered_queries(
     if evaluation is None:
         return wanted
     values = evaluation.by_query(measure)
-    falling = best != (definition_of(Measure.parse(measure)).better == "lower")
+    falling = best != (Measure.parse(measure).definition.better == "lower")
 
     def place(query_id: int) -> tuple[bool, float]:
         value = values.get(query_id)

@@ -17,7 +17,7 @@ from apps.results.triage import queries
 from apps.results.triage.content import ContentError, content_of
 from apps.results.triage.sections import section_means
 from apps.results.views.results import version_asked
-from benchbench.ir.measures.definitions import DEFINITIONS
+from benchbench.ir.measures import DEFINITIONS
 from benchbench.ir.measures.library import catalogue
 from benchbench.ir.slices import MINIMUM
 from benchbench.site.admin import SiteAdmin

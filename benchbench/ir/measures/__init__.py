@@ -3,18 +3,17 @@
 Definitions are trec_eval's. A document is relevant when its grade is above 0; a negative grade is a judgment, and gains
 nothing. R, AP and the ideal of nDCG divide by all relevant judgments of the query, found or not: a judgment whose
 document cannot be found stands in the truth under an id that no ranking contains. A query without relevant judgments,
-or without results, scores 0. What each measure means is told in `definitions`.
+or without results, scores 0. `definitions` states what each measure means.
 """
 
-from benchbench.ir.measures.definitions import Definition, definition_of
-from benchbench.ir.measures.formulas import FORMULAS
+from benchbench.ir.measures.definitions import DEFINITIONS, Definition
 from benchbench.ir.measures.graded import GradedRankings, Truths, Values, grade_matrix
 from benchbench.ir.measures.library import MeasureError
 from benchbench.ir.measures.means import EmptyQueries, Means, mean
 from benchbench.ir.measures.measure import Measure, evaluate
 
 __all__ = [
-    "FORMULAS",
+    "DEFINITIONS",
     "Definition",
     "EmptyQueries",
     "GradedRankings",
@@ -23,7 +22,6 @@ __all__ = [
     "MeasureError",
     "Truths",
     "Values",
-    "definition_of",
     "evaluate",
     "grade_matrix",
     "mean",

@@ -1,25 +1,33 @@
-"""Definitions of the measures in words, for pages; docs/measures.md has the same."""
+"""The measures that BenchBench computes itself: what each means, in words for pages, and its formula.
+
+docs/measures.md has the same words. A formula is a function of graded rankings and a cutoff, which returns (q,) values.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
-from benchbench.ir.measures import library
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from benchbench.ir.measures.measure import Measure
-
+from benchbench.ir.measures.graded import GradedRankings, Values
 
 BINARY = "A document is relevant when its grade is above 0; how far above makes no difference."
 ZERO = "0 without relevant judgments and without results."
 TREC = "trec_eval"
 
+Formula = Callable[[GradedRankings, int | None], Values]
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One measure told to its reader. In the sentences k stands for the cutoff; `greatest` bounds its values."""
+    """The definition of a measure. In the sentences k stands for the cutoff; `greatest` bounds its values.
+
+    A measure of the library has no formula here.
+    """
 
     written: str
     title: str
@@ -31,6 +39,35 @@ class Definition:
     ties: str = "The stored order decides: score falling, then document id. It is never sorted again."
     better: Literal["higher", "lower"] = "higher"
     greatest: float = 1.0
+    formula: Formula | None = None
+    needs_cutoff: bool = False
+
+
+def _reciprocal_rank(graded: GradedRankings, cutoff: int | None) -> Values:
+    return np.where(graded.until(graded.sums.hits, cutoff) > 0, 1.0 / graded.sums.first_relevant, 0.0)
+
+
+def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
+    """Divides by the documents there are: a short ranking is not an unjudged one."""
+    seen = graded.lengths if cutoff is None else np.minimum(graded.lengths, cutoff)
+    return _ratio(graded.until(graded.sums.judged, cutoff), seen)
+
+
+def _first_relevant(graded: GradedRankings, cutoff: int | None) -> Values:
+    """NaN where there is none: no number says "nowhere" without posing as a rank."""
+    return np.where(graded.until(graded.sums.hits, cutoff) > 0, graded.sums.first_relevant, np.nan)
+
+
+def _ideal(graded: GradedRankings, cutoff: int | None) -> Values:
+    """The DCG of the ideal ranking at the cutoff, or of all of it where there is none or it lies beyond."""
+    if cutoff == 0:
+        return np.zeros(len(graded.lengths))
+    width = graded.ideal_dcg.shape[-1]
+    return graded.ideal_dcg[:, (width if cutoff is None else min(cutoff, width)) - 1]
+
+
+def _ratio(part: Values, whole: Values | NDArray[np.int64] | int) -> Values:
+    return np.divide(part, whole, out=np.zeros_like(part), where=np.greater(whole, 0))
 
 
 DEFINITIONS: dict[str, Definition] = {
@@ -40,6 +77,8 @@ DEFINITIONS: dict[str, Definition] = {
         "The share of the first k places that hold a relevant document. A ranking shorter than k still divides by k.",
         f"{TREC}, P_k",
         range="0 to 1; at most (relevant documents) / k",
+        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), cutoff or 0),
+        needs_cutoff=True,
     ),
     "R": Definition(
         "R@k",
@@ -48,6 +87,8 @@ DEFINITIONS: dict[str, Definition] = {
         "ranking can hold, because their judgment is unresolved, count among them.",
         f"{TREC}, recall_k",
         range="0 to 1; at most k / (relevant documents)",
+        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), graded.n_relevant),
+        needs_cutoff=True,
     ),
     "nDCG": Definition(
         "nDCG@k",
@@ -56,6 +97,7 @@ DEFINITIONS: dict[str, Definition] = {
         "all judged documents. Without @k, over the whole ranking.",
         f"Järvelin and Kekäläinen 2002, as {TREC}, ndcg_cut_k and ndcg",
         gain="Linear: the grade itself. A negative grade and a document without judgment gain 0.",
+        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.dcg, cutoff), _ideal(graded, cutoff)),
     ),
     "AP": Definition(
         "AP@k",
@@ -63,6 +105,7 @@ DEFINITIONS: dict[str, Definition] = {
         "The sum of the precisions at the place of each relevant document found in the first k places, divided by the "
         "number of all relevant documents. Without @k, over the whole ranking. Its mean over queries is MAP.",
         f"{TREC}, map_cut_k and map",
+        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.precisions, cutoff), graded.n_relevant),
     ),
     "RR": Definition(
         "RR@k",
@@ -70,6 +113,7 @@ DEFINITIONS: dict[str, Definition] = {
         "1 / the rank of the first relevant document; 0 where there is none in the first k places. Without @k, in the "
         "whole ranking. Its mean over queries is MRR.",
         f"{TREC}, recip_rank",
+        formula=_reciprocal_rank,
     ),
     "Success": Definition(
         "Success@k",
@@ -78,6 +122,8 @@ DEFINITIONS: dict[str, Definition] = {
         "queries that found something.",
         f"{TREC}, success_k",
         range="0 or 1",
+        formula=lambda graded, cutoff: (graded.until(graded.sums.hits, cutoff) > 0).astype(np.float64),
+        needs_cutoff=True,
     ),
     "Judged": Definition(
         "Judged@k",
@@ -87,6 +133,7 @@ DEFINITIONS: dict[str, Definition] = {
         "ir_measures, Judged@k",
         gain="None: any grade counts, negative ones too.",
         empty="0 without results; a query without judgments has 0.",
+        formula=_judged,
     ),
     "Hits": Definition(
         "Hits@k",
@@ -95,6 +142,7 @@ DEFINITIONS: dict[str, Definition] = {
         f"a count; {TREC}, num_rel_ret",
         range="0 to the smaller of k and the number of relevant documents",
         greatest=math.inf,
+        formula=lambda graded, cutoff: graded.until(graded.sums.hits, cutoff),
     ),
     "FirstRelevant": Definition(
         "FirstRelevant@k",
@@ -107,6 +155,7 @@ DEFINITIONS: dict[str, Definition] = {
         range="1 to k",
         better="lower",
         greatest=math.inf,
+        formula=_first_relevant,
     ),
 }
 
@@ -122,11 +171,3 @@ BY_LIBRARY = Definition(
     range="as its definition has it",
     greatest=math.inf,
 )
-
-
-def definition_of(measure: Measure) -> Definition:
-    """The definition of `measure` under its own name; k in the sentences stands for its cutoff."""
-    if not measure.is_ours:
-        title, sentence = library.summary(str(measure))
-        return replace(BY_LIBRARY, written=str(measure), title=title, meaning=sentence)
-    return replace(DEFINITIONS[measure.name], written=str(measure))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.measures.formulas import FORMULAS
+from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.graded import GradedRankings, Values
 
 
@@ -39,7 +39,7 @@ def canonical(text: str) -> str:
     """
     measure = _parsed(text)
     name = str(measure)
-    if name.partition("@")[0] not in FORMULAS:
+    if name.partition("@")[0] not in DEFINITIONS:
         _require_computable(measure)
     return name
 
@@ -103,7 +103,7 @@ def _parsed(text: str) -> Any:
     kind = registry.get(written["name"])
     if kind is None:
         raise MeasureError(
-            f"There is no measure {written['name']!r}; there are {', '.join(FORMULAS)}, and those of the library "
+            f"There is no measure {written['name']!r}; there are {', '.join(DEFINITIONS)}, and those of the library "
             "ir_measures, such as ERR@20 and RBP(p=0.8)."
         )
     parameters = _parameters(text, written["parameters"] or "")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchbench.ir.measures import library
-from benchbench.ir.measures.formulas import FORMULAS, NEED_CUTOFF
+from benchbench.ir.measures.definitions import BY_LIBRARY, DEFINITIONS, Definition
 from benchbench.ir.measures.graded import GradedRankings, Values
 from benchbench.ir.measures.library import MeasureError
 
@@ -30,14 +30,14 @@ class Measure:
             canonical = library.canonical(str(self))
             if canonical != str(self):
                 raise MeasureError(f"The measure {self} is written {canonical}.")
-        elif self.cutoff is None and self.name in NEED_CUTOFF:
+        elif self.cutoff is None and DEFINITIONS[self.name].needs_cutoff:
             raise MeasureError(f"The measure {self.name} needs a cutoff, such as {self.name}@10.")
 
     @classmethod
     def parse(cls, text: str) -> Measure:
         """The measure that `text` names, such as `nDCG@10`, `RR` or `RBP(p=.8)`. Raises MeasureError."""
         name, cutoff = _split(text)
-        if name not in FORMULAS:
+        if name not in DEFINITIONS:
             name, cutoff = _split(library.canonical(text))
         return cls(name, cutoff)
 
@@ -55,7 +55,15 @@ class Measure:
     @property
     def is_ours(self) -> bool:
         """Whether BenchBench computes it, rather than the library."""
-        return self.name in FORMULAS
+        return self.name in DEFINITIONS
+
+    @property
+    def definition(self) -> Definition:
+        """The definition under the measure's own name; k in the sentences stands for its cutoff."""
+        if self.is_ours:
+            return replace(DEFINITIONS[self.name], written=str(self))
+        title, sentence = library.summary(str(self))
+        return replace(BY_LIBRARY, written=str(self), title=title, meaning=sentence)
 
     @property
     def wire(self) -> str:
@@ -83,9 +91,8 @@ def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:
     """
     theirs = [str(measure) for measure in measures if not measure.is_ours]
     by_library = iter(library.evaluate(theirs, graded) if theirs else ())
-    values = [
-        FORMULAS[measure.name](graded, measure.cutoff) if measure.is_ours else next(by_library) for measure in measures
-    ]
+    formulas = [(measure, DEFINITIONS.get(measure.name, BY_LIBRARY).formula) for measure in measures]
+    values = [formula(graded, measure.cutoff) if formula else next(by_library) for measure, formula in formulas]
     return np.stack(values) if values else np.empty((0, len(graded.lengths)))
 
 

@@ -11,8 +11,7 @@ from benchbench.ir.judging.fillings import Shape, counted, reached, values_of
 from benchbench.ir.judging.judging import FEWEST_GRADES, Judging
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.judging.weights import Expected, effects
-from benchbench.ir.measures import GradedRankings, Measure, evaluate
-from benchbench.ir.measures.formulas import FORMULAS
+from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 from tests.ir.judging.test_differences import MEASURES, drawn
@@ -148,7 +147,7 @@ def test_a_query_that_a_run_failed_on_counts_nowhere():
     assert judging.weights()[: len(pool.documents[0])].max() == 0
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", DEFINITIONS)
 def test_each_measure_of_ours_decides_or_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.setattr(fillings, "_WHY", {})  # as of one that was just added
     measure = Measure.parse(f"{name}@5")
