@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.measures.graded import GradedRankings, Values
 
-BINARY = "A document is relevant when its grade is above 0; how far above makes no difference."
+BINARY = "A document is relevant if its grade is above 0; higher grades gain no more."
 ZERO = "0 without relevant judgments and without results."
 TREC = "trec_eval"
 
@@ -36,7 +36,7 @@ class Definition:
     gain: str = BINARY
     empty: str = ZERO
     range: str = "0 to 1"
-    ties: str = "The stored order decides: score falling, then document id. It is never sorted again."
+    ties: str = "The stored order decides: descending score, then document id. It is never sorted again."
     better: Literal["higher", "lower"] = "higher"
     greatest: float = 1.0
     formula: Formula | None = None
@@ -83,8 +83,8 @@ DEFINITIONS: dict[str, Definition] = {
     "R": Definition(
         "R@k",
         "Recall",
-        "The share of the query's relevant documents that stand in the first k places. Relevant documents that no "
-        "ranking can hold, because their judgment is unresolved, count among them.",
+        "The share of the query's relevant documents that are in the first k places. Relevant documents of unresolved "
+        "judgments count too, although no ranking can hold them.",
         f"{TREC}, recall_k",
         range="0 to 1; at most k / (relevant documents)",
         formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), graded.n_relevant),
@@ -110,7 +110,7 @@ DEFINITIONS: dict[str, Definition] = {
     "RR": Definition(
         "RR@k",
         "Reciprocal rank",
-        "1 / the rank of the first relevant document; 0 where there is none in the first k places. Without @k, in the "
+        "1 / the rank of the first relevant document; 0 without one in the first k places. Without @k, in the "
         "whole ranking. Its mean over queries is MRR.",
         f"{TREC}, recip_rank",
         formula=_reciprocal_rank,
@@ -118,8 +118,8 @@ DEFINITIONS: dict[str, Definition] = {
     "Success": Definition(
         "Success@k",
         "Success",
-        "1 where at least one relevant document stands in the first k places, otherwise 0. Its mean is the share of "
-        "queries that found something.",
+        "1 if at least one relevant document is in the first k places, otherwise 0. Its mean is the share of queries "
+        "that found one.",
         f"{TREC}, success_k",
         range="0 or 1",
         formula=lambda graded, cutoff: (graded.until(graded.sums.hits, cutoff) > 0).astype(np.float64),
@@ -128,8 +128,8 @@ DEFINITIONS: dict[str, Definition] = {
     "Judged": Definition(
         "Judged@k",
         "Judged",
-        "The share of the first k documents that have a judgment, whatever its grade. A ranking shorter than k divides "
-        "by its length. It does not say how good a run is, but how far its other values can be trusted.",
+        "The share of the first k documents that have a judgment of any grade. A ranking shorter than k divides by its "
+        "length. It does not say how good a run is, but how far its other values can be trusted.",
         "ir_measures, Judged@k",
         gain="None: any grade counts, negative ones too.",
         empty="0 without results; a query without judgments has 0.",
@@ -138,7 +138,7 @@ DEFINITIONS: dict[str, Definition] = {
     "Hits": Definition(
         "Hits@k",
         "Hits",
-        "How many relevant documents stand in the first k places. Without @k, in the whole ranking.",
+        "The number of relevant documents in the first k places. Without @k, in the whole ranking.",
         f"a count; {TREC}, num_rel_ret",
         range="0 to the smaller of k and the number of relevant documents",
         greatest=math.inf,
@@ -147,11 +147,10 @@ DEFINITIONS: dict[str, Definition] = {
     "FirstRelevant": Definition(
         "FirstRelevant@k",
         "Rank of the first relevant document",
-        "The place at which a reader meets the first relevant document, from 1. Its mean is over the queries that "
-        "found one in the first k places, or without @k anywhere; read it beside Success@k.",
+        "The rank of the first relevant document, from 1. Its mean is over the queries that found one in the first k "
+        "places, or without @k anywhere; read it together with Success@k.",
         "1 / RR",
-        empty="No value where none is found, which includes no relevant judgments and no results: left out of the "
-        "mean.",
+        empty="No value if none is found, also without relevant judgments or results: left out of the mean.",
         range="1 to k",
         better="lower",
         greatest=math.inf,
