@@ -37,12 +37,12 @@ pytestmark = pytest.mark.thorough
 TABLE = Path(settings.BASE_DIR) / "docs" / "permissions.md"
 # Each may do what those before it may.
 WHO = ("everybody", "staff", "viewer", "judge", "editor", "admin", "superuser")
+TITLES = {name: name for name in WHO} | {"nobody": "closed to all"}
 HEAD = """# Permissions
 
-Who may what, by the least that lets one in: everybody; staff, of whatever role; the roles of
-[security.md](security.md), each of which may what those before it may; superusers. It is of what one sees: of others'
-rows nothing is told, whatever one may do. Tried and written by `tests/admin/test_permission_table.py`, which fails
-where a page, an act, an endpoint or a socket is not here, or is open to others.
+The least role that may open a page, do an act, call an endpoint or open a socket: everybody; staff of any role; the
+roles of [security.md](security.md); superuser. Each may do what those before it may, on rows that the user can see.
+`tests/admin/test_permission_table.py` tries and writes these lists, and fails if one is missing or differs.
 """
 
 
@@ -93,8 +93,10 @@ def least(allowed: dict[str, bool], what: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """Return who may, by page, as the table has it."""
-    return dict(re.findall(r"^\| `(.+)` \| (\w+) \|$", TABLE.read_text(), re.MULTILINE))
+    """Return who may, by page, as the lists have it."""
+    sections = re.findall(r"^### (\w[\w ]*)\n((?:\n?- .+)+)", TABLE.read_text(), re.MULTILINE)
+    who = {title: name for name, title in TITLES.items()}
+    return {name: who[title] for title, names in sections for name in re.findall(r"^- `(.+)`$", names, re.MULTILINE)}
 
 
 def to_ask(known: str | None) -> tuple[str, ...]:
@@ -161,9 +163,16 @@ def rows_of_sockets() -> dict[str, str]:
     return {f"/{path}" if path else "any other": role if path else "nobody" for path in sorted(paths)}
 
 
-def table(title: str, heads: tuple[str, str], rows: dict[str, str]) -> str:
-    lines = [f"| `{name}` | {who} |" if name != "any other" else f"| {name} | {who} |" for name, who in rows.items()]
-    return "\n".join([f"## {title}\n", f"| {heads[0]} | {heads[1]} |", "|---|---|", *lines]) + "\n"
+def lists(title: str, rows: dict[str, str]) -> str:
+    parts = [f"## {title}\n"]
+    for who in (*WHO, "nobody"):
+        names = [
+            f"- `{name}`" if name != "any other" else f"- {name}"
+            for name, least_who in rows.items()
+            if least_who == who
+        ]
+        parts += [f"### {TITLES[who]}\n", *names[:-1], names[-1] + "\n"] if names else []
+    return "\n".join(parts)
 
 
 def test_who_may_what_is_as_it_is_written(owner: User) -> None:  # noqa: F811
@@ -175,10 +184,10 @@ def test_who_may_what_is_as_it_is_written(owner: User) -> None:  # noqa: F811
     told = "\n".join(
         [
             HEAD,
-            table("Pages of the admin, by name", ("page", "from"), rows_of_pages(owner)),
-            table("Acts on rows", ("act", "from"), rows_of_acts(owner)),
-            table("Endpoints, below /api/v2", ("endpoint", "from"), rows_of_endpoints()),
-            table("Sockets", ("address", "from"), rows_of_sockets()),
+            lists("Pages of the admin, by name", rows_of_pages(owner)),
+            lists("Acts on rows", rows_of_acts(owner)),
+            lists("Endpoints, below /api/v2", rows_of_endpoints()),
+            lists("Sockets", rows_of_sockets()),
         ]
     )
     if os.environ.get("BENCHBENCH_WRITE_PERMISSIONS"):
