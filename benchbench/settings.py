@@ -15,12 +15,7 @@ from django.core.management.utils import get_random_secret_key
 from benchbench import embedded
 from benchbench.environment import env_bool, env_int, env_list, env_rate, env_str
 from benchbench.logs import logging_as
-from benchbench.site.presets import (  # noqa: F401  (settings as they are)
-    CONTENT_SECURITY_POLICY,
-    FILE_UPLOAD_HANDLERS,
-    SPECTACULAR_SETTINGS,
-    UNFOLD,
-)
+from benchbench.site.presets import CONTENT_SECURITY_POLICY, FILE_UPLOAD_HANDLERS, SPECTACULAR_SETTINGS, UNFOLD  # noqa: F401  (settings as they are)
 from benchbench.site.presets import REST_FRAMEWORK as REST
 
 BASE_DIR = Path(__file__).resolve().parent.parent

@@ -19,27 +19,17 @@ from apps.judging.errors import RoundError
 from apps.judging.models import Round
 from apps.judging.scales import grades_of
 from apps.mappings.truth import truth
+from benchbench.ir.judging import orders
 from benchbench.ir.judging.evidence import AXES, Axes, Evidence
 from benchbench.ir.judging.fillings import require_measure
 from benchbench.ir.judging.judging import Judging
-from benchbench.ir.judging.orders import (
-    by_query_order,
-    depth_order,
-    query_order,
-    random_order,
-    sampled,
-    upcoming,
-    weight_order,
-)
 from benchbench.ir.judging.pool import JudgingError, Pool
 from benchbench.ir.measures import Measure
 
 Numbers = NDArray[np.int64]
+# The first documents of each query that a run answered: {query id: (document ids, chunk ids)}, best first. The chunks
+# are those that brought the documents; an external run has none, and an empty array.
 Rankings = dict[int, tuple[Numbers, Numbers]]
-"""The first documents of each query that a run answered: {query id: (document ids, chunk ids)}, best first.
-
-The chunks are those that brought the documents; an external run has none, and an empty array.
-"""
 Truths = Sequence[Mapping[Any, float]]
 UNRANKED = 0  # in place of a rank
 
@@ -105,9 +95,9 @@ class Question:
     scale: Sequence[int]
     truths: Truths
     seed: int
+    # What the texts of the pairs say (`benchbench.ir.judging.evidence`); None without vectors, as before a round is
+    # opened.
     axes: Axes | None = None
-    """What the texts of the pairs say (`benchbench.ir.judging.evidence`); None without vectors, as before a round is
-    opened."""
 
     def check(self, order: str) -> None:
         """Raise RoundError for a measure that no round can decide, and runs that the decisive order cannot weigh."""
@@ -135,7 +125,7 @@ class Question:
 
     def sample_order(self, holes: NDArray[np.bool_]) -> Numbers:
         """The pairs without a judgment in the order in which the uniform sample takes them."""
-        order = random_order(self.pool, seed=self.seed)
+        order = orders.random_order(self.pool, seed=self.seed)
         return order[holes[order]]
 
 
@@ -148,9 +138,9 @@ def place(question: Question, *, order: str, budget: int | None, uniform_share: 
     holes = question.holes()
     sample = question.sample_order(holes)
     share = 1.0 if order == Round.Order.RANDOM else uniform_share
-    sequence = list(upcoming(_primary(question, order, holes, sample), sample, (), share=share))
+    sequence = list(orders.upcoming(_primary(question, order, holes, sample), sample, (), share=share))
     judged = len(sequence) if budget is None else min(budget, len(sequence))
-    drawn = sampled(judged, share, len(sample))
+    drawn = orders.sampled(judged, share, len(sample))
     return Placed(
         sequence if order == Round.Order.DECISIVE else sequence[:judged],
         frozenset(sample[:drawn].tolist()),
@@ -162,11 +152,11 @@ def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: N
     if order == Round.Order.RANDOM:
         return sample
     if order == Round.Order.DEPTH:
-        primary = depth_order(question.pool)
+        primary = orders.depth_order(question.pool)
     elif order == Round.Order.QUERIES:
-        primary = by_query_order(question.pool, query_order(question.pool, seed=question.seed))
+        primary = orders.by_query_order(question.pool, orders.query_order(question.pool, seed=question.seed))
     else:
-        primary = weight_order(question.judging().weights())
+        primary = orders.weight_order(question.judging().weights())
     return primary[holes[primary]]
 
 

@@ -9,13 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import (
-    BaseCommand,
-    CommandError,
-    CommandParser,
-    DjangoHelpFormatter,
-    SystemCheckError,
-)
+from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, SystemCheckError
 from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 

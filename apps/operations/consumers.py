@@ -20,16 +20,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.operations import events
-from apps.operations.admission import (
-    CLOSE_POLICY,
-    Pace,
-    RefusedError,
-    keep_place,
-    leave_place,
-    require_origin,
-    take_place,
-)
+from apps.operations import admission, events
+from apps.operations.admission import RefusedError
 from apps.operations.handlers import handler_for
 from apps.operations.models import Operation, Status
 from apps.operations.progress import snapshot
@@ -59,7 +51,7 @@ class _Watcher(AsyncWebsocketConsumer):
         self._until: float | None = None
         self._watching: asyncio.Task[None] | None = None
         self._refused = False
-        self._pace = Pace()
+        self._pace = admission.Pace()
         self._hinted = asyncio.Event()
         self._moved: dict[str, None] = {}
         self._announced: dict[str, int] = {}
@@ -74,7 +66,7 @@ class _Watcher(AsyncWebsocketConsumer):
         # A socket closed before it is accepted reaches the browser as a bare HTTP 403; accept, then say why.
         await self.accept(self.scope.get("subprotocol"))
         try:
-            require_origin(dict(self.scope["headers"]))
+            admission.require_origin(dict(self.scope["headers"]))
             await self._require()
             if len(self.open_here) >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
                 raise RefusedError("busy", "The site has as many open sockets as it allows: try again in a minute.")
@@ -174,7 +166,7 @@ class _Watcher(AsyncWebsocketConsumer):
         if not (self.user.is_active and self.user.is_staff and any(map(self.user.has_perm, PERMISSIONS))):
             raise RefusedError("permission_denied", "You may not view operations: ask an administrator.")
         self.require_more()
-        (keep_place if self._watching else take_place)(self.user.pk, self.channel_name)
+        (admission.keep_place if self._watching else admission.take_place)(self.user.pk, self.channel_name)
 
     async def _refuse(self, error: RefusedError) -> None:
         if not self._refused:
@@ -190,7 +182,7 @@ class _Watcher(AsyncWebsocketConsumer):
                 await self._watching
             await self.channel_layer.group_discard(self.group, self.channel_name)
         if self.user is not None:
-            await database_sync_to_async(leave_place)(self.user.pk, self.channel_name)
+            await database_sync_to_async(admission.leave_place)(self.user.pk, self.channel_name)
 
     @database_sync_to_async
     def _news(self, operation_id: str, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
@@ -297,4 +289,4 @@ class NowhereConsumer(AsyncWebsocketConsumer):
             "/ws/operations/<id>/hints."
         )
         await self.send(_envelope("error", {"code": "not_found", "detail": detail}))
-        await self.close(CLOSE_POLICY)
+        await self.close(admission.CLOSE_POLICY)

@@ -16,15 +16,7 @@ from redis.exceptions import RedisError
 from apps.operations import events, queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.handlers import Faults, handler_for
-from apps.operations.leasing import (
-    Lease,
-    Stopped,
-    claim,
-    claimable,
-    new_owner,
-    process_name,
-    this_worker,
-)
+from apps.operations.leasing import Lease, Stopped, claim, claimable, new_owner, process_name, this_worker
 from apps.operations.metrics import count_batch
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host

@@ -12,17 +12,10 @@ from django.db import transaction
 
 from apps.collections.models import Collection
 from apps.operations.models import Operation
+from apps.retrieval import indexing
 from apps.retrieval.availability import UnavailableError, lack, parts_of
 from apps.retrieval.building import IndexingError, require_bounded
-from apps.retrieval.indexing import (
-    Ingredients,
-    building_of,
-    complete,
-    index_of,
-    index_there,
-    require_searchable,
-    unavailable_index,
-)
+from apps.retrieval.indexing import Ingredients
 from apps.retrieval.models import Index
 from apps.retrieval.naming import index_name, longer_names
 from apps.retrieval.strategies import STRATEGIES
@@ -154,8 +147,8 @@ def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, 
         raise UnavailableError(f"Nothing is made, since not all is to be had here: {'; '.join(lacking)}.")
     made = []
     for cell in cells:
-        index = index_of(locked, cell.made_of, name=cell.name, owner=owner)
-        operation = None if index.status == Index.Status.READY else building_of(index, by=by or owner)
+        index = indexing.index_of(locked, cell.made_of, name=cell.name, owner=owner)
+        operation = None if index.status == Index.Status.READY else indexing.building_of(index, by=by or owner)
         made.append(Made(cell, index, operation))
     return made
 
@@ -172,9 +165,9 @@ def declare_indexes(collection: Collection, grid: Grid, *, owner: User | None = 
     for cell in _cells(locked, grid, owner):
         if cell.lacking:
             reason = f"{cell.lacking[0].upper()}{cell.lacking[1:]}."
-            index = unavailable_index(locked, cell.made_of, name=cell.name, reason=reason, owner=owner)
+            index = indexing.unavailable_index(locked, cell.made_of, name=cell.name, reason=reason, owner=owner)
         else:
-            index = index_of(locked, cell.made_of, name=cell.name, owner=owner)
+            index = indexing.index_of(locked, cell.made_of, name=cell.name, owner=owner)
         declared[free_name(cell.name, declared)] = index
     return declared
 
@@ -196,9 +189,9 @@ def _cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell]:
 def _plan_cell(collection: Collection, made_of: Ingredients, owner: Any, taken: Sequence[str]) -> Cell:
     if lacking := lack(parts_of(made_of)):
         return Cell(free_name(index_name(made_of), taken), made_of, lacking=lacking)
-    made_of = complete(made_of)
-    require_searchable(index_name(made_of), made_of.strategy, made_of.encoder, made_of.lexical)
-    index = index_there(collection, made_of, owner=owner)
+    made_of = indexing.complete(made_of)
+    indexing.require_searchable(index_name(made_of), made_of.strategy, made_of.encoder, made_of.lexical)
+    index = indexing.index_there(collection, made_of, owner=owner)
     if index is None:
         require_bounded(collection, made_of.strategy, made_of.chunk_parameters)
     made = index is not None and index.status in (Index.Status.READY, Index.Status.INDEXING)

@@ -22,16 +22,7 @@ from apps.operations.leasing import Lease
 from apps.operations.metrics import count_vectors
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import common_fields, progress_of
-from apps.retrieval.building import (
-    MOST_AT_ONCE,
-    add_vectors_cost,
-    cost_of,
-    finish,
-    insert_vectors,
-    missing_positions,
-    prepare_table,
-    take_chunks,
-)
+from apps.retrieval import building
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import free_cancelled
 from apps.retrieval.encoders import Encoder, load_encoder
@@ -58,7 +49,7 @@ class IndexHandler(Handler):
 
     def finalise(self, operation: Operation) -> None:
         index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
-        finish(index, duration_sec=cost_of(index))
+        building.finish(index, duration_sec=building.cost_of(index))
         trim_answers()
 
     def stop(self, operation: Operation) -> None:
@@ -86,9 +77,9 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
         with lease.commit(batches=batches):
             return
     begun = time.perf_counter()
-    missing = missing_positions(index, chunk_set, revision=encoder.revision)
+    missing = building.missing_positions(index, chunk_set, revision=encoder.revision)
     new = ~np.isin(missing, known_positions(document_space(encoder), chunk_set))
-    tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), MOST_AT_ONCE)
+    tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), building.MOST_AT_ONCE)
     trial, rest = missing[:tried], missing[tried:]
     started = time.perf_counter()
     vectors = encode_chunks(chunk_set, trial, encoder, lease)
@@ -96,7 +87,7 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
     batches += encode_parts(rest, new[tried:], size)
     with lease.commit({"size": size}, batches=batches, then=further(index, batch)):
-        prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
+        building.prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
         store_chunks(index, trial, vectors, encoder, begun)
     trim_cache()
 
@@ -112,7 +103,7 @@ def chunks_of(index: Index, encoder: Encoder | None, lease: Lease) -> ChunkSet:
         on_part=lease.check,
     )
     with lease.holding():
-        take_chunks(index, chunk_set)
+        building.take_chunks(index, chunk_set)
     return chunk_set
 
 
@@ -138,10 +129,10 @@ def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, enco
 
     The work, `begun` at that time of the performance counter, costs the index what it would without the cache.
     """
-    insert_vectors(index, positions, vectors.vectors)
+    building.insert_vectors(index, positions, vectors.vectors)
     add_vectors(document_space(encoder), vectors.made)
     seconds = time.perf_counter() - begun + vectors.cached_ms / 1000
-    add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.made))
+    building.add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.made))
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:

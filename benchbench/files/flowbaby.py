@@ -11,17 +11,7 @@ from benchbench.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.records import ScoredDocuments
-from benchbench.reading.objects import (
-    Checked,
-    Filled,
-    Must,
-    Stated,
-    Strings,
-    read_as,
-    read_list,
-    refuse,
-    without_nulls,
-)
+from benchbench.reading.objects import Checked, Filled, Must, Stated, Strings, read_as, read_list, refuse, without_nulls
 from benchbench.reading.strict_json import json_array, json_text, read_value
 
 SPLITS = ("train", "validation", "test")

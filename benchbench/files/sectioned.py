@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from benchbench.reading.objects import (
-    Identifier,
-    Listed,
-    Must,
-    Stated,
-    read_as,
-    refuse,
-)
+from benchbench.reading.objects import Identifier, Listed, Must, Stated, read_as, refuse
 from benchbench.reading.strict_json import read_text, read_value
 
 LEVELS = range(101)

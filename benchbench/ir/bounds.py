@@ -39,10 +39,8 @@ class _Open:
 
     graded: GradedRankings
     measure: Measure
-    value: Values
-    """(q,): with every unjudged document not relevant."""
-    unjudged: NDArray[np.bool_]
-    """(q, depth): whether there is an unjudged document at each rank, among the first k."""
+    value: Values  # (q,): with every unjudged document not relevant
+    unjudged: NDArray[np.bool_]  # (q, depth): whether there is an unjudged document at each rank, among the first k
     top_grade: float
 
     @classmethod
@@ -157,14 +155,10 @@ class _Levels:
     """The steps between the grades of the scale: DCG and ideal are sums over them."""
 
     widths: list[float]
-    numbers: list[Values]
-    """Per step, (q, 1): how many judged documents reach it."""
-    discounts: Values
-    """(depth,): 1 / log2(rank + 1)."""
-    summed: Values
-    """(n + 1,): the sum of the first 0, 1, 2, … discounts, no further than the cutoff."""
-    dcg: Values
-    """(q, 1): of what is known."""
+    numbers: list[Values]  # per step, (q, 1): how many judged documents reach it
+    discounts: Values  # (depth,): 1 / log2(rank + 1)
+    summed: Values  # (n + 1,): the sum of the first 0, 1, 2, … discounts, no further than the cutoff
+    dcg: Values  # (q, 1): of what is known
 
     @classmethod
     def of(cls, open_: _Open) -> _Levels:

@@ -39,10 +39,8 @@ class Slice:
 
     partition: str
     label: str
-    members: NDArray[np.bool_] = field(repr=False)
-    """(q,): which queries belong to it."""
-    is_small: bool
-    """Fewer queries than the minimum: shown, but nothing is concluded from it."""
+    members: NDArray[np.bool_] = field(repr=False)  # (q,): which queries belong to it
+    is_small: bool  # fewer queries than the minimum: shown, but nothing is concluded from it
 
     @property
     def name(self) -> str:
@@ -115,8 +113,7 @@ class Reversal:
     """A partition in most of whose slices the other run leads: `against` of `slices`, though not overall."""
 
     partition: str
-    leader: int
-    """0 or 1: which of the two runs has the higher mean over all queries."""
+    leader: int  # 0 or 1: which of the two runs has the higher mean over all queries
     against: tuple[Slice, ...]
     slices: tuple[Slice, ...]
 

@@ -66,8 +66,7 @@ class LostDocument:
     grade: float
     loss: Loss
     standings: tuple[Standing, ...]
-    share: float
-    """What part of the ideal DCG@k it would bring in its place of the ideal ranking; 0 past place k there."""
+    share: float  # what part of the ideal DCG@k it would bring in its place of the ideal ranking; 0 past place k there
 
 
 def triage(
@@ -172,8 +171,7 @@ class _Trace:
 
     stages: dict[str, _Ranked]
     passed: frozenset[int]
-    exhausted: Loss | None
-    """Why no search would have found more had it been asked for more; None where one would have."""
+    exhausted: Loss | None  # why no search would have found more had it been asked for more; None where one would have
 
     @classmethod
     def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:

@@ -157,7 +157,7 @@ class TestPreparing:
             raise DatabaseError("No space left on device")
 
         settings.BENCHBENCH_MAX_ATTEMPTS = 1
-        monkeypatch.setattr("apps.retrieval.search.arms.make_ann_index", broken)
+        monkeypatch.setattr("apps.retrieval.search.pgvector.make_ann_index", broken)
         benchmark = benchmark_of(library, ann=["exact", "hnsw"])
         wait(launch(benchmark))
         exact, failed = benchmark.runs.order_by("run_order")

@@ -29,16 +29,12 @@ class Board:
     measure: Measure
     query_ids: Sequence[int]
     rankings: Sequence[Rankings]
-    known: Grades
-    """The judgments of the version that the round began from."""
-    people: Grades
-    """What people agreed on in the round."""
-    model: Grades
-    """What the model graded in the round."""
+    known: Grades  # the judgments of the version that the round began from
+    people: Grades  # what people agreed on in the round
+    model: Grades  # what the model graded in the round
+    # What the model was asked of and could not tell, as 0: not relevant, as what nobody judged.
     unsure: Grades = field(default_factory=dict)
-    """What the model was asked of and could not tell, as 0: not relevant, as what nobody judged."""
-    unsure_people: Grades = field(default_factory=dict)
-    """What people are done with and could not tell, as 0."""
+    unsure_people: Grades = field(default_factory=dict)  # what people are done with and could not tell, as 0
 
     @cached_property
     def pool(self) -> Pool:

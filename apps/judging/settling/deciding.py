@@ -19,15 +19,9 @@ from django.utils import timezone
 from apps.benchmarks.models import Run
 from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.question import Numbers, Question, pack, question_of, unpack
+from apps.judging.settling import evidence
 from apps.judging.settling.consensus import said_in
-from apps.judging.settling.evidence import (
-    ModelEvidence,
-    calibration_sample,
-    index_of,
-    model_evidence,
-    model_grades,
-    text_axes,
-)
+from apps.judging.settling.evidence import ModelEvidence
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
 from benchbench.ir.judging.pool import Item, JudgingError
@@ -46,17 +40,12 @@ class Desk:
 
     basis: str
     question: Question
-    judging: Judging | None
-    """None for a round that compares nothing."""
-    items: dict[int, int]
-    """By the id of a round's item, the number of its pair in the pool."""
-    ids: dict[int, int]
-    """The other way round."""
-    sample: Numbers
-    """The numbers of the round's pairs in the sample's order."""
+    judging: Judging | None  # none for a round that compares nothing
+    items: dict[int, int]  # by the id of a round's item, the number of its pair in the pool
+    ids: dict[int, int]  # the other way round
+    sample: Numbers  # the numbers of the round's pairs in the sample's order
     taken: dict[int, int] = field(default_factory=dict)
-    model: ModelEvidence = field(default_factory=ModelEvidence)
-    """The model whose grades the judging has for evidence."""
+    model: ModelEvidence = field(default_factory=ModelEvidence)  # the model whose grades the judging has for evidence
 
     def pair(self, item: int) -> Item:
         return self.question.pool.item(self.items[item])
@@ -78,7 +67,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
     runs = runs_of(round) if runs is None else runs
     basis, said = basis_of(round, runs), said_in(round)
-    model = model or model_evidence(round, said)
+    model = model or evidence.model_evidence(round, said)
     if row.mark == (mark := said.mark(basis + model.mark)):
         return row
     desk = _desk(round, row, basis, runs)
@@ -99,7 +88,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
     judged = [desk.items[item] for item in said.done if item in desk.items]
     row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)), len(desk.sample)
-    index = None if desk.question.axes is None else index_of(runs)
+    index = None if desk.question.axes is None else evidence.index_of(runs)
     row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
     row.grades, row.mark, row.renewed_at = said.count, mark, timezone.now()
@@ -147,7 +136,7 @@ def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
 def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
     """Return the question of a round and the item of each pair of its pool, 0 where that is none."""
     question, query_ids = question_of(round, runs)
-    question = replace(question, axes=text_axes(question.pool, runs))
+    question = replace(question, axes=evidence.text_axes(question.pool, runs))
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     place_of = {query: place for place, query in enumerate(query_ids)}
     numbers = question.pool.numbers
@@ -164,7 +153,7 @@ def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) ->
     if model == desk.model:
         return
     given = np.full(desk.question.pool.size, np.nan)
-    for item, grade in model_grades(round, model.name).items() if model.name else ():
+    for item, grade in evidence.model_grades(round, model.name).items() if model.name else ():
         if item in desk.items:
             given[desk.items[item]] = grade
     judging.inform(given if model.name else None)
@@ -200,7 +189,7 @@ def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -
     slots = Slot.objects.filter(round=round)
     given = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
     out = {desk.items[item] for item in given if item in desk.items}
-    calibrating = [desk.items[item] for item in calibration_sample(round) if item in desk.items]
+    calibrating = [desk.items[item] for item in evidence.calibration_sample(round) if item in desk.items]
     primary = np.concatenate([np.array(calibrating, np.int64), weight_order(judging.weights())])
     coming = upcoming(primary, desk.sample, out, share=round.uniform_share)
     front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), PLACED_ANEW)]

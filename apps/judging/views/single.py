@@ -20,13 +20,7 @@ from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
 from apps.judging.scales import scale_to_choose
 from apps.judging.views.desk import sheet
 from apps.mappings.models import Mapping
-from apps.mappings.repairing import (
-    documents_meant,
-    judge_document,
-    require_document,
-    stated_for,
-    unjudge_document,
-)
+from apps.mappings.repairing import documents_meant, judge_document, require_document, stated_for, unjudge_document
 from apps.retrieval.models import Chunk
 from benchbench.access import may_change, visible
 from benchbench.errors import BenchbenchError

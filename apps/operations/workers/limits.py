@@ -12,14 +12,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 from django.conf import settings
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    Error,
-    OperationalError,
-    connection,
-    connections,
-    transaction,
-)
+from django.db import Error, OperationalError, connection, connections, transaction
 
 log = logging.getLogger(__name__)
 PRESSING_SECONDS = 2.0  # for so long a cancel lets others end by themselves what holds it up
@@ -80,7 +73,7 @@ def limited(*, lock_seconds: float | None = None) -> Iterator[None]:
 
 def call_sessions(name: str) -> None:
     """Let PostgreSQL know the sessions of this process, which are begun from now on, by a name."""
-    connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"]["application_name"] = name
+    connections.settings["default"]["OPTIONS"]["application_name"] = name
     connection.close()
 
 

@@ -16,14 +16,7 @@ from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.retrieval.search.crediting import summaries_behind
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import (
-    DenseStage,
-    FuseStage,
-    LexicalStage,
-    MergeStage,
-    RerankStage,
-    Stage,
-)
+from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, MergeStage, RerankStage, Stage
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
 from benchbench.markup import Piece, excerpt
 

@@ -14,13 +14,7 @@ from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved, truth_hash
 from apps.retrieval.models import Chunk
-from benchbench.ir.sections import (
-    SectionHit,
-    doc_rank,
-    reciprocal,
-    section_rank,
-    section_share,
-)
+from benchbench.ir.sections import SectionHit, doc_rank, reciprocal, section_rank, section_share
 
 Span = tuple[int, int, str]
 """First character, one past the last, section id."""

@@ -14,11 +14,7 @@ from apps.operations.models import Status
 from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
 from apps.results.comparison.describing import Bounds, strongest
 from apps.results.comparison.page import choices, comparison_context, other_pairs
-from apps.results.comparison.sentences import (
-    disorder_sentence,
-    family_sentence,
-    verdict_sentence,
-)
+from apps.results.comparison.sentences import disorder_sentence, family_sentence, verdict_sentence
 from apps.results.configurations import shared
 from benchbench.access import visible
 from benchbench.decimals import counted

@@ -6,16 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apps.retrieval.encoders.base import (
-    BATCH,
-    Encoder,
-    EncoderError,
-    Kind,
-    TokenEncoder,
-    Vectors,
-    flawed_vector,
-    vector_flaws,
-)
+from apps.retrieval.encoders import base
+from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.encoders.vector_cache import TextVector, add_vectors, document_space, find_vectors, query_space
@@ -26,7 +18,7 @@ from benchbench.decimals import counted
 from benchbench.errors import UnfitWorkerError
 from benchbench.ir.records import Positions
 
-TEXTS_BETWEEN_CHECKS = 4 * BATCH
+TEXTS_BETWEEN_CHECKS = 4 * base.BATCH
 
 
 class RevisionError(EncoderError, UnfitWorkerError):
@@ -130,8 +122,8 @@ def encode_texts(
         read = [texts[index] for index in part]
         with calling(f"The encoder {encoder.model_name}"):
             made, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
-        for row, flaw in vector_flaws(encoder, made, len(read)).items():
-            raise flawed_vector(encoder.model_name, name(part[row]), flaw)
+        for row, flaw in base.vector_flaws(encoder, made, len(read)).items():
+            raise base.flawed_vector(encoder.model_name, name(part[row]), flaw)
         vectors[part] = made
         if store is not None and not store.keep(read, tokens, make_room=False):
             store = None
@@ -186,7 +178,7 @@ def share_to_encode(index: Index, texts: Sequence[str]) -> float:
 def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
     """The error of a query without a sound vector: its `flaw`; without one, what is stored is damaged."""
     if flaw is not None:
-        return flawed_vector(index.encoder, f"the query {text[:80]!r}", flaw)
+        return base.flawed_vector(index.encoder, f"the query {text[:80]!r}", flaw)
     return EncoderError(
         f"The imported vector of the query {text[:80]!r} is damaged in the database: import the vectors of the index "
         f'"{index}" again.'
@@ -204,7 +196,7 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
         )
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
     vectors, ms = embed_queries(encoder, texts, kind)
-    wrong = vector_flaws(encoder, vectors, len(texts))
+    wrong = base.vector_flaws(encoder, vectors, len(texts))
     together = ms if len(texts) > 1 else None
     return [TextVector(vector, ms / len(texts), together_ms=together) for vector in vectors], wrong
 

@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.encoders.base import (
-    BATCH,
-    NO_TOKENS,
-    Encoder,
-    EncoderError,
-    Kind,
-    TokenVectors,
-    Vectors,
-    length_batches,
-)
+from apps.retrieval.encoders import base
+from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenVectors, Vectors
 from apps.retrieval.encoders.model_files import load_model
 
 
@@ -75,14 +67,14 @@ class SentenceTransformerEncoder:
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        for chosen in length_batches(texts, window=self._model.max_seq_length):
+        for chosen in base.length_batches(texts, window=self._model.max_seq_length):
             vectors[chosen] = self._encode(texts, chosen, kind, normalize_embeddings=True)
         return vectors
 
     def _encode(self, texts: Sequence[str], chosen: list[int], kind: Kind, **options: Any) -> Any:
         """Encode some of the texts with the prompt that the model's configuration has for such."""
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
-        return encode([texts[index] for index in chosen], batch_size=BATCH, show_progress_bar=False, **options)
+        return encode([texts[index] for index in chosen], batch_size=base.BATCH, show_progress_bar=False, **options)
 
 
 class TransformerEncoder(SentenceTransformerEncoder):
@@ -102,8 +94,8 @@ class TransformerEncoder(SentenceTransformerEncoder):
 
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        tokens: list[TokenVectors] = [NO_TOKENS] * len(texts)
-        for chosen in length_batches(texts, window=self._model.max_seq_length):
+        tokens: list[TokenVectors] = [base.NO_TOKENS] * len(texts)
+        for chosen in base.length_batches(texts, window=self._model.max_seq_length):
             made = self._encode(texts, chosen, kind, output_value=None)
             vectors[chosen] = _unit([output["sentence_embedding"] for output in made])
             for index, output in zip(chosen, made, strict=True):

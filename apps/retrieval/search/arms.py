@@ -3,16 +3,10 @@
 from typing import Any
 
 from apps.retrieval.models import Index
+from apps.retrieval.search import pgvector
 from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.pgvector import (
-    AnnIndexError,
-    ann_index_name,
-    check_ann,
-    explain,
-    find_ann_index,
-    make_ann_index,
-)
+from apps.retrieval.search.pgvector import AnnIndexError
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import collection_name, is_filled
 from benchbench.ir.planning.ann import Ann
@@ -21,7 +15,7 @@ from benchbench.ir.planning.ann import Ann
 def check_arm(index: Index, setting: Ann) -> None:
     """Raise AnnIndexError where the store of a setting could not hold the vectors of a ready index in that way."""
     if setting.store not in STORES:
-        check_ann(index, setting)
+        pgvector.check_ann(index, setting)
         return
     if index.dimension is None or index.chunk_set is None:
         return
@@ -40,8 +34,8 @@ def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
         return None if is_filled(collections_folder(index) / name) else (f"{index.pk} {name}", over)
     if setting.compares_all:
         return None
-    name = ann_index_name(index, setting)
-    return None if find_ann_index(name) else (name, over)
+    name = pgvector.ann_index_name(index, setting)
+    return None if pgvector.find_ann_index(name) else (name, over)
 
 
 def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
@@ -64,7 +58,7 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
             "settings": dict(opened.collection.read_back(setting)),
         }
     if setting.compares_all:
-        return explain(index, setting, depth)
-    made = make_ann_index(index, setting)
+        return pgvector.explain(index, setting, depth)
+    made = pgvector.make_ann_index(index, setting)
     built = {"index": made.name, "bytes": made.bytes, "build_seconds": made.build_seconds}
-    return built | explain(index, setting, depth)
+    return built | pgvector.explain(index, setting, depth)

@@ -30,15 +30,11 @@ class Bm25:
     a score is the same bits in every batch and on every machine that loads this index.
     """
 
-    impacts: NDArray[np.float32]
-    """(postings,): term by term."""
-    positions: NDArray[np.int32]
-    """(postings,): the chunk of each posting; no chunk occurs twice for a term."""
-    starts: NDArray[np.int64]
-    """(terms + 1,): where each term's postings begin."""
+    impacts: NDArray[np.float32]  # (postings,): term by term
+    positions: NDArray[np.int32]  # (postings,): the chunk of each posting; no chunk occurs twice for a term
+    starts: NDArray[np.int64]  # (terms + 1,): where each term's postings begin
     terms: dict[str, int]
-    count: int
-    """How many chunks were indexed."""
+    count: int  # how many chunks were indexed
 
     @classmethod
     def build(cls, texts: Sequence[str]) -> Self:

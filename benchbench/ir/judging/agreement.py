@@ -38,8 +38,8 @@ class Confusion:
 
     scale: tuple[float, ...]
     counts: NDArray[np.int64]
+    # Cohen's kappa, unweighted; None where both gave one and the same grade throughout, or share nothing.
     kappa: float | None
-    """Cohen's kappa, unweighted; None where both gave one and the same grade throughout, or share nothing."""
 
     @property
     def shared(self) -> int:

@@ -34,12 +34,9 @@ class Calibration:
     """A model's grades against a person's of the same sampled pairs."""
 
     alpha: Alpha
-    confusion: Confusion
-    """Rows are the person's grades, columns the model's."""
-    bias: tuple[Bias, ...]
-    """One for each grade of the scale."""
-    overall: Bias
-    """Of all items; `grade` is the person's mean."""
+    confusion: Confusion  # rows are the person's grades, columns the model's
+    bias: tuple[Bias, ...]  # one for each grade of the scale
+    overall: Bias  # of all items; `grade` is the person's mean
 
 
 @dataclass(frozen=True, slots=True)

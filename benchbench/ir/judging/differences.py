@@ -30,20 +30,13 @@ Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 class OpenQuery:
     """One query of a pool with what is known of it. Arrays are over its holes (h,) or its graded pairs."""
 
-    ranks: Values
-    """(R, h): of each hole."""
-    discounts: Values
-    """(R, h)."""
-    known: Values
-    """(R,): the sum of discounted gains of what is graded."""
-    numbers: Values
-    """(levels,): how many graded documents, inside the pool or not, reach each level."""
-    row: Pool
-    """The query alone, as a pool of one."""
-    grades: Values
-    """(width,): NaN in holes."""
-    outside: Values
-    """(levels, 1)."""
+    ranks: Values  # (R, h): of each hole
+    discounts: Values  # (R, h)
+    known: Values  # (R,): the sum of discounted gains of what is graded
+    numbers: Values  # (levels,): how many graded documents, inside the pool or not, reach each level
+    row: Pool  # the query alone, as a pool of one
+    grades: Values  # (width,): NaN in holes
+    outside: Values  # (levels, 1)
 
     @classmethod
     def of(cls, pool: Pool, shape: Shape, query: int, grades: Values, outside: Values) -> OpenQuery:

@@ -40,10 +40,9 @@ Axes = NDArray[np.float16]
 class Evidence:
     """What is there of a pool besides its ranks, in the order of its pairs."""
 
-    axes: Axes | None = None
-    """(size, AXES) of `axes_of`; None without vectors."""
+    axes: Axes | None = None  # (size, AXES) of `axes_of`; None without vectors
+    # (size,): the grades of a calibrated language model, NaN where it gave none; None without such a model.
     model_grades: Values | None = None
-    """(size,): the grades of a calibrated language model, NaN where it gave none; None without such a model."""
 
 
 def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Axes:
@@ -77,8 +76,7 @@ class Features:
         self._pool, self._model_grades = pool, evidence.model_grades
         self._weights = 1.0 / ranks.min(axis=0)
         self._axes = None if evidence.axes is None else evidence.axes.astype(np.float64)
-        self.values = np.zeros((pool.size, len(COLUMNS) + pool.runs))
-        """(size, 7 + R)."""
+        self.values = np.zeros((pool.size, len(COLUMNS) + pool.runs))  # (size, 7 + R)
         self.values[:, 0] = 1.0
         self.values[:, 1] = by_run.mean(axis=0) * 2.0
         self.values[:, len(COLUMNS) :] = by_run.T

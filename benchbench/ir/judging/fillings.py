@@ -47,12 +47,11 @@ class Shape:
     """What a measure makes of a pool before any grade: `discounts` of each pair and run, and the ideal's sums."""
 
     measure: Measure
+    # The grades above 0 that count apart, rising; the first alone for a measure of binary relevance.
     levels: tuple[float, ...]
-    """The grades above 0 that count apart, rising; the first alone for a measure of binary relevance."""
-    discounts: Values
-    """(R, Q, width): what a gain counts at its place; 0 past the cutoff and where it is not ranked."""
+    discounts: Values  # (R, Q, width): what a gain counts at its place; 0 past the cutoff and where it is not ranked
+    # (n + 1,): the sum of the first 0, 1, 2, … discounts of an ideal ranking; None where nothing is divided by.
     ideal: Values | None
-    """(n + 1,): the sum of the first 0, 1, 2, … discounts of an ideal ranking; None where nothing is divided by."""
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, scale: Sequence[float]) -> Shape:

@@ -62,8 +62,8 @@ class Judging:
         self._teaching = ~np.isnan(self.grades) & truths_teach
         self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *chain(*self._outside)}
         self.shape = Shape.of(pool, measure, sorted(self._scale))
+        # The rows of both runs of each pair, (p,) each, as in `statistics.compare`.
         self.pairs = family_of(pool.runs, None)
-        """The rows of both runs of each pair, (p,) each, as in `statistics.compare`."""
         self._features, self._prior = Features(pool, evidence or Evidence()), prior
         self._bounds = np.full((2, pool.queries, len(self.pairs[0])), np.nan)
         self._counted = counted(self._outside, self.shape.levels)

@@ -43,17 +43,12 @@ def critical_value(expected: Values, *, seed: int) -> float:
 class Outcomes:
     """For m fillings and p pairs of runs."""
 
-    first: NDArray[np.intp]
-    """(p,): rows of the runs, as in `statistics.compare`."""
+    first: NDArray[np.intp]  # (p,): rows of the runs, as in `statistics.compare`
     second: NDArray[np.intp]
-    means: Values
-    """(m, R)."""
-    differences: Values
-    """(m, p): of means, first − second."""
-    errors: Values
-    """(m, p): the standard errors of the differences; 0 where a pair has no variance."""
-    critical: float
-    """What |t| has to exceed; infinite where nothing can be significant."""
+    means: Values  # (m, R)
+    differences: Values  # (m, p): of means, first − second
+    errors: Values  # (m, p): the standard errors of the differences; 0 where a pair has no variance
+    critical: float  # what |t| has to exceed; infinite where nothing can be significant
 
     @classmethod
     def of(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:

@@ -36,14 +36,12 @@ class Pool:
     ends in empty cells. So a pair is a cell (query, place), and arrays over pairs are (Q, width).
     """
 
+    # Per query, the ids in the order of the cells: by best rank, then by how many runs have it, then as met.
     documents: tuple[tuple[Hashable, ...], ...]
-    """Per query, the ids in the order of the cells: by best rank, then by how many runs have it, then as met."""
-    ranks: Values
-    """(R, Q, width): the rank, from 1, infinite where the run does not rank the document within `depth`."""
+    ranks: Values  # (R, Q, width): the rank, from 1, infinite where the run does not rank the document within `depth`
+    # (Q,): whether every run has a ranking of the query; differences are of these queries alone.
     answered: NDArray[np.bool_]
-    """(Q,): whether every run has a ranking of the query; differences are of these queries alone."""
-    depth: int | None
-    """The last rank that is looked at; None for whole rankings."""
+    depth: int | None  # the last rank that is looked at; None for whole rankings
 
     @classmethod
     def of(cls, rankings: Sequence[Sequence[Sequence[Hashable] | None]], *, depth: int | None = None) -> Pool:

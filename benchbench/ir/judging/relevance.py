@@ -32,10 +32,8 @@ class Prior:
 
     means: tuple[float, ...]
     spreads: tuple[float, ...]
-    run: tuple[float, float]
-    """Mean and spread of the coefficient of each run's own column."""
-    richness: float
-    """The spread of u, which counts as `QUERIES_BEFORE` queries."""
+    run: tuple[float, float]  # mean and spread of the coefficient of each run's own column
+    richness: float  # the spread of u, which counts as `QUERIES_BEFORE` queries
 
     def of_columns(self, runs: int) -> tuple[Values, Values]:
         """The means and spreads of all columns, (7 + R,) each."""
@@ -43,13 +41,13 @@ class Prior:
         return np.array([*self.means, *[mean] * runs]), np.array([*self.spreads, *[spread] * runs])
 
 
+# What complete collections teach. `perf/prior.py` computes these figures from ADI, Cranfield and SciFact.
 PRIOR = Prior(
     means=(-3.16, 2.12, 6.08, 4.25, -0.96, -0.99, 1.0),
     spreads=(2.0, 1.0, 4.61, 2.64, 2.0, 1.66, 0.5),
     run=(0.12, 0.6),
     richness=0.87,
 )
-"""What complete collections teach. `perf/prior.py` computes these figures from ADI, Cranfield and SciFact."""
 
 QUERIES_BEFORE = 4
 
@@ -58,10 +56,8 @@ QUERIES_BEFORE = 4
 class Drawn:
     """Draws of β and u."""
 
-    beta: Floats
-    """(f, draws)."""
-    u: Floats
-    """(Q, draws)."""
+    beta: Floats  # (f, draws)
+    u: Floats  # (Q, draws)
 
     def chances(self, features: Values, queries: NDArray[np.int64]) -> Floats:
         """(n, draws): the chance of each of n pairs, of `features` (n, f), to be relevant."""
@@ -80,14 +76,10 @@ class Relevance:
 
     beta: Values
     u: Values
-    factor: Values
-    """(f, f): β is drawn as beta + factor @ z."""
-    slope: Values
-    """(Q, f): how the mode of u moves as β does."""
-    u_spread: Values
-    """(Q,): the spread of u for a given β."""
-    richness: float
-    """The spread of u over the queries."""
+    factor: Values  # (f, f): β is drawn as beta + factor @ z
+    slope: Values  # (Q, f): how the mode of u moves as β does
+    u_spread: Values  # (Q,): the spread of u for a given β
+    richness: float  # the spread of u over the queries
 
     def chances(self, features: Values, queries: NDArray[np.int64]) -> Values:
         """(n,): the chance of each pair to be relevant, at the mode."""
@@ -153,8 +145,7 @@ class Drawing:
         self._uniform = np.random.default_rng((seed, 18)).random((pool.size, draws), np.float32)
         self._drawn: Drawn | None = None
         self._tails = np.ones((len(shape.levels), pool.size), np.float32)
-        self.values = np.empty((draws, pool.runs, pool.queries))
-        """(draws, R, Q)."""
+        self.values = np.empty((draws, pool.runs, pool.queries))  # (draws, R, Q)
 
     def all(self, grades: Values, model: Relevance, tails: Values) -> None:
         """Draw all queries by a model, and `tails` (levels, size): the chance that each pair, if relevant, reaches each

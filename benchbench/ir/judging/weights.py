@@ -23,16 +23,11 @@ from benchbench.ir.measures import Values
 class Expected:
     """What is expected of each cell, (Q, width): 0 or 1 and the grade where it is judged."""
 
-    chance: Values
-    """That it is relevant; 0 in an empty cell."""
-    grade: Values
-    """Its mean grade: chance · the mean of a relevant document's where it is a hole."""
-    relevant_grade: float
-    """The mean grade of a relevant document; 1 for measures of binary relevance."""
-    spread: Values
-    """The standard deviation of its grade, over `relevant_grade`; 0 where it is judged."""
-    outside: Values
-    """(Q,): how many relevant documents are judged outside the pool."""
+    chance: Values  # that it is relevant; 0 in an empty cell
+    grade: Values  # its mean grade: chance · the mean of a relevant document's where it is a hole
+    relevant_grade: float  # the mean grade of a relevant document; 1 for measures of binary relevance
+    spread: Values  # the standard deviation of its grade, over `relevant_grade`; 0 where it is judged
+    outside: Values  # (Q,): how many relevant documents are judged outside the pool
 
     @classmethod
     def of(cls, shape: Shape, grades: Values, chances: Values, outside: Values) -> Expected:

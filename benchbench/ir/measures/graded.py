@@ -24,16 +24,13 @@ class GradedRankings:
     padded does not change the last bit of a value.
     """
 
+    # (q, depth): the grade at each rank; NaN where there is no judgment, and past the end of the ranking.
     grades: Values
-    """(q, depth): the grade at each rank; NaN where there is no judgment, and past the end of the ranking."""
-    lengths: NDArray[np.int64]
-    """(q,): how many documents each ranking holds."""
-    ideal: Values
-    """(q, width): the grades above 0 of each query's truth, falling, then zeros."""
-    n_relevant: NDArray[np.int64]
-    """(q,): how many judgments of each query are relevant."""
+    lengths: NDArray[np.int64]  # (q,): how many documents each ranking holds
+    ideal: Values  # (q, width): the grades above 0 of each query's truth, falling, then zeros
+    n_relevant: NDArray[np.int64]  # (q,): how many judgments of each query are relevant
+    # Per query: document id → grade, the judgments that no ranking reached among them.
     truths: Sequence[Mapping[Any, float]]
-    """Per query: document id → grade, the judgments that no ranking reached among them."""
 
     @classmethod
     def of(
@@ -126,8 +123,7 @@ class RunningSums:
 class Truths:
     """The truths of q queries, prepared once to grade the rankings of any number of runs."""
 
-    grades: Sequence[Mapping[Any, float]]
-    """Per query: document id → grade."""
+    grades: Sequence[Mapping[Any, float]]  # per query: document id → grade
     ideal: Values
     n_relevant: NDArray[np.int64]
 

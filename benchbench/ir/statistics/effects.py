@@ -7,15 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchbench.ir.statistics.resampling import (
-    ComparisonError,
-    Interval,
-    Values,
-    bootstrap_means,
-    common_queries,
-    percentile_interval,
-    require_settings,
-)
+from benchbench.ir.statistics import resampling
+from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
 
 Context = frozenset[tuple[str, Hashable]]
 
@@ -43,7 +36,7 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     configuration count as one, by their average. A value without a matched set has no contrast. Raises ComparisonError
     for fewer than 2 common queries, or another number of configurations than runs.
     """
-    common = common_queries(values)
+    common = resampling.common_queries(values)
     array = np.asarray(values, np.float64)[:, common]
     if len(configurations) != len(array):
         raise ComparisonError(f"There are {len(array)} runs, but {len(configurations)} configurations.")
@@ -61,11 +54,13 @@ def contrast_intervals(
 ) -> list[Interval]:
     """The interval of the mean of each contrast, all on the same queries: a paired bootstrap over queries, drawn once
     for all. It is not corrected for the number of contrasts: it describes, and decides nothing."""
-    require_settings(alpha=alpha, resamples=resamples)
+    resampling.require_settings(alpha=alpha, resamples=resamples)
     if not asked:
         return []
-    means = bootstrap_means(np.array([contrast.differences for contrast in asked]), resamples=resamples, seed=seed)
-    return [Interval(*ends) for ends in percentile_interval(means, alpha).tolist()]
+    means = resampling.bootstrap_means(
+        np.array([contrast.differences for contrast in asked]), resamples=resamples, seed=seed
+    )
+    return [Interval(*ends) for ends in resampling.percentile_interval(means, alpha).tolist()]
 
 
 def _contrast(

@@ -17,17 +17,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from benchbench.ir.statistics import resampling
 from benchbench.ir.statistics.max_t import Family, Flipped, family_of
-from benchbench.ir.statistics.resampling import (
-    ComparisonError,
-    Interval,
-    Values,
-    bootstrap_means,
-    common_queries,
-    enumerates,
-    percentile_interval,
-    require_settings,
-)
+from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +129,8 @@ def compare(
     with pairs. Raises ComparisonError for fewer than 2 runs or common queries, a baseline that is no row, alpha or
     power outside (0, 1), too few resamples to reach alpha.
     """
-    require_settings(alpha=alpha, power=power, resamples=resamples)
-    common = common_queries(values)
+    resampling.require_settings(alpha=alpha, power=power, resamples=resamples)
+    common = resampling.common_queries(values)
     array = np.ascontiguousarray(np.asarray(values, np.float64)[:, common])
     _require_family(len(array), baseline)
     distinct, row_of = _distinct(array)
@@ -157,7 +149,7 @@ def compare(
         alpha=alpha,
         power=power,
         resamples=len(drawn.greatest),
-        exact=enumerates(family.n, resamples),
+        exact=resampling.enumerates(family.n, resamples),
         seed=seed,
     )
 
@@ -213,10 +205,10 @@ def _equal(n: int) -> Pair:
 
 def _bootstrap(values: Values, family: Family, *, alpha: float, resamples: int, seed: int) -> Values:
     """The ends of every pair's interval, shape (pairs, 2)."""
-    means = bootstrap_means(values, resamples=resamples, seed=seed)
+    means = resampling.bootstrap_means(values, resamples=resamples, seed=seed)
     ends = np.empty((len(family.first), 2))
     for pairs, drawn in family.differences(means):
-        ends[pairs] = percentile_interval(drawn, alpha)
+        ends[pairs] = resampling.percentile_interval(drawn, alpha)
     return ends
 
 
