@@ -21,7 +21,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.availability import lack, parts_of, parts_of_run, require_available
 from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration

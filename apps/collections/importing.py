@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.collections.models import Collection, Document, Section, fingerprint, live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import checked_name, under_free_name

@@ -11,7 +11,7 @@ from apps.datasets.editing.drafts import write_version
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
 from apps.datasets.versions import content_hash
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.decimals import counted, some_of
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name, under_free_name

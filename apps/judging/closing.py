@@ -14,13 +14,12 @@ from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.datasets.records import JUDGE_LENGTH, JudgmentRecord
 from apps.datasets.versions import find_version
-from apps.judging.errors import RoundStateError
-from apps.judging.judges import require_lead, require_open
+from apps.judging.judges import RoundStateError, require_lead, require_open
 from apps.judging.models import Round, RoundItem, Slot
 from apps.judging.settling.consensus import Agreed, agreed_of
 from apps.mappings.repairing import stated_for
 from apps.mappings.resolving import resolve
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 

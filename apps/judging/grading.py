@@ -7,9 +7,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.handing import lease_end
-from apps.judging.judges import hold_open, require_judge, require_lead
+from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError, hold_open, require_judge, require_lead
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.scales import grades_of
 from apps.judging.settling.consensus import agreed

@@ -12,8 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.judging.errors import RoundError
-from apps.judging.judges import require_judge, require_open
+from apps.judging.judges import RoundError, require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.renewing import ask_for_renewal
 

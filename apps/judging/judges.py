@@ -7,16 +7,34 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
-from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.models import Round, Slot
 from benchbench.access import colleagues_of
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError, ConflictError
 
 EVERY = "judging.view_all_round"
 # Closing and changing a round lock it FOR UPDATE, which waits for this lock and makes it wait. Judges share it, and
 # renewing the state, which writes `answered_at`, is not kept waiting by it. Django cannot ask for this lock.
 HOLD = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
+
+
+class RoundError(BenchbenchError):
+    """A value of a round, or of a grade, is invalid."""
+
+    code = "invalid_round"
+
+
+class RoundStateError(ConflictError):
+    """The round is in a state that forbids the act."""
+
+    code = "round_state"
+
+
+class NotAJudgeError(ConflictError):
+    """The user sees the round, and is not among those who do this in it, whom its owner names."""
+
+    code = "not_a_judge"
 
 
 def is_judge(round: Round, user: Any) -> bool:

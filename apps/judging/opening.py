@@ -14,8 +14,7 @@ from django.db import connection, transaction
 from apps.benchmarks.defining.creating import require_current
 from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion
-from apps.judging.errors import RoundError
-from apps.judging.judges import require_judges
+from apps.judging.judges import RoundError, require_judges
 from apps.judging.models import Grade, Round, RoundItem, RoundRun, Slot
 from apps.judging.question import Placed, Question, Rankings, passages_of, place, pool_of, read_rankings
 from apps.judging.scales import default_scale, grades_of, read_scale

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.reading import rows_of
 from apps.benchmarks.models import QueryResult, Run
-from apps.judging.errors import RoundError
+from apps.judging.judges import RoundError
 from apps.judging.models import Round
 from apps.judging.scales import grades_of
 from apps.mappings.truth import truth

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from apps.datasets.models import DatasetVersion
-from apps.judging.errors import RoundError
+from apps.judging.judges import RoundError
 from benchbench.reading.kinds import whole
 from benchbench.reading.objects import Must, Stated, read_list
 

@@ -10,9 +10,8 @@ from typing import Any
 from django.db import close_old_connections
 from django.utils import timezone
 
-from apps.judging.errors import RoundStateError
 from apps.judging.handing import shown
-from apps.judging.judges import hold_open, require_open
+from apps.judging.judges import RoundStateError, hold_open, require_open
 from apps.judging.llm.judges import grade_counts
 from apps.judging.llm.launching import changes_of, parameters_of
 from apps.judging.llm.prompting import is_answer, prompt_of, read_answer

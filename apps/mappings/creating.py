@@ -11,7 +11,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
 from apps.operations.models import Operation
 from benchbench.access import usable
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import delete_unused, in_use, referring
 from benchbench.errors import ConflictError
 from benchbench.names import MAX_LENGTH, checked_name, under_free_name

@@ -18,7 +18,7 @@ from apps.datasets.versions import find_version
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.references import read_reference, resolve_reference
 from apps.mappings.resolving import load_catalogue
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 
 

@@ -26,7 +26,7 @@ from apps.mappings.references import (
 )
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
 
 CHUNK = 5000  # judgments looked up and written at a time

@@ -13,7 +13,7 @@ from apps.operations.ending import conclude, end_operation
 from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
 from apps.operations.workers.limits import HeldError, pressing
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
 
 # What is counted of each kind, and the setting that says how many of it one user may have started.

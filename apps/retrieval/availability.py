@@ -6,13 +6,12 @@ whoever offers a choice; what is not to be had is refused by the sentence that m
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Protocol
 
 from apps.retrieval.encoders.admitting import PREFIX
 from apps.retrieval.encoders.model_files import lack_of_model
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms.servers import full_name, lack_of_answers, lack_of_llm
-from apps.retrieval.models import Index
+from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import ConflictError
@@ -30,22 +29,6 @@ class UnavailableError(ConflictError):
     code = "not_here"
 
 
-class MadeOf(Protocol):
-    """What an index, or the plan of one, says of its parts."""
-
-    @property
-    def strategy(self) -> str: ...
-
-    @property
-    def encoder(self) -> str: ...
-
-    @property
-    def llm(self) -> str: ...
-
-    @property
-    def llm_parameters(self) -> dict[str, Any]: ...
-
-
 def encoder_of(model: str, provider: str) -> str:
     """Return what an index calls the model of a provider: that of another one is never taken for ours."""
     return model if provider in PROVIDERS else f"{provider}:{model}"
@@ -60,7 +43,7 @@ def lack(parts: Mapping[str, str]) -> str:
     return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
 
 
-def parts_of(made_of: MadeOf, *, to_build: bool = False) -> dict[str, str]:
+def parts_of(made_of: Index | Ingredients, *, to_build: bool = False) -> dict[str, str]:
     """Return the parts of an index by their kinds, for `lack`; `to_build`: its models are to do their work now."""
     parts = {"strategy": made_of.strategy, "loaded encoder" if to_build else "encoder": made_of.encoder}
     if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:

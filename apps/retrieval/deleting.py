@@ -18,7 +18,7 @@ from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store, vectors_file
-from benchbench.database.rereading import refresh
+from benchbench.database.failures import refresh
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import ConflictError
 

@@ -15,12 +15,11 @@ from apps.operations.models import Operation
 from apps.retrieval import indexing
 from apps.retrieval.availability import UnavailableError, lack, parts_of
 from apps.retrieval.building import IndexingError, require_bounded
-from apps.retrieval.indexing import Ingredients
-from apps.retrieval.models import Index
+from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.naming import index_name, longer_names
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.names import MAX_LENGTH, free_name
 from benchbench.reading.kinds import CallError, read_options
 from benchbench.reading.objects import shown

@@ -1,7 +1,7 @@
 """Making indexes: declaring one, finding one that is there by its parts, and building it on the queue."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -15,10 +15,10 @@ from apps.operations.models import Operation
 from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError, require_bounded
 from apps.retrieval.llms.servers import checked_llm
-from apps.retrieval.models import Index
+from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import get_strategy, has_summaries
 from benchbench.access import usable
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 
@@ -116,18 +116,6 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     Index.objects.filter(pk=index.pk).update(status=Index.Status.INDEXING, error="")
     refresh(index)
     return operation
-
-
-@dataclass(frozen=True)
-class Ingredients:
-    """What an index is made of, apart from its documents; searched by vectors alone, unless it is `lexical` too."""
-
-    strategy: str
-    chunk_parameters: dict[str, Any]
-    encoder: str
-    llm: str = ""
-    llm_parameters: dict[str, Any] = field(default_factory=dict)
-    lexical: bool = False
 
 
 def complete(made_of: Ingredients) -> Ingredients:

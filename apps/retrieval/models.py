@@ -1,5 +1,10 @@
 """Indexes of collections: what makes them searchable."""
 
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -7,6 +12,19 @@ from django.db.models import Q
 from apps.collections.models import Collection, Document, Section
 from apps.operations.models import Operation, Status
 from benchbench.models import OwnedModel, PublicModel
+
+
+def fingerprint(**parts: Any) -> str:
+    """Return one hash of everything that decides the content of a derived thing.
+
+    It is the SHA-256 over named JSON values, whatever order they and their keys come in.
+    """
+    return sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 of a text that is encoded: the key of its vector."""
+    return sha256(text.encode()).hexdigest()
 
 
 class ChunkSet(PublicModel):
@@ -184,6 +202,18 @@ class Index(OwnedModel):
     @property
     def vector_table(self) -> str:
         return f"vectors_{self.id.hex}"
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What an index is made of, apart from its documents; searched by vectors alone, unless it is `lexical` too."""
+
+    strategy: str
+    chunk_parameters: dict[str, Any]
+    encoder: str
+    llm: str = ""
+    llm_parameters: dict[str, Any] = field(default_factory=dict)
+    lexical: bool = False
 
 
 class LLMAnswer(models.Model):

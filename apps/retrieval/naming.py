@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from apps.retrieval.indexing import Ingredients
+from apps.retrieval.models import Ingredients
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.ir.chunking import ChunkingError

@@ -1,7 +1,11 @@
-"""Failures of PostgreSQL by SQLSTATE: a connection that is gone, a deadlock, a held lock, a cancelled statement."""
+"""Failures of PostgreSQL by SQLSTATE, as a held lock or a connection that is gone; reading rows that may be gone."""
+
+from typing import Any, TypeVar
 
 import psycopg
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import Error, InterfaceError
+from django.db.models import Model, QuerySet
 
 from benchbench.errors import BenchbenchError
 
@@ -9,6 +13,14 @@ ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connectio
 DEADLOCKED = ("40P01", "40001")
 LOCKED = "55P03"
 CANCELLED = "57014"
+M = TypeVar("M", bound=Model)
+
+
+class DeletedError(BenchbenchError):
+    """A row that was there a moment ago has been deleted by another request."""
+
+    code = "not_found"
+    status = 404
 
 
 class DeadlockError(BenchbenchError):
@@ -66,3 +78,27 @@ def failure_of(error: BaseException | None) -> BenchbenchError | None:
 
 def _of_driver(error: BaseException | None) -> BaseException | None:
     return error.__cause__ if isinstance(error, Error) else error
+
+
+def read_again(rows: QuerySet[M], pk: Any) -> M:
+    """Return the row `pk` of `rows`, which may lock it or add to it. Raises DeletedError.
+
+    For rows that the caller has read already. Any other `get` that finds nothing is a fault of ours.
+    """
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        raise _deleted(rows.model, pk)
+    return row
+
+
+def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
+    """Load the fields of a row again, by `rows` where these lock it. Raises DeletedError."""
+    try:
+        row.refresh_from_db(from_queryset=rows)
+    except ObjectDoesNotExist:
+        raise _deleted(type(row), row.pk) from None
+
+
+def _deleted(model: type[Model], pk: Any) -> DeletedError:
+    noun, plural = model._meta.verbose_name, model._meta.verbose_name_plural
+    return DeletedError(f"The {noun} {pk} was deleted by somebody else just now: list the {plural} that are left.")

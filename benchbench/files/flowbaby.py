@@ -11,7 +11,7 @@ from benchbench.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.records import ScoredDocuments
-from benchbench.reading.objects import Checked, Filled, Must, Stated, Strings, read_as, read_list, refuse, without_nulls
+from benchbench.reading.objects import Checked, Filled, Must, Stated, Strings, read_as, read_list, refuse
 from benchbench.reading.strict_json import json_array, json_text, read_value
 
 SPLITS = ("train", "validation", "test")
@@ -165,9 +165,9 @@ def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str
 
 def _read_metadata(directory: Path) -> Metadata:
     path = _path(directory, "metadata.json")
-    document = without_nulls(read_value(path) if path else {})
-    if isinstance(document, dict):
-        document.setdefault("dataset_id", directory.resolve().name)
+    document = read_value(path) if path else {}
+    if isinstance(document, dict) and document.get("dataset_id") is None:
+        document["dataset_id"] = directory.resolve().name
     metadata = read_as(Metadata, document, prefix="metadata.json, ")
     canonical.rules(metadata.canonicalization_version)
     return metadata

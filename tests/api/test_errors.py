@@ -16,7 +16,7 @@ from apps.api.errors import present, server_error
 from apps.api.resources import collections
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, DatasetVersion
-from benchbench.database.rereading import DeletedError, read_again, refresh
+from benchbench.database.failures import DeletedError, read_again, refresh
 from benchbench.errors import ConflictError
 from tests.api.callers import Callers
 

@@ -14,8 +14,8 @@ from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import lack
-from apps.retrieval.indexing import Ingredients, build_index, create_index, unavailable_index
-from apps.retrieval.models import Index
+from apps.retrieval.indexing import build_index, create_index, unavailable_index
+from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.ir.planning.ann import STORES

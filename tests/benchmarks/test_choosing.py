@@ -20,8 +20,8 @@ from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval.indexing import Ingredients, build_index, create_index, index_of, unavailable_index
-from apps.retrieval.models import Index
+from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
+from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.laboratory import write

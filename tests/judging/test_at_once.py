@@ -13,9 +13,9 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.judging.closing import close_round
-from apps.judging.errors import RoundStateError
 from apps.judging.grading import adjudicate, grade_item, undo, ungrade, withdraw_adjudication
 from apps.judging.handing import hand_out, next_items
+from apps.judging.judges import RoundStateError
 from apps.judging.llm.launching import start_judging
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.deciding import renew

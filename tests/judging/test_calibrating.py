@@ -6,9 +6,8 @@ from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Judgment
-from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import grade_item
-from apps.judging.judges import change_round
+from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError, change_round
 from apps.judging.llm.board import board_of
 from apps.judging.llm.calibration import CalibrationReport, calibration_of, draw_sample
 from apps.judging.llm.launching import family_of

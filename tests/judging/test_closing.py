@@ -7,9 +7,9 @@ from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.datasets.editing.drafts import draft_of, end_queries, freeze, open_draft
 from apps.datasets.models import DatasetVersion, Query
 from apps.judging.closing import close_round
-from apps.judging.errors import NotAJudgeError, RoundStateError
 from apps.judging.grading import adjudicate, grade_item
 from apps.judging.handing import next_items
+from apps.judging.judges import NotAJudgeError, RoundStateError
 from apps.judging.models import Round
 from apps.mappings.resolving import resolve
 from benchbench.errors import ConflictError

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Query
-from apps.judging.errors import RoundError
 from apps.judging.grading import grade_item, undo
 from apps.judging.handing import next_items
+from apps.judging.judges import RoundError
 from apps.judging.models import Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.question import Question

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark
-from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
 from apps.judging.handing import next_items
+from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.models import Grade, Round, Slot
 from apps.judging.settling.consensus import agreed, agreed_of
 from tests.judging.rounds import give_back, open_for

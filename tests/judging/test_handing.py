@@ -8,9 +8,9 @@ from django.db.models import Count
 from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark
-from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import grade_item
 from apps.judging.handing import next_items
+from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.models import Round, Slot
 from tests.judging.rounds import give_back, names_of, open_for
 

@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.judging.closing import close_round
-from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import grade_item
 from apps.judging.handing import next_items, show, shown
+from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.llm.launching import preview, start_judging
 from apps.judging.llm.prompting import LONGEST_GUIDELINES, LONGEST_TEXT, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round

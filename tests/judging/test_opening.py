@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.judging.errors import RoundError
+from apps.judging.judges import RoundError
 from apps.judging.models import Round, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.scales import read_scale

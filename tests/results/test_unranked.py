@@ -16,7 +16,7 @@ from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.demo.management.commands.demo import reranking_verdict
-from apps.judging.errors import RoundError
+from apps.judging.judges import RoundError
 from apps.judging.opening import RoundOptions, open_round
 from apps.results.comparison.comparing import ComparingError, compare_runs
 from apps.results.comparison.history import history

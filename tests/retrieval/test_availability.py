@@ -11,8 +11,8 @@ from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError, encoder_of
 from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.importing_vectors import import_vectors
-from apps.retrieval.indexing import Ingredients, build_index, create_index, index_of, unavailable_index
-from apps.retrieval.models import Index
+from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
+from apps.retrieval.models import Index, Ingredients
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db

@@ -8,8 +8,8 @@ from apps.collections.models import Collection
 from apps.operations.working import wait
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError
-from apps.retrieval.indexing import Ingredients, build_index, create_index, index_of, unavailable_index
-from apps.retrieval.models import Index
+from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
+from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import StrategyError, get_strategy
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS

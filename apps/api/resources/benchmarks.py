@@ -26,7 +26,7 @@ from apps.benchmarks.runs import with_run_counts
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from benchbench.access import visible
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.ir.planning.axes import MAX_TOP_K
 from benchbench.names import MAX_LENGTH
 

@@ -27,7 +27,7 @@ from apps.datasets.versions import find_version, with_query_count
 from apps.mappings.creating import delete_dataset
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_change, may_view, visible
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.names import MAX_LENGTH
 from benchbench.site.downloads import attachment
 

@@ -20,7 +20,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.benchmarks.runs import find_run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 
 
 class NewBaseline(StrictSerializer):

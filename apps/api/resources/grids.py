@@ -16,8 +16,7 @@ from apps.api.resources.indexes import ENCODER, NO_NAME, IndexAnswer
 from apps.collections.models import Collection
 from apps.retrieval.describing import with_operation
 from apps.retrieval.grids import Grid, make_grid, plan_grid
-from apps.retrieval.indexing import Ingredients
-from apps.retrieval.models import Index
+from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.strategies import STRATEGIES
 
 

@@ -25,7 +25,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import RERANKERS
 from benchbench.access import visible
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 from benchbench.ir.planning.strategies import ASKING, STRATEGIES

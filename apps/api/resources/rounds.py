@@ -24,7 +24,7 @@ from apps.judging.settling.agreement import AgreementReport, agreement_of
 from apps.judging.settling.renewing import known_state
 from apps.judging.settling.report import RoundReport, round_report
 from benchbench.access import visible
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.ir.judging.orders import SHARE
 
 LONGEST_GUIDELINES = 100_000

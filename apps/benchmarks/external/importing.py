@@ -25,7 +25,7 @@ from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.creating import external_mapping
 from apps.operations.models import Status
-from benchbench.database.rereading import read_again, refresh
+from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby import OrderBy

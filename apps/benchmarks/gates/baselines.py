@@ -10,7 +10,7 @@ from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
-from benchbench.database.rereading import refresh
+from benchbench.database.failures import refresh
 from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import named_rows

@@ -25,7 +25,7 @@ from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import common_fields, progress_of
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, Truths

@@ -26,8 +26,8 @@ from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import encoder_of, lack, parts_of
 from apps.retrieval.grids import Cell, Grid, declare_indexes
-from apps.retrieval.indexing import Ingredients, building_of
-from apps.retrieval.models import Index
+from apps.retrieval.indexing import building_of
+from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.naming import SIZES, model_words, size_words
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError

@@ -9,7 +9,7 @@ from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
 from apps.datasets.versions import judgment_content, query_content, ref_hash, stored_hash
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 
 

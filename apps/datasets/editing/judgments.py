@@ -10,7 +10,7 @@ from apps.datasets.editing.drafts import BATCH, judgment_row, open_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, doc_ref_fault
 from apps.datasets.versions import find_version, judgment_content, ref_hash
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 
 
 @dataclass(frozen=True, slots=True)

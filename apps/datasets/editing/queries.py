@@ -8,7 +8,7 @@ from apps.datasets.editing.drafts import end_queries, judgment_row, open_draft, 
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, doc_ref_fault
 from apps.datasets.versions import query_content
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 
 

@@ -12,15 +12,14 @@ from typing import Annotated, Any
 import numpy as np
 from django.db import transaction
 
-from apps.judging.errors import RoundError, RoundStateError
-from apps.judging.judges import require_lead, require_open
+from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
 from apps.judging.llm.board import Board, Grades, board_of
 from apps.judging.llm.launching import changes_of, kinship
 from apps.judging.models import CalibrationItem, LLMJudge, Round, RoundItem
 from apps.judging.question import question_of
 from apps.judging.scales import grades_of
 from apps.judging.settling.consensus import said_in
-from benchbench.database.rereading import read_again
+from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import LEAST, MOST, Calibration, OrderEffect, calibrate, order_effect
 from benchbench.ir.statistics.resampling import Interval

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q
 
-from apps.judging.errors import RoundError
+from apps.judging.judges import RoundError
 from apps.judging.llm.calibration import CalibrationReport, calibration_of
 from apps.judging.llm.launching import items_left
 from apps.judging.models import Grade, LLMJudge, Round

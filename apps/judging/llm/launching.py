@@ -9,9 +9,8 @@ from django.db.models import Avg, F, QuerySet
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import llms_of
-from apps.judging.errors import RoundError, RoundStateError
 from apps.judging.handing import shown
-from apps.judging.judges import require_lead, require_open
+from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
 from apps.judging.llm import prompting
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.operations.launching import cancel_operation, start_operation

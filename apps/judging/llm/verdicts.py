@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.judging.errors import RoundStateError
+from apps.judging.judges import RoundStateError
 from apps.judging.llm.board import Board, board_of
 from apps.judging.llm.calibration import CalibrationReport, Sample, calibration_of, ends, sample_of
 from apps.judging.models import LLMJudge, Round

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from apps.collections.models import Document
 from apps.datasets.models import Query
-from apps.judging.errors import RoundError
 from apps.judging.grading import MOST_UNDONE
 from apps.judging.handing import MOST_AHEAD, MOST_TEXT, Shown
+from apps.judging.judges import RoundError
 from apps.judging.models import Grade, Round
 from benchbench.errors import BenchbenchError
 from benchbench.markup import Piece, marked, rendered

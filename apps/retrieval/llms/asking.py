@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_kept, are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.clients import LLM, LLMError, PassingLLMError, Reply
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, require_model, servers
-from apps.retrieval.models import Index, LLMAnswer
+from apps.retrieval.models import Index, LLMAnswer, fingerprint
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
 
