@@ -16,7 +16,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError, require_bounded
 from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index, Ingredients
-from apps.retrieval.strategies import get_strategy, has_summaries
+from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
@@ -74,7 +74,7 @@ def create_index(
 
 def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) -> None:
     """Raise IndexingError for an index that neither vectors nor words could search."""
-    if has_summaries(get_strategy(strategy)) and not encoder:
+    if get_strategy(strategy).has_summaries and not encoder:
         raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
     if not (encoder or lexical):
         raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')

@@ -141,31 +141,22 @@ def clusters(
             f"A text has {lengths.max():,} characters, and a summary is made of at most {most:,}: cut chunks shorter, "
             "or state a greater context."
         )
+
+    def mixture(rows: Members, neighbours: int) -> list[Members]:
+        """Return the components of some rows; all of them where there are too few for a mixture."""
+        if len(rows) <= DIMENSIONS + 1:
+            return [rows]
+        points = reduce(vectors[rows], reduction, neighbours=neighbours, seed=seed)
+        return [rows[chosen] for chosen in mixture_members(points, threshold=threshold, seed=seed)]
+
     with threadpool_limits(1):
         members = {
             tuple(part.tolist())
-            for cluster in _global_then_local(vectors, threshold, seed, reduction)
+            for component in mixture(np.arange(len(vectors)), int(len(vectors) ** 0.5))
+            for cluster in mixture(component, LOCAL_NEIGHBOURS)
             for part in parted(vectors, lengths, cluster, most)
         }
     return [np.array(rows, np.int64) for rows in sorted(members)] if len(members) < len(vectors) else []
-
-
-def _global_then_local(
-    vectors: NDArray[np.float32], threshold: float, seed: int, reduction: Reduction
-) -> Iterator[Members]:
-    everything = np.arange(len(vectors))
-    for component in _mixture(vectors, everything, int(len(vectors) ** 0.5), threshold, seed, reduction):
-        yield from _mixture(vectors, component, LOCAL_NEIGHBOURS, threshold, seed, reduction)
-
-
-def _mixture(
-    vectors: NDArray[np.float32], rows: Members, neighbours: int, threshold: float, seed: int, reduction: Reduction
-) -> list[Members]:
-    """The components of some rows; all of them where there are too few for a mixture."""
-    if len(rows) <= DIMENSIONS + 1:
-        return [rows]
-    points = reduce(vectors[rows], reduction, neighbours=neighbours, seed=seed)
-    return [rows[chosen] for chosen in mixture_members(points, threshold=threshold, seed=seed)]
 
 
 def parted(vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Members, most: int) -> Iterator[Members]:

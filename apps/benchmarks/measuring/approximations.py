@@ -16,7 +16,7 @@ from apps.benchmarks.planning import plan_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import Truth, truth_hash
 from apps.operations.models import Operation
-from apps.retrieval.strategies import get_strategy, has_summaries
+from apps.retrieval.strategies import get_strategy
 from benchbench.decimals import counted, signed
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.planning.ann import Ann, recall
@@ -66,7 +66,7 @@ def approximations_of(
             "notes": {name: len(queries) for name, queries in notes.items()},
             # A strategy that narrows the chunks or asks a model compares others than exact search does.
             "recall": _recalls(
-                *(benchmark, stage, truth.dense, instead), of_same_set=not (has_summaries(strategy) or strategy.asks)
+                *(benchmark, stage, truth.dense, instead), of_same_set=not (strategy.has_summaries or strategy.asks)
             ),
         }
     return facts

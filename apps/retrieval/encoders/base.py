@@ -27,14 +27,9 @@ class Encoder(Protocol):
     The kind says what a text is for: a model may put one prompt before queries and another before documents.
     """
 
-    @property
-    def model_name(self) -> str: ...
-
-    @property
-    def revision(self) -> str: ...
-
-    @property
-    def dimension(self) -> int: ...
+    model_name: str
+    revision: str
+    dimension: int
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         """Return the vectors of texts in their order, (n, d). A text may be empty; there may be none."""
@@ -58,8 +53,7 @@ NO_TOKENS = TokenVectors(np.empty(0, np.int32), np.empty((0, 0), np.float16))
 class TokenEncoder(Encoder, Protocol):
     """An encoder that has a vector for each token of a text too, in its context."""
 
-    @property
-    def token_dimension(self) -> int: ...
+    token_dimension: int
 
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
         """Return what `embed_batch` does, and the tokens of each text, from one pass through the model."""

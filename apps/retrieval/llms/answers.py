@@ -25,22 +25,18 @@ TRIM = """
     ))
 """
 
-_passed_by: ContextVar[bool] = ContextVar("answers_passed_by", default=False)
-_not_kept: ContextVar[bool] = ContextVar("answers_not_kept", default=False)
+answers_passed_by: ContextVar[bool] = ContextVar("answers_passed_by", default=False)
+answers_not_kept: ContextVar[bool] = ContextVar("answers_not_kept", default=False)
 
 
 def passing_by_answers() -> AbstractContextManager[None]:
     """Neither read nor keep answers while this lasts: whoever asks hears what the model says now."""
-    return _true(_passed_by)
-
-
-def are_passed_by() -> bool:
-    return _passed_by.get()
+    return _true(answers_passed_by)
 
 
 def keeping_no_answers() -> AbstractContextManager[None]:
     """Keep nothing of what is answered while this lasts; what was kept before still answers."""
-    return _true(_not_kept)
+    return _true(answers_not_kept)
 
 
 @contextmanager
@@ -50,10 +46,6 @@ def _true(variable: ContextVar[bool]) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
-
-
-def are_kept() -> bool:
-    return not _not_kept.get()
 
 
 def find_answer(key: str) -> LLMAnswer | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from apps.retrieval.llms.answers import are_kept, are_passed_by, find_answer, keep_answer
+from apps.retrieval.llms.answers import answers_not_kept, answers_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.clients import LLM, LLMError, PassingLLMError, Reply
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, require_model, servers
 from apps.retrieval.models import Index, LLMAnswer, fingerprint
@@ -98,7 +98,7 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     started = time.perf_counter()
     server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
     llm = load_llm(server, model)
-    if are_passed_by() or not parameters["cache"]:
+    if answers_passed_by.get() or not parameters["cache"]:
         text, ms = _generate(llm, server, prompt, told)
         return Reply(text, ms, _since(started), False)
     known = _known(model, parameters, _revision(llm, server), prompt)
@@ -107,7 +107,7 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     if kept is not None and accepts(kept.text):
         return Reply(kept.text, kept.ms, _since(started), True)
     text, ms = _generate(llm, server, prompt, told)
-    if not are_kept() or not accepts(text):
+    if answers_not_kept.get() or not accepts(text):
         return Reply(text, ms, _since(started), False)
     if kept is not None:  # an answer that another way of reading it accepted
         kept.delete()
@@ -171,26 +171,18 @@ def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str
 
 
 def _asked(server: str, call: Callable[[], Result]) -> Result:
-    """What a call of a server returns, in one of ATTEMPTS. Raises LLMError."""
+    """Return what a call of a server returns, in one of ATTEMPTS. Raises LLMError."""
     breaker, started = breakers[server], time.monotonic()
     breaker.check(server, started)
-    try:
-        return _attempted(server, call)
-    except PassingLLMError:
-        now = time.monotonic()
-        breaker.record_failure(now - started, now)
-        raise
-
-
-def _attempted(server: str, call: Callable[[], Result]) -> Result:
-    seconds = servers()[server].timeout
     for attempt in range(1, ATTEMPTS + 1):
         try:
             # Its own limit is of the wait for each byte: a server that drips would be heard for ever.
-            with calling(f"The language model server {server}", within=2 * seconds):
+            with calling(f"The language model server {server}", within=2 * servers()[server].timeout):
                 return call()
         except PassingLLMError:
             if attempt == ATTEMPTS:
+                now = time.monotonic()
+                breaker.record_failure(now - started, now)
                 raise
             time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
     raise AssertionError("the last attempt returns or raises")

@@ -29,16 +29,9 @@ class PairScores:
 class Reranker(Protocol):
     """Scores how well texts answer a query. A pair's score does not depend on the pairs it is scored with."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def model_name(self) -> str:
-        """The model that its revision is one of: itself, or the encoder of the index that it is made for."""
-
-    @property
-    def revision(self) -> str:
-        """What its scores depend on besides its name and the chunk set: scores of one revision compare."""
+    name: str
+    model_name: str  # the model that its revision is one of: itself, or the encoder of the index that it is made for
+    revision: str  # what its scores depend on besides its name and the chunk set: scores of one revision compare
 
     @property
     def kind(self) -> UnitKind:

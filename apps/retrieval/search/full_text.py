@@ -120,14 +120,11 @@ def _search(
         admitted=sql.SQL("true") if admitted is None else sql.SQL("position = ANY(%(admitted)s)"),
         depth=sql.Literal(depth),
     )
-    cursor.execute(statement, {"query": " | ".join(map(_quoted, lexemes)), "admitted": admitted})
+    escaped = (lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes)
+    query = " | ".join(f"'{lexeme}'" for lexeme in escaped)
+    cursor.execute(statement, {"query": query, "admitted": admitted})
     rows = [row for row in cursor.fetchall() if row[1] > 0]
     return ScoredList(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64))
-
-
-def _quoted(lexeme: str) -> str:
-    """A lexeme as the text of a tsquery has it."""
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _key(chunk_set: ChunkSet) -> str:

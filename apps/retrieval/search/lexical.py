@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.ranking import top
 from benchbench.ir.records import ScoredList, Scores
+from benchbench.reading.strict_json import attributes
 
 PARAMETERS: dict[str, Any] = {
     "method": "lucene",
@@ -92,27 +93,15 @@ class Bm25:
         """Serialise: arrays in NumPy's .npz, the terms in it as JSON. Equal indexes give equal bytes."""
         terms = np.frombuffer(json.dumps(list(self.terms), ensure_ascii=False).encode(), np.uint8)
         buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            impacts=self.impacts,
-            positions=self.positions,
-            starts=self.starts,
-            terms=terms,
-            count=np.int64(self.count),
-        )
+        arrays = attributes(self, "impacts", "positions", "starts")
+        np.savez(buffer, **arrays, terms=terms, count=np.int64(self.count))
         return buffer.getvalue()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-            terms = json.loads(parts["terms"].tobytes())
-            return cls(
-                impacts=parts["impacts"],
-                positions=parts["positions"],
-                starts=parts["starts"],
-                terms={term: number for number, term in enumerate(terms)},
-                count=int(parts["count"]),
-            )
+            terms = {term: number for number, term in enumerate(json.loads(parts["terms"].tobytes()))}
+            return cls(parts["impacts"], parts["positions"], parts["starts"], terms, int(parts["count"]))
 
 
 def _tokenizing() -> dict[str, Any]:

@@ -23,7 +23,7 @@ from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.vectors import local_vectors, vectors_file
 from apps.retrieval.stores.base import Collection
-from apps.retrieval.strategies import get_strategy, has_summaries
+from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
@@ -119,7 +119,7 @@ class OpenIndex:
         self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Texts = None
     ) -> list[Answer]:
         """What the strategy finds for queries that are filtered alike; `mask` is over the chunks."""
-        if mask is not None and has_summaries(self._strategy):
+        if mask is not None and self._strategy.has_summaries:
             mask = self.layout.admitted(mask)
         asked = [Asked(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)]
         return self._strategy.search(asked, IndexView(self.index, lambda: self.layout, near), depth, self._parameters)
@@ -148,7 +148,7 @@ class OpenIndex:
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
-            if has_summaries(self._strategy) or self._strategy.asks:
+            if self._strategy.has_summaries or self._strategy.asks:
                 return [alone(number, mask) for number in chosen]
             view = ApproximateView(self.index, vectors, setting, filter, collection)
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
@@ -194,7 +194,7 @@ class OpenIndex:
 
     def prepare(self, dimensions: int | None = None) -> None:
         """Read and make what searches by vectors, or by the first dimensions of them, need of the index."""
-        if has_summaries(self._strategy):
+        if self._strategy.has_summaries:
             _ = self.layout
         if dimensions is not None:
             self.truncated_to(dimensions)

@@ -50,16 +50,11 @@ class Store(Protocol):
     nominates; what is nominated is scored from the full vectors, by which it is ranked.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def packages(self) -> Mapping[str, str]:
-        """What it needs, with the module of each. A collection is bound to the version of the first."""
-
-    @property
-    def fixed(self) -> bool:
-        """Whether opening leaves its files as they are, byte by byte; else each opening has a copy of its own."""
+    name: str
+    packages: dict[
+        str, str
+    ]  # what it needs, with the module of each; a collection is bound to the version of the first
+    fixed: bool  # whether opening leaves its files as they are, byte by byte; else each opening has a copy of its own
 
     def lack(self, setting: Ann, count: int, dimension: int) -> str:
         """Say why it cannot hold so many vectors of that dimension by this setting; "" where it can."""

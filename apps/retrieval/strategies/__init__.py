@@ -31,11 +31,6 @@ def get_strategy(name: str) -> RetrievalStrategy:
     return STRATEGIES[name]
 
 
-def has_summaries(strategy: RetrievalStrategy) -> bool:
-    """Tell whether an index by a strategy has levels above its chunks."""
-    return strategy.levels > 1 or strategy.name in TREES
-
-
 def chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
     """Return those of a strategy's parameters that shape its chunks, complete. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name not in strategy.of_search}

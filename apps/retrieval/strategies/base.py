@@ -98,6 +98,7 @@ class RetrievalStrategy(ABC):
         self.name = name
         self.declared = declared = DECLARED[name]
         self.requires_llm, self.asks, self.levels = declared.requires_llm, declared.asks, declared.levels
+        self.has_summaries = declared.levels > 1 or isinstance(self, TreeStrategy)  # levels above its chunks
         self.of_search = {name for name, parameter in declared.parameters.items() if parameter.of_search}
 
     def check(self, parameters: Parameters) -> dict[str, Any]:

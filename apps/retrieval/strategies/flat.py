@@ -30,8 +30,7 @@ class FlatStrategy(RetrievalStrategy):
         if not parameters:
             return [Piece(f"{title} {text}".strip(), 0, len(text))]
         prefix = f"{title} " if parameters["title"] else ""
-        sections = [(section.start, section.end) for section in document.sections] if "sections" in parameters else []
-        return windows(document, sections, size=parameters["size"], overlap=parameters["overlap"], prefix=prefix)
+        return windows(document, parameters, prefix=prefix, by_section="sections" in parameters)
 
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         lists = view.nearest(vectors_of(queries), depth, [query.mask for query in queries])
@@ -39,10 +38,11 @@ class FlatStrategy(RetrievalStrategy):
 
 
 def windows(
-    document: DocumentRecord, sections: Sequence[tuple[int, int]], *, size: int, overlap: int, prefix: str = ""
+    document: DocumentRecord, parameters: Parameters, *, prefix: str = "", by_section: bool = True
 ) -> list[Piece]:
-    """Return the windows of a document's text, cut at the edges of `sections`; its title where the text is blank."""
-    title, text = document.title, document.text
+    """Return the windows of a document's text, cut at the edges of its sections; its title where the text is blank."""
+    title, text, size, overlap = document.title, document.text, parameters["size"], parameters["overlap"]
+    sections = [(section.start, section.end) for section in document.sections if by_section]
     pieces = [
         Piece(f"{prefix}{text[first + start : first + end]}".strip(), first + start, first + end, section=section)
         for first, last, section in segments(len(text), sections)

@@ -8,18 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.llms.clients import has_text
-from apps.retrieval.strategies.base import (
-    Answer,
-    Asked,
-    Mask,
-    Parameters,
-    Piece,
-    Reply,
-    RetrievalStrategy,
-    View,
-    vectors_of,
-)
+from apps.retrieval.llms.clients import Reply, has_text
+from apps.retrieval.strategies.base import Answer, Asked, Mask, Parameters, Piece, RetrievalStrategy, View, vectors_of
 from apps.retrieval.strategies.flat import windows
 from benchbench.ir.chunking import first_sentences
 from benchbench.ir.records import Calls, Positions, ScoredList
@@ -36,8 +26,7 @@ class LODEmbedStrategy(RetrievalStrategy):
     """
 
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        spans = [(section.start, section.end) for section in document.sections]
-        leaves = windows(document, spans, size=parameters["size"], overlap=parameters["overlap"])
+        leaves = windows(document, parameters)
         if not leaves:
             return []
         of_section: dict[int | None, list[int]] = {}
@@ -72,12 +61,12 @@ def on_level(view: View, queries: Sequence[Asked], level: int) -> list[Mask]:
     return [masks[id(query.mask)] for query in queries]
 
 
-def below(view: View, queries: Sequence[Asked], lists: Sequence[ScoredList]) -> list[Mask]:
+def below(view: View, queries: Sequence[Asked], lists: Sequence["ScoredList | _Pick"]) -> list[Mask]:
     """The children of what was found for each query, those that it admits."""
     masks = []
-    for query, ranked in zip(queries, lists, strict=True):
+    for query, found in zip(queries, lists, strict=True):
         mask = np.zeros(len(view.levels), bool)
-        mask[view.children_of(ranked.ids)] = True
+        mask[view.children_of(found.ids)] = True
         masks.append(mask if query.mask is None else mask & query.mask)
     return masks
 
@@ -100,7 +89,7 @@ class _Pick:
     It is not asked where there is nothing to offer.
     """
 
-    positions: Positions
+    ids: Positions
     reply: Reply | None
     is_fallback: bool
 
@@ -120,9 +109,9 @@ class LODLLMStrategy(LODEmbedStrategy):
         started = time.perf_counter()
         (admitted,) = on_level(view, [query], DOCUMENTS)
         documents = _pick(query, view, admitted, "documents", parameters["doc_top_k"])
-        sections = _pick(query, view, _below(view, query, documents), "sections", parameters["section_top_k"])
-        mask = _below(view, query, sections)
-        (ranked,) = view.nearest(query.vector[None], depth, [mask])
+        (within,) = below(view, [query], [documents])
+        sections = _pick(query, view, within, "sections", parameters["section_top_k"])
+        (ranked,) = view.nearest(query.vector[None], depth, below(view, [query], [sections]))
         replies = [reply for reply in (documents.reply, sections.reply) if reply]
         # Of an answer that was kept counts what the model took for it, and not what looking it up took.
         ms = (time.perf_counter() - started) * 1000 + sum(reply.ms - reply.waited_ms for reply in replies)
@@ -143,12 +132,6 @@ def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
     named = picked(reply.text, names)[:most]
     chosen = offered[named] if named else near.ids[:most]
     return _Pick(chosen, reply, not named)
-
-
-def _below(view: View, query: Asked, pick: _Pick) -> Mask:
-    mask = np.zeros(len(view.levels), bool)
-    mask[view.children_of(pick.positions)] = True
-    return mask if query.mask is None else mask & query.mask
 
 
 def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:

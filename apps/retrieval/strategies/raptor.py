@@ -7,18 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.strategies.base import (
-    Answer,
-    Asked,
-    Parameters,
-    Piece,
-    StrategyError,
-    TreeStrategy,
-    Vectors,
-    View,
-    vectors_of,
-)
+from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, StrategyError, TreeStrategy, View
 from apps.retrieval.strategies.flat import windows
+from apps.retrieval.strategies.lod import on_level
 from benchbench.ir.chunking import first_sentences
 from benchbench.ir.records import Calls, ScoredList
 from benchbench.ir.trees import Mask, Members, clusters, collapsed, lack_of, layer_by_layer
@@ -55,22 +46,18 @@ class RaptorStrategy(TreeStrategy):
         return complete
 
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        sections = [(section.start, section.end) for section in document.sections]
-        return windows(document, sections, size=parameters["size"], overlap=parameters["overlap"])
+        return windows(document, parameters)
 
     def clusters(
-        self, vectors: Vectors, lengths: NDArray[np.int64], level: int, parameters: Parameters
+        self, vectors: NDArray[np.float32], lengths: NDArray[np.int64], level: int, parameters: Parameters
     ) -> list[Members]:
         if level > parameters["max_layers"]:
             return []
-        return clusters(
-            vectors,
-            lengths,
-            most=parameters["context"],
-            threshold=parameters["cluster_threshold"],
-            seed=parameters["seed"],
-            reduction=parameters["reduction"],
-        )
+        mixture = {
+            "threshold": parameters["cluster_threshold"],
+            **{key: parameters[key] for key in ("seed", "reduction")},
+        }
+        return clusters(vectors, lengths, most=parameters["context"], **mixture)
 
     def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
         if self.requires_llm:
@@ -84,8 +71,8 @@ class RaptorStrategy(TreeStrategy):
                 for query in queries
             ]
             return [Answer(ranked, Calls(embed=1)) for ranked in searched]
-        masks = _without_summaries(view, queries) if parameters["credit"] == "none" else [q.mask for q in queries]
-        nodes = view.nearest(vectors_of(queries), depth, masks)
+        masks = [q.mask for q in queries] if parameters["credit"] == "leaves" else on_level(view, queries, 0)
+        nodes = view.nearest(np.stack([query.vector for query in queries]), depth, masks)
         return [
             Answer(collapsed(view, near, _near(view, query), mask, depth), Calls(embed=1))
             for query, near, mask in zip(queries, nodes, masks, strict=True)
@@ -94,10 +81,3 @@ class RaptorStrategy(TreeStrategy):
 
 def _near(view: View, query: Asked) -> Callable[[int, Mask | None], ScoredList]:
     return lambda depth, mask: view.nearest(query.vector[None], depth, [mask])[0]
-
-
-def _without_summaries(view: View, queries: Sequence[Asked]) -> list[Mask | None]:
-    """The chunks that each query admits; one mask for queries that are filtered alike."""
-    leaves: Mask = view.levels == 0
-    masks = {id(query.mask): leaves if query.mask is None else leaves & query.mask for query in queries}
-    return [masks[id(query.mask)] for query in queries]
