@@ -134,7 +134,7 @@ class TestPreparing:
             seen.setdefault("runs", [run.status for run in benchmark.runs.order_by("run_order")])
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("apps.retrieval.search.arms.explain", lambda *_: look() or {"index_used": True})
+            patch.setattr("apps.retrieval.search.pgvector.explain", lambda *_: look() or {"index_used": True})
             work_one(operation)
         assert seen == {"stage": "indexing", "runs": ["pending", "indexing"]}
         operation.refresh_from_db()

@@ -51,9 +51,7 @@ class Store(Protocol):
     """
 
     name: str
-    packages: dict[
-        str, str
-    ]  # what it needs, with the module of each; a collection is bound to the version of the first
+    packages: dict[str, str]  # what it needs, each with its module; a collection is bound to the first one's version
     fixed: bool  # whether opening leaves its files as they are, byte by byte; else each opening has a copy of its own
 
     def lack(self, setting: Ann, count: int, dimension: int) -> str:

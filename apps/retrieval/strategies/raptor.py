@@ -53,11 +53,9 @@ class RaptorStrategy(TreeStrategy):
     ) -> list[Members]:
         if level > parameters["max_layers"]:
             return []
-        mixture = {
-            "threshold": parameters["cluster_threshold"],
-            **{key: parameters[key] for key in ("seed", "reduction")},
-        }
-        return clusters(vectors, lengths, most=parameters["context"], **mixture)
+        mixture = {key: parameters[key] for key in ("seed", "reduction")}
+        most, threshold = parameters["context"], parameters["cluster_threshold"]
+        return clusters(vectors, lengths, most=most, threshold=threshold, **mixture)
 
     def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
         if self.requires_llm:
