@@ -7,7 +7,7 @@ from typing import Any
 
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "operations.md"
 BEGIN, END = "<!-- faults: begin, written by `make faults` -->", "<!-- faults: end -->"
-HEAD = "| what is broken, and what comes of it | scenarios | ends within | longest |\n|---|---|---|---|\n"
+HEAD = "| fault, and the result | scenarios | ends within | longest |\n|---|---|---|---|\n"
 
 
 def write_table(reports: Iterable[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A full disk: what needs a file says so and leaves none behind, and is done once there is room."""
+"""Full disk: work that needs a file fails with a message, leaves no file, and succeeds with free space."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Files of vectors, words, tokens and stores damaged between two batches: no figure changes, they are made again."""
+"""Damaged files of vectors, words, tokens and stores: they are rebuilt; no figure changes."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Workers frozen in mid-transaction: nobody waits for them, and what they had begun is thrown away."""
+"""Workers frozen in a transaction: others do not wait; the transaction is rolled back."""
 
 import time
 

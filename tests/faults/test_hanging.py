@@ -1,4 +1,4 @@
-"""Workers that hang in native code, or end: they are replaced, and what they were at goes on, without what hangs."""
+"""Workers that hang in native code or end: they are replaced; their work continues without the hanging query."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A language model that never ends its answer, gives none, or is away: an error of its query, or nothing at all."""
+"""Language model that never finishes, does not answer or is down: at most an error of its query."""
 
 import time
 from collections.abc import Iterator

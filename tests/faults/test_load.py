@@ -1,4 +1,4 @@
-"""100 watchers and 20 API clients of three benchmarks at once, through nginx before two web processes."""
+"""100 watchers and 20 API clients of three benchmarks, through nginx and two web processes."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A model that fails or makes no sound vectors: a sentence with what it hit, and nothing else changes."""
+"""Model that fails or returns invalid vectors: a message; nothing else changes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""PostgreSQL stopped, restarted, or out of connections: workers connect again and lose nothing that was committed."""
+"""PostgreSQL stopped, restarted or out of connections: workers reconnect and lose nothing committed."""
 
 import pytest
 from django.db import connection

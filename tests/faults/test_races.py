@@ -1,4 +1,4 @@
-"""A random history of people who act at once while workers are killed and freeze."""
+"""Random concurrent acts of users while workers are killed and frozen."""
 
 from collections import Counter
 from collections.abc import Sequence

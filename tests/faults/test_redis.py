@@ -1,4 +1,4 @@
-"""Redis killed, or frozen, and back after seconds: workers wait for it and go on."""
+"""Redis killed or frozen for seconds: workers wait and continue."""
 
 import signal
 import subprocess

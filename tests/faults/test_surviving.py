@@ -36,13 +36,13 @@ REVISED = """
 """
 # What is broken, within how many seconds of that the work ends, and where it is broken.
 FAMILIES = {
-    ("A worker killed: another ends what it began", 8): scenarios("kill", KILLED),
-    ("Redis emptied in mid-work: the sweep queues the batches again", 5): scenarios("flush", EMPTIED, alone=True),
-    ("A worker's clock jumps by an hour: leases are kept by the database's", 5): [
+    ("Worker killed: another finishes its work", 8): scenarios("kill", KILLED),
+    ("Redis emptied during work: the sweep queues the batches again", 5): scenarios("flush", EMPTIED, alone=True),
+    ("Worker's clock jumps by an hour: leases use the database's clock", 5): [
         *scenarios("clock an hour ahead", AHEAD),
         *scenarios("clock an hour back", BACK),
     ],
-    ("Workers of two revisions of a model: who may not do a batch leaves it to the other", 5): scenarios(
+    ("Workers with two revisions of a model: the unfit one releases the batch to the other", 5): scenarios(
         "have another revision", REVISED
     ),
 }

@@ -1,4 +1,4 @@
-"""Uploads to a whole site: the greatest takes bounded memory, and one whose site is killed amid it leaves no file."""
+"""Uploads: the largest takes bounded memory; a site killed during one leaves no file."""
 
 import json
 import subprocess

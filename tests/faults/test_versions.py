@@ -1,4 +1,4 @@
-"""Workers whose code the tables do not fit: they say so, do nothing, and go on by themselves."""
+"""Workers whose code does not fit the tables: they log it, wait and continue by themselves."""
 
 from collections.abc import Iterator
 

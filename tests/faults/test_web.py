@@ -1,4 +1,4 @@
-"""A site killed while somebody watches: its successor tells them all that has happened meanwhile."""
+"""Site killed while users watch: its successor sends them everything that happened meanwhile."""
 
 import json
 import subprocess
