@@ -1,9 +1,9 @@
 """Measures of rankings: as values, and computed for many queries at once.
 
-Definitions are trec_eval's. A document is relevant when its grade is above 0; a negative grade is a judgment, and gains
-nothing. R, AP and the ideal of nDCG divide by all relevant judgments of the query, found or not: a judgment whose
-document cannot be found stands in the truth under an id that no ranking contains. A query without relevant judgments,
-or without results, scores 0. `definitions` states what each measure means.
+Definitions are trec_eval's where it has the measure. A document is relevant when its grade is above 0; a negative grade
+is a judgment, and gains nothing. R, AP and the ideal of nDCG divide by all relevant judgments of the query, found or
+not: a judgment whose document cannot be found stands in the truth under an id that no ranking contains. A query without
+relevant judgments, or without results, scores 0. `definitions` states what each measure means.
 """
 
 from benchbench.ir.measures.definitions import DEFINITIONS, Definition
