@@ -21,9 +21,9 @@ import torch
 
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact
+from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.exact import nearest
-from apps.retrieval.search.vectors import table_store
 from benchbench.ir.planning.ann import Ann
 
 QUERIES, DIMENSION, DEPTH, ROUNDS = 300, 384, 100, 7
@@ -90,9 +90,9 @@ def compare(size: int, queries: np.ndarray) -> float:
 
 
 def compare_with_pgvector(size: int, queries: np.ndarray) -> None:
-    vectors, store, index = unit(size, 2), table_store(), Index(dimension=DIMENSION)
-    store.create_collection(index.vector_table, DIMENSION)
-    store.insert(index.vector_table, np.arange(size), vectors)
+    vectors, index = unit(size, 2), Index(dimension=DIMENSION)
+    tables.create_table(index.vector_table, DIMENSION)
+    tables.insert_rows(index.vector_table, np.arange(size), vectors)
     few, scan = queries[:SCANNED_QUERIES], ApproximateView(index, vectors, Ann.parse("pgvector:exact"), {})
     scan.nearest(few[:2], DEPTH)  # warms up
     theirs = timed(lambda: scan.nearest(few, DEPTH)) / len(few)
@@ -101,7 +101,7 @@ def compare_with_pgvector(size: int, queries: np.ndarray) -> None:
         f"{size:,} vectors: pgvector's scan {theirs * 1000:.1f} ms a query (mean of {len(few)}), "
         f"{theirs / ours:.0f} x BenchBench's {ours * 1000:.2f} ms (of {len(queries)} at once)"
     )
-    store.delete_collection(index.vector_table)
+    tables.drop_table(index.vector_table)
 
 
 def main() -> None:

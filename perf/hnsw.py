@@ -19,10 +19,10 @@ import numpy as np
 from django.db import connection
 
 from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.exact import nearest
 from apps.retrieval.search.pgvector import explain, make_ann_index
-from apps.retrieval.search.vectors import table_store
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.records import ScoredList
 
@@ -56,11 +56,11 @@ def clustered(rows: int, seed: int, *, clusters: int) -> np.ndarray:
 def stored(vectors: np.ndarray) -> Index:
     """An index that is there only as far as searching by vectors needs it: its table."""
     index = Index(name="clustered", dimension=DIMENSION, chunk_set=ChunkSet(chunk_count=len(vectors)))
-    table_store().create_collection(index.vector_table, DIMENSION)
+    tables.create_table(index.vector_table, DIMENSION)
     started = time.perf_counter()
     for start in range(0, len(vectors), PART):
         part = vectors[start : start + PART]
-        table_store().insert(index.vector_table, np.arange(start, start + len(part)), part)
+        tables.insert_rows(index.vector_table, np.arange(start, start + len(part)), part)
     print(f"storing the vectors: {time.perf_counter() - started:.1f} s")
     with connection.cursor() as cursor:
         cursor.execute(f'VACUUM ANALYZE "{index.vector_table}"')  # as autovacuum would, some time

@@ -35,7 +35,7 @@ from apps.retrieval.encoders.registry import SentenceTransformerEncoder
 from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search import vectors as tables
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data")
 VECTORS, DIMENSION = 20_000, 384
@@ -95,20 +95,20 @@ def writing() -> None:
     index = empty_index()
     vectors = np.random.default_rng(1).standard_normal((VECTORS, DIMENSION)).astype(np.float32)
     positions = np.arange(VECTORS)
-    store, name = table_store(), index.vector_table
+    name = index.vector_table
 
     def empty() -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {name}")
             cursor.execute("CHECKPOINT")
 
-    store.insert(name, positions, vectors)
+    tables.insert_rows(name, positions, vectors)
     with connection.cursor() as cursor, cursor.cursor.copy(f"COPY {name} TO STDOUT (FORMAT BINARY)") as copy:
         stream = b"".join(copy)  # the rows in PostgreSQL's own words
 
     @transaction.atomic
     def by_store() -> None:
-        store.insert(name, positions, vectors)
+        tables.insert_rows(name, positions, vectors)
 
     def by_build() -> None:
         for start in range(0, VECTORS, MOST_AT_ONCE):

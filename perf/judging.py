@@ -23,7 +23,7 @@ from prior import CUTOFF, DATA, NAMES, Collection, axes_in, drawn, prior_of, rea
 
 from benchbench.ir.judging import orders
 from benchbench.ir.judging.calibration import LEAST
-from benchbench.ir.judging.evidence import AXES, Evidence
+from benchbench.ir.judging.evidence import AXES
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.relevance import Prior
@@ -98,9 +98,10 @@ def played(collection: Collection, way: Way, prior: Prior, seed: int, *, runs: i
     ]
     grades = pool.grades(hidden)[tuple(pool.cells.T)]
     model = copied(grades, way.kappa, seed) if way.kappa else None
-    evidence = Evidence(axes_in(collection, pool) if way.texts else None, model)
+    axes = axes_in(collection, pool) if way.texts else None
     unknown = [{} for _ in hidden]
-    judging = Judging(pool, MEASURE, collection.scale, unknown, seed=seed, evidence=evidence, prior=prior)
+    judging = Judging(pool, MEASURE, collection.scale, unknown, seed=seed, axes=axes, prior=prior)
+    judging.inform(model)
     sample, given, result = orders.random_order(pool, seed=seed), set(), Played()
     calibrating = sample[: LEAST if way.kappa else 0]
     for target in checkpoints(pool.size, LEAST if way.kappa else FIRST):
@@ -163,10 +164,11 @@ def speed() -> None:
     scores = base + 0.5 * rng.normal(size=(16, 300, 400))
     pool = Pool.of([[row.tolist() for row in run] for run in np.argsort(-scores, axis=2)[:, :, :100]], depth=10)
     axes = rng.normal(0, AXES**-0.5, (pool.size, AXES)).astype(np.float16)
-    whole = Evidence(axes, rng.integers(0, 4, pool.size).astype(float))
-    for name, evidence in (("ranks alone", Evidence()), ("texts and a model's grades", whole)):
+    model = rng.integers(0, 4, pool.size).astype(float)
+    for name, *evidence in (("ranks alone", None, None), ("texts and a model's grades", axes, model)):
         started = time.perf_counter()
-        judging = Judging(pool, MEASURE, [0, 1, 2, 3], [{} for _ in range(300)], evidence=evidence)
+        judging = Judging(pool, MEASURE, [0, 1, 2, 3], [{} for _ in range(300)], axes=evidence[0])
+        judging.inform(evidence[1])
         first = orders.depth_order(pool).tolist()
         for number in first[:1_500]:
             judging.grade(pool.item(number), float(base[pool.item(number)] > 1.5))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchbench.ir.judging.evidence import COLUMNS, JUDGE, Evidence, Features, axes_of
+from benchbench.ir.judging.evidence import COLUMNS, JUDGE, Features, axes_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.relevance import Prior, learn
 
@@ -161,7 +161,7 @@ def fitted(collection: Collection, seed: int) -> list[float]:
     given = np.full(grades.shape, np.nan)
     cells = tuple(pool.cells[turns[: int(pool.size * rng.uniform(0.1, 0.33))]].T)
     given[cells] = grades[cells]
-    features = Features(pool, Evidence(axes_in(collection, pool)))
+    features = Features(pool, axes_in(collection, pool))
     features.all(given)
     model = learn(pool, features.values, (grades[tuple(pool.cells.T)] > 0).astype(float), WIDE)
     own = model.beta[len(COLUMNS) :]

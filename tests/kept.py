@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Model
 
 from apps.retrieval.models import Index
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search import vectors as tables
 
 ROOMS = ("benchmarks_", "collections_", "datasets_", "judging_", "mappings_", "operations_", "retrieval_")
 UUID = re.compile(rb"\b([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\b")
@@ -78,6 +78,6 @@ def _put_back(rows: Rows) -> dict[bytes, bytes]:
         for table in rows.keys() - set(of_rooms):
             index = Index.objects.get(pk=new[str(uuid.UUID(table.removeprefix("vectors_"))).encode()].decode())
             assert index.dimension is not None
-            table_store().create_collection(index.vector_table, index.dimension)
+            tables.create_table(index.vector_table, index.dimension)
             write(index.vector_table, rows[table])
     return new

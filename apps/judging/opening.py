@@ -26,6 +26,7 @@ from benchbench.deleting import referring
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
 from benchbench.ir.measures.means import too_many_lost, why_unranked
+from benchbench.reading.strict_json import attributes
 
 USUAL_DEPTH = 10  # of a measure without a cutoff
 MOST_DEPTH = 1000
@@ -76,17 +77,11 @@ def open_round(
             team=mapping.team,
             mapping=mapping,
             dataset_version=plan.version,
-            order=options.order,
             depth=plan.depth,
-            budget=options.budget,
             measure=str(question.measure),
-            uniform_share=options.uniform_share,
-            seed=options.seed,
             scale=plan.scale,
-            guidelines=options.guidelines,
-            overlap=options.overlap,
-            overlap_judges=options.overlap_judges,
-            blind=options.blind,
+            **attributes(options, "order", "budget", "uniform_share", "seed", "guidelines"),
+            **attributes(options, "overlap", "overlap_judges", "blind"),
             item_count=len(placed.numbers),
             pool_size=int(question.holes().sum()),
         )

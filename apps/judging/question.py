@@ -20,7 +20,7 @@ from apps.judging.models import Round
 from apps.judging.scales import grades_of
 from apps.mappings.truth import truth
 from benchbench.ir.judging import orders
-from benchbench.ir.judging.evidence import AXES, Axes, Evidence
+from benchbench.ir.judging.evidence import AXES, Axes
 from benchbench.ir.judging.fillings import require_measure
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import JudgingError, Pool
@@ -116,12 +116,11 @@ class Question:
         """
         is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
         known = self.pool, self.measure, self.scale, self.truths
-        return Judging(*known, seed=self.seed, truths_teach=is_fair, evidence=Evidence(self.axes))
+        return Judging(*known, seed=self.seed, truths_teach=is_fair, axes=self.axes)
 
     def holes(self) -> NDArray[np.bool_]:
         """(size,): which pairs have no judgment: those that a round is about."""
-        cells: NDArray[np.bool_] = np.isnan(self.pool.grades(self.truths))[tuple(self.pool.cells.T)]
-        return cells
+        return np.isnan(self.pool.grades(self.truths))[tuple(self.pool.cells.T)]
 
     def sample_order(self, holes: NDArray[np.bool_]) -> Numbers:
         """The pairs without a judgment in the order in which the uniform sample takes them."""

@@ -61,8 +61,7 @@ def handler_for(operation: Operation) -> Handler:
 
 
 def handler_of(kind: Operation.Kind) -> Handler:
-    handler: Handler = import_string(HANDLERS[kind])
-    return handler
+    return import_string(HANDLERS[kind])
 
 
 KEY = "tracebacks"  # of a batch's result

@@ -41,8 +41,7 @@ class OwnJob(Job):
     def func(self) -> Callable[..., Any]:
         if self.func_name not in JOBS or self.instance is not None:
             raise ForeignJobError(f"{self.func_name} is no job of BenchBench: it is not run. Who writes to this Redis?")
-        called: Callable[..., Any] = super().func
-        return called
+        return super().func
 
     success_callback = failure_callback = stopped_callback = None  # no job of ours has one
 

@@ -14,7 +14,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
 from apps.retrieval.models import ChunkSet, Index, fingerprint
 from apps.retrieval.search.holding import lock_chunk_set
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, stored_ids
 from apps.retrieval.strategies import TREES, get_strategy, search_parameters
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
@@ -95,7 +95,7 @@ def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Po
     everything = np.arange(chunk_set.vector_count)
     if not _continues(index, chunk_set, revision):
         return everything
-    return np.setdiff1d(everything, table_store().ids(index.vector_table), assume_unique=True)
+    return np.setdiff1d(everything, stored_ids(index.vector_table), assume_unique=True)
 
 
 def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
@@ -104,8 +104,8 @@ def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension
     A table that was begun with others goes.
     """
     if not _continues(index, chunk_set, revision):
-        table_store().delete_collection(index.vector_table)
-        table_store().create_collection(index.vector_table, dimension)
+        drop_table(index.vector_table)
+        create_table(index.vector_table, dimension)
         index.stats = {}
     index.encoder_revision, index.dimension = revision, dimension
     index.save(update_fields=["encoder_revision", "dimension", "stats", "updated_at"])
@@ -127,7 +127,7 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
     some = span.filter(document__isnull=False).exclude(document__metadata={})
     metadata_of = dict(some.values_list("position", "document__metadata"))
     metadata = [metadata_of.get(position, {}) for position in positions.tolist()] if metadata_of else None
-    table_store().insert(index.vector_table, positions, vectors, metadata)
+    insert_rows(index.vector_table, positions, vectors, metadata)
 
 
 def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:
@@ -167,7 +167,7 @@ def finish(index: Index, *, duration_sec: float) -> None:
     require_available(index)
     assert index.chunk_set is not None
     chunk_set = index.chunk_set
-    vector_count = table_store().count(index.vector_table) if index.has_vectors else 0
+    vector_count = count_rows(index.vector_table) if index.has_vectors else 0
     if index.has_vectors and vector_count != chunk_set.vector_count:
         raise IndexingError(
             f'The index "{index}" has {vector_count:,} vectors for {chunk_set.vector_count:,} chunks; build it again.'

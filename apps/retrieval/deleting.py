@@ -17,7 +17,7 @@ from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, VectorSp
 from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.holding import lock_chunk_set
-from apps.retrieval.search.vectors import table_store, vectors_file
+from apps.retrieval.search.vectors import drop_table, vectors_file
 from benchbench.database.failures import refresh
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import ConflictError
@@ -39,7 +39,7 @@ def delete_index(index: Index) -> None:
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
     lock_chunk_set(index.chunk_set_id)  # of two that delete its last indexes, one comes after the other
     delete_unused(index)
-    table_store().delete_collection(table)
+    drop_table(table)
     delete_unused_parts(index.collection)
     # Other machines keep theirs, unused.
     transaction.on_commit(lambda: file.unlink(missing_ok=True))
@@ -65,7 +65,7 @@ def _free(key: UUID) -> None:
     if index is None or Operation.active_on(index):
         return
     lock_chunk_set(index.chunk_set_id)
-    table_store().delete_collection(index.vector_table)
+    drop_table(index.vector_table)
     index.chunk_set = index.lexical_index = index.dimension = None
     index.encoder_revision, index.stats = "", {}
     index.save(update_fields=["chunk_set", "lexical_index", "dimension", "encoder_revision", "stats", "updated_at"])

@@ -23,7 +23,7 @@ from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.clients import has_text
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index, text_hash
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search.vectors import table_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.records import Positions
 
@@ -103,7 +103,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     lengths = np.array([len(text) for text in texts], np.int64)
     lease.check()
     assert index.dimension is not None
-    vectors = table_store().of(index.vector_table, index.dimension, positions.tolist())[1]
+    vectors = table_vectors(index.vector_table, index.dimension, positions.tolist())[1]
     members = tree.clusters(vectors, lengths, level, tree.check(index.chunk_parameters))
     # Kept whatever the index says of its searches: a level that is asked for again must be the same.
     asked = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})

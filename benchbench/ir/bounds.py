@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.measures import GradedRankings, Measure, Values, evaluate
+from benchbench.ir.measures.graded import share
 
 Bounds = tuple[Values, Values]
 
@@ -61,8 +62,7 @@ class _Open:
     @property
     def count(self) -> Values:
         """(q,): how many unjudged documents there are."""
-        count: Values = self.unjudged.sum(axis=-1, dtype=np.float64)
-        return count
+        return np.asarray(self.unjudged.sum(axis=-1, dtype=np.float64), np.float64)
 
     @property
     def first(self) -> Values:
@@ -87,7 +87,7 @@ def _first_relevant(open_: _Open) -> Bounds:
 def _recall(open_: _Open) -> Bounds:
     """(hits + x) / (relevant + x) grows with x."""
     relevant, base = open_.relevant.sum(axis=-1) + open_.count, open_.graded.n_relevant + open_.count
-    return open_.value, np.maximum(open_.value, _share(relevant, base))
+    return open_.value, np.maximum(open_.value, share(relevant, base))
 
 
 def _average_precision(open_: _Open) -> Bounds:
@@ -102,8 +102,8 @@ def _average_precision(open_: _Open) -> Bounds:
     topmost = np.cumsum(np.where(unjudged, (known + down) * shares + lifted, 0.0), axis=-1)
     own_and_below = _from_below(np.where(unjudged, shares, 0.0))  # its own place, and the lift of those added before
     deepest = _from_below(np.where(unjudged, known * shares + lifted + own_and_below, 0.0))
-    greatest = np.where(unjudged, _share(total + topmost, base + down), -np.inf).max(axis=-1)
-    least = np.where(unjudged, _share(total + deepest, base + up), np.inf).min(axis=-1)
+    greatest = np.where(unjudged, share(total + topmost, base + down), -np.inf).max(axis=-1)
+    least = np.where(unjudged, share(total + deepest, base + up), np.inf).min(axis=-1)
     return np.minimum(open_.value, least), np.maximum(open_.value, greatest)
 
 
@@ -117,9 +117,8 @@ def _least_ndcg(open_: _Open) -> Values:
     ideal = np.zeros_like(count)
     for width, number in levels.each():
         ideal += width * levels.ideal(number + count)
-    ratios = np.where(open_.unjudged, _share(levels.dcg + gained, ideal), np.inf)
-    least: Values = np.minimum(open_.value, ratios.min(axis=-1))
-    return least
+    ratios = np.where(open_.unjudged, share(levels.dcg + gained, ideal), np.inf)
+    return np.asarray(np.minimum(open_.value, ratios.min(axis=-1)), np.float64)
 
 
 def _greatest_ndcg(open_: _Open) -> Values:
@@ -144,7 +143,7 @@ def _greatest_ndcg(open_: _Open) -> Values:
             place = np.where(some, np.take_along_axis(count, best, axis=-1), 0.0)
             dcg = dcg + width * gain[:, 0]
             ideal = ideal + width * levels.ideal(number + place)[:, 0]
-        raised = np.maximum(ratio, _share(dcg, ideal))
+        raised = np.maximum(ratio, share(dcg, ideal))
         if np.allclose(raised, ratio, rtol=0, atol=1e-12):
             return raised
         ratio = raised
@@ -203,7 +202,3 @@ BOUNDS: dict[str, Callable[[_Open], Bounds]] = {
 def _from_below(values: Values) -> Values:
     """Running sums from the last rank upwards."""
     return np.flip(np.cumsum(np.flip(values, axis=-1), axis=-1), axis=-1)
-
-
-def _share(part: Values, whole: Values) -> Values:
-    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0)

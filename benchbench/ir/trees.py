@@ -56,8 +56,7 @@ def principal_components(vectors: NDArray[np.floating], most: int) -> NDArray[np
     else:
         axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1][:most]
     greatest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
-    components: NDArray[np.float64] = centred @ (axes * np.where(greatest < 0, -1.0, 1.0)[:, None]).T
-    return components
+    return np.asarray(centred @ (axes * np.where(greatest < 0, -1.0, 1.0)[:, None]).T, np.float64)
 
 
 MOST_COMPONENTS = 50  # as the paper's code has them

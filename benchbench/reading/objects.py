@@ -181,8 +181,7 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
     from pydantic import ValidationError
 
     try:
-        read: T = _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
-        return read
+        return _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     place, what, key = _fault(first)
@@ -191,8 +190,7 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
 
 def read_list(record: type[T], value: Any, *, prefix: str = "") -> tuple[T, ...]:
     """Return the records that a list of objects states; see `read_as`."""
-    read: tuple[T, ...] = read_as(_listed(record), value, prefix=prefix)  # type: ignore[arg-type]
-    return read
+    return read_as(_listed(record), value, prefix=prefix)  # type: ignore[arg-type]
 
 
 def refuse(place: str, what: str, key: str = "", suffix: str = "") -> NoReturn:

@@ -15,7 +15,7 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, Index, LexicalPiece
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search import vectors as tables
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
 from tests.created import create_benchmark
 
@@ -79,7 +79,7 @@ def index_figures(operation: Operation) -> Any:
     assert index.chunk_set is not None
     assert index.dimension is not None
     chunks = Chunk.objects.filter(chunk_set=index.chunk_set).order_by("position")
-    positions, vectors = table_store().of(
+    positions, vectors = tables.table_vectors(
         index.vector_table, index.dimension, list(range(index.chunk_set.vector_count))
     )
     pieces = LexicalPiece.objects.filter(lexical_index=index.lexical_index).order_by("ordinal")

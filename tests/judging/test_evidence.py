@@ -51,8 +51,8 @@ def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_ve
     judge = judged_by_model(opened, errors=0.1)
     now = state_now(opened)
     after = state_of(opened)
-    assert now.evidence["model"] == judge.name
-    assert (now.counted, now.sample_size) == (SIZE, RoundState.objects.get().sample_size)
+    assert now.row.evidence["model"] == judge.name
+    assert (now.row.grades, now.row.sample_size) == (SIZE, RoundState.objects.get().sample_size)
     assert (after.judged, after.holes) == (before.judged, before.holes)
     assert [(pair.least, pair.greatest) for pair in after.pairs] == [
         (pair.least, pair.greatest) for pair in before.pairs
@@ -76,12 +76,12 @@ def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_
     grade_sample(opened, ada, 29)
     before = state_of(opened)
     judged_by_model(opened)
-    assert (state_of(opened), state_now(opened).evidence["model"]) == (before, "")
+    assert (state_of(opened), state_now(opened).row.evidence["model"]) == (before, "")
     row = opened.calibration_items.order_by("place").select_related("item__query", "item__document")[29]
     grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
-    assert state_now(opened).evidence["model"] == LLMJudge.objects.get().name
+    assert state_now(opened).row.evidence["model"] == LLMJudge.objects.get().name
     change_round(opened, ada, guidelines="Think twice.")
-    assert state_now(Round.objects.get()).evidence["model"] == ""
+    assert state_now(Round.objects.get()).row.evidence["model"] == ""
 
 
 @pytest.mark.django_db(transaction=True)
@@ -93,7 +93,7 @@ def test_texts_are_evidence_where_a_run_has_vectors_and_the_page_names_them(admi
     Judgment.objects.filter(grade__lte=1).delete()
     opened = open_for(Benchmark.objects.get(), [ada], owner=ada, order="decisive", measure="nDCG@5")
     told = state_now(opened)
-    assert told.evidence == {"index": "keywords", "model": ""}
+    assert told.row.evidence == {"index": "keywords", "model": ""}
     assert Grade.objects.count() == 0
     before = told.state
     deciding._desks.clear()

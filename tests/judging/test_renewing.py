@@ -45,9 +45,9 @@ def test_without_a_worker_the_state_is_that_of_now(decisive: Round, ada: User) -
     for _ in range(3):
         graded(decisive, ada, 1)
         told = known_state(decisive)
-        assert (told.is_current, told.counted) == (True, told.said.count)
+        assert (told.is_current, told.row.grades) == (True, told.said.count)
     undo(decisive, ada)
-    assert known_state(decisive).counted == 2
+    assert known_state(decisive).row.grades == 2
 
 
 def test_a_worker_is_asked_once_however_often_judges_grade(decisive: Round, ada: User, quick: Queue) -> None:
@@ -110,7 +110,7 @@ def test_a_renewal_of_what_is_current_reckons_nothing(
     first = known_state(decisive)
     monkeypatch.setattr(deciding, "_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
     renew_state(str(decisive.pk))
-    assert known_state(decisive).renewed_at == first.renewed_at
+    assert known_state(decisive).row.renewed_at == first.row.renewed_at
 
 
 def test_a_process_that_comes_new_reads_the_board_in_one_piece(
@@ -197,8 +197,8 @@ def test_the_inclusion_probability_is_that_of_what_was_judged(
     opened = open_for(benchmark, [ada], owner=ada, order=order, uniform_share=share)
     graded(opened, ada, 5)
     told = known_state(opened)
-    assert told.sampled_from == opened.pool_size == 10
-    assert (told.sample_size, told.inclusion_probability) == (wanted, wanted / 10)
+    assert told.row.sampled_from == opened.pool_size == 10
+    assert (told.row.sample_size, told.inclusion_probability) == (wanted, wanted / 10)
     planned = opened.items.values_list("planned_probability", flat=True)[0]
     assert planned == (1.0 if order == "random" else share), "of the whole round"
 
@@ -207,4 +207,4 @@ def test_what_nobody_can_tell_is_of_the_sample(benchmark: Benchmark, ada: User) 
     opened = open_for(benchmark, [ada], owner=ada, order="random")
     for item in next_items(opened, ada, count=2):
         grade_item(opened, item.pk, ada, kind="cant_tell")
-    assert known_state(opened).sample_size == 2
+    assert known_state(opened).row.sample_size == 2

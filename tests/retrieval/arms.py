@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView, SearchFault
 from apps.retrieval.search.pgvector import make_ann_index
-from apps.retrieval.search.vectors import table_store
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import OpenCollection, collection_name, installed_version, open_collection
 from benchbench.ir.planning.ann import Ann
@@ -62,8 +62,8 @@ def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> OpenC
 def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]]) -> Index:
     """An index that is no row, with a table of these vectors."""
     index = Index(dimension=vectors.shape[1], chunk_set=ChunkSet(chunk_count=len(vectors)))
-    table_store().create_collection(index.vector_table, vectors.shape[1])
-    table_store().insert(index.vector_table, np.arange(len(vectors)), vectors, list(metadata))
+    tables.create_table(index.vector_table, vectors.shape[1])
+    tables.insert_rows(index.vector_table, np.arange(len(vectors)), vectors, list(metadata))
     return index
 
 
@@ -104,7 +104,7 @@ class Arm:
     def remove(self) -> None:
         """Drop the table, if it has one."""
         if self.index is not None:
-            table_store().delete_collection(self.index.vector_table)
+            tables.drop_table(self.index.vector_table)
 
     def search(self, queries: Vectors, depth: int, filter: Filter | None = None) -> list[ScoredList]:
         collection = self.kept.collection if self.index is None else None

@@ -6,7 +6,8 @@ from apps.operations.working import perform_batch
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalPiece
-from apps.retrieval.search.vectors import local_vectors, table_store, vectors_file
+from apps.retrieval.search import vectors as tables
+from apps.retrieval.search.vectors import local_vectors, vectors_file
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
@@ -22,7 +23,7 @@ def test_everything_that_only_it_used_goes(fruit, built, django_capture_on_commi
     table, file = index.vector_table, vectors_file(index)
     with django_capture_on_commit_callbacks(execute=True):
         delete_index(index)
-    assert table_store().count(table) == 0
+    assert tables.count_rows(table) == 0
     assert not file.exists()
     assert [model.objects.count() for model in (Index, ChunkSet, Chunk, LexicalIndex, LexicalPiece)] == [0] * 5
     assert fruit.documents.count() == 5
@@ -34,7 +35,7 @@ def test_what_another_index_uses_stays(fruit, built):
     other.refresh_from_db()
     assert other.chunk_set.chunks.count() == 5
     assert other.lexical_index.pieces.exists()
-    assert table_store().count(other.vector_table) == 5
+    assert tables.count_rows(other.vector_table) == 5
 
 
 def test_chunks_go_in_a_few_statements_with_their_links(built, django_assert_max_num_queries):
@@ -62,7 +63,7 @@ def test_not_while_runs_point_at_it():
     index = benchmark.runs.get().index
     with pytest.raises(ConflictError, match='The index "keywords" cannot be deleted: it is used by'):
         delete_index(index)
-    assert table_store().count(index.vector_table) == 5
+    assert tables.count_rows(index.vector_table) == 5
 
 
 def test_not_while_it_is_being_built(fruit):
@@ -71,7 +72,7 @@ def test_not_while_it_is_being_built(fruit):
     perform_batch(operation.batches.get().pk, owner="worker")
     with pytest.raises(OperationActiveError, match='The index "index" is being built: cancel that first'):
         delete_index(index)
-    assert table_store().count(index.vector_table) == 5
+    assert tables.count_rows(index.vector_table) == 5
     cancel_operation(operation)
     delete_index(index)
     assert not Index.objects.exists()

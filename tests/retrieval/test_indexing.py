@@ -14,7 +14,7 @@ from apps.retrieval.encoders import load_encoder, registry
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Chunk, ChunkSet, Index, LexicalIndex
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search import vectors as tables
 from benchbench.errors import ConflictError
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
@@ -28,7 +28,7 @@ def many(count=200):
 
 
 def stored_vectors(index):
-    return np.concatenate([rows for _, rows in table_store().read(index.vector_table, index.dimension)])
+    return np.concatenate([rows for _, rows in tables.read_table(index.vector_table, index.dimension)])
 
 
 class TestBuilding:

@@ -13,8 +13,9 @@ from apps.retrieval.encoders.base import TokenVectors
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.encoders.token_store import TokenStore, _packs_in
 from apps.retrieval.rerankers import load_reranker
+from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.open_indexes import close_indexes, open_index
-from apps.retrieval.search.vectors import VectorsError, local_vectors, table_store, vectors_file
+from apps.retrieval.search.vectors import VectorsError, local_vectors, vectors_file
 from benchbench.local_files import sealed
 from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
@@ -191,6 +192,6 @@ def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vec
 @pytest.mark.parametrize(("vector", "flaw"), [("[0,0,0,0]", "zero"), ("[3,0,4,0]", "of length 5 instead of 1")])
 def test_a_vector_in_the_database_that_is_none_is_an_error(fruit, built, vector, flaw):
     index = built(fruit)
-    table_store()._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
+    tables._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
     with pytest.raises(VectorsError, match=f'the index "index" holds for chunk 3 a vector that is {flaw}: delete'):
         local_vectors(index)

@@ -5,8 +5,9 @@ from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace, text_hash
+from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.open_indexes import SearchError, open_index
-from apps.retrieval.search.vectors import VectorsError, local_vectors, table_store, vectors_file
+from apps.retrieval.search.vectors import VectorsError, local_vectors, vectors_file
 from tests.retrieval.conftest import KEYWORDS, dense
 
 pytestmark = pytest.mark.django_db
@@ -189,7 +190,7 @@ class TestLocalVectors:
 
     def test_vectors_that_are_missing_in_the_database_are_an_error(self, fruit, built):
         index = built(fruit)
-        table_store()._execute(f"DELETE FROM {index.vector_table} WHERE id = 2")
+        tables._execute(f"DELETE FROM {index.vector_table} WHERE id = 2")
         with pytest.raises(VectorsError, match="does not hold one vector for each"):
             local_vectors(index)
         assert not [file for file in vectors_file(index).parent.iterdir() if file.is_file()]

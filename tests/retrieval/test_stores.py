@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.search import exact
-from apps.retrieval.search.vectors import VectorTables, table_store
+from apps.retrieval.search import vectors as tables
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import StoreError
 from apps.retrieval.stores.filling import SEAL, installed_version, read_seal, seal_folder
@@ -257,38 +257,35 @@ class TestAFolder:
 @pytest.mark.django_db
 class TestTheTableOfVectors:
     def test_what_is_read_back_is_what_was_written_to_the_bit(self):
-        store = table_store()
         random = np.random.default_rng(0).standard_normal((5000, 7)).astype(np.float32)
-        store.create_collection(COLLECTION, 7)
-        store.insert(COLLECTION, np.arange(4999, -1, -1), random[::-1])
-        parts = list(store.read(COLLECTION, 7))
+        tables.create_table(COLLECTION, 7)
+        tables.insert_rows(COLLECTION, np.arange(4999, -1, -1), random[::-1])
+        parts = list(tables.read_table(COLLECTION, 7))
         assert np.concatenate([ids for ids, _ in parts]).tolist() == list(range(5000))
         assert np.array_equal(np.concatenate([rows for _, rows in parts]), random)
-        assert store.ids(COLLECTION).tolist() == list(range(5000))
+        assert tables.stored_ids(COLLECTION).tolist() == list(range(5000))
 
     def test_it_says_how_many_dimensions_fit(self):
         with pytest.raises(StoreError, match="1 to 16,000 dimensions; these have 20,000"):
-            VectorTables().create_collection(COLLECTION, 20_000)
+            tables.create_table(COLLECTION, 20_000)
 
     def test_it_counts(self):
-        store = table_store()
-        assert store.count(COLLECTION) == 0
-        store.create_collection(COLLECTION, 2)
-        store.insert(COLLECTION, np.arange(2), vectors(EAST, WEST))
-        store.insert(COLLECTION, np.empty(0, np.int64), np.empty((0, 2), np.float32))
-        assert store.count(COLLECTION) == 2
+        assert tables.count_rows(COLLECTION) == 0
+        tables.create_table(COLLECTION, 2)
+        tables.insert_rows(COLLECTION, np.arange(2), vectors(EAST, WEST))
+        tables.insert_rows(COLLECTION, np.empty(0, np.int64), np.empty((0, 2), np.float32))
+        assert tables.count_rows(COLLECTION) == 2
 
     def test_one_that_was_deleted_is_gone_and_its_name_free(self):
-        store = table_store()
-        store.create_collection(COLLECTION, 2)
-        store.insert(COLLECTION, np.array([0]), vectors(EAST))
-        store.delete_collection(COLLECTION)
-        store.delete_collection(COLLECTION)
-        assert store.count(COLLECTION) == 0
-        store.create_collection(COLLECTION, 3)
-        assert store.count(COLLECTION) == 0
+        tables.create_table(COLLECTION, 2)
+        tables.insert_rows(COLLECTION, np.array([0]), vectors(EAST))
+        tables.drop_table(COLLECTION)
+        tables.drop_table(COLLECTION)
+        assert tables.count_rows(COLLECTION) == 0
+        tables.create_table(COLLECTION, 3)
+        assert tables.count_rows(COLLECTION) == 0
 
     def test_a_name_is_taken_once(self):
-        table_store().create_collection(COLLECTION, 2)
+        tables.create_table(COLLECTION, 2)
         with pytest.raises(StoreError, match="exists already"):
-            table_store().create_collection(COLLECTION, 2)
+            tables.create_table(COLLECTION, 2)

@@ -59,13 +59,12 @@ def agreement_of(round: Round) -> AgreementReport:
     for name, item, grade in given:
         matrix[row_of[name], column_of[item]] = grade
     scale = grades_of(round.scale)
-    of_all = alpha(matrix, seed=round.seed & 0xFFFF_FFFF) if len(judges) > 1 else None
-    interval = of_all.interval if of_all else None
+    of_all = alpha(matrix, seed=round.seed & 0xFFFF_FFFF)
     return AgreementReport(
-        alpha=of_all.value if of_all else None,
-        alpha_low=interval.low if interval else None,
-        alpha_high=interval.high if interval else None,
-        shared=of_all.shared if of_all else 0,
+        alpha=of_all.value,
+        alpha_low=of_all.interval.low if of_all.interval else None,
+        alpha_high=of_all.interval.high if of_all.interval else None,
+        shared=of_all.shared,
         shifts=[
             ShiftReport(judge, shift.mean, shift.items) for judge, shift in zip(judges, shifts(matrix), strict=True)
         ],

@@ -17,7 +17,7 @@ from apps.judging.llm import prompting
 from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round
 from apps.judging.settling.consensus import Said
 from apps.retrieval.models import Chunk, Index
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search.vectors import table_vectors
 from benchbench.ir.judging.calibration import LEAST
 from benchbench.ir.judging.evidence import Axes, axes_of
 from benchbench.ir.judging.pool import Pool
@@ -51,7 +51,7 @@ def document_vectors(index: Index, documents: Collection[Any]) -> dict[int, Vect
     assert index.dimension is not None
     leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
     document_of = dict(leaves.values_list("position", "document_id"))
-    ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(document_of))
+    ids, vectors = table_vectors(index.vector_table, index.dimension, sorted(document_of))
     sums: dict[int, Vectors] = defaultdict(lambda: np.zeros(index.dimension or 0, np.float32))
     for position, vector in zip(ids.tolist(), vectors, strict=True):
         sums[document_of[position]] += vector

@@ -4,9 +4,8 @@ A worker does it within seconds, once however often it is asked for meanwhile. W
 it, whoever needs the state does it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, Round, RoundState
@@ -21,28 +20,25 @@ RENEWED_AFTER = 10  # grades, where no worker does it
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The state of a round that was computed last, and how many of the grades it counts.
+    """The state of a round that was computed last: its row, and the runs that it names by their places.
 
-    `state` is None for a round that compares nothing; its rows are `runs`. It counts `counted` of the grades that
-    people gave, `said.count`; `is_current` tells whether it is of what is said now. `sample_size` of the pairs that it
-    counts are the uniform sample, of the `sampled_from` that nobody had judged.
-    `evidence` names the index of its texts and the model whose grades are evidence, "" where there is none.
+    `is_current` tells whether it counts what people say now, `said`.
     """
 
-    state: State | None
+    row: RoundState
     runs: Sequence[Run]
     said: Said
-    counted: int
     is_current: bool
-    renewed_at: datetime
-    sample_size: int
-    sampled_from: int
-    evidence: Mapping[str, str]
+
+    @property
+    def state(self) -> State | None:
+        """None for a round that compares nothing."""
+        return State.of_record(self.row.state) if self.row.state else None
 
     @property
     def inclusion_probability(self) -> float:
-        """With which any pair that nobody had judged is in the uniform sample, after the counted grades."""
-        return self.sample_size / max(self.sampled_from, 1)
+        """Inclusion probability of a pair that was unjudged before the round, after the counted grades."""
+        return self.row.sample_size / max(self.row.sampled_from, 1)
 
 
 def known_state(round: Round) -> KnownState:
@@ -57,18 +53,7 @@ def known_state(round: Round) -> KnownState:
         if row.mark != mark:
             said = said_in(round)
             mark = said.mark(basis + model.mark)
-    assert row.renewed_at is not None
-    return KnownState(
-        State.of_record(row.state) if row.state else None,
-        runs,
-        said,
-        row.grades,
-        row.mark == mark,
-        row.renewed_at,
-        row.sample_size,
-        row.sampled_from,
-        row.evidence,
-    )
+    return KnownState(row, runs, said, row.mark == mark)
 
 
 def ask_for_renewal(round: Round) -> None:

@@ -83,9 +83,10 @@ def round_report(round: Round, known: KnownState) -> RoundReport:
         **attributes(round, "is_open", "hands_out", "answered_at"),
         sentence=_sentence(progress, known),
         grades=known.said.count,
-        counted_grades=known.counted,
-        **attributes(known, "is_current", "renewed_at", "sample_size", "inclusion_probability"),
-        question=None if known.state is None else _question(known.state, [run.pk for run in known.runs]),
+        counted_grades=known.row.grades,
+        **attributes(known, "is_current", "inclusion_probability"),
+        **attributes(known.row, "renewed_at", "sample_size"),
+        question=_question(state, [run.pk for run in known.runs]) if (state := known.state) else None,
     )
 
 
@@ -124,8 +125,8 @@ def _sentence(progress: Progress, known: KnownState) -> str:
     parts = [f"{progress.done:,} of {counted(progress.wanted, 'grading')} done."]
     if known.said.split:
         parts.append(f"{counted(len(known.said.split), 'item')} to adjudicate.")
-    if known.state is not None:
-        parts.append(_verdict(known.state, known.runs))
+    if (state := known.state) is not None:
+        parts.append(_verdict(state, known.runs))
         if not known.is_current:
             parts.append(_age(known))
     return " ".join(parts)
@@ -134,9 +135,9 @@ def _sentence(progress: Progress, known: KnownState) -> str:
 def _age(known: KnownState) -> str:
     """Return how many grades the state counts."""
     grades = known.said.count
-    if known.counted == grades:
+    if known.row.grades == grades:
         return "A grade has changed since; that is being renewed."
-    return f"That counts {known.counted:,} of {counted(grades, 'grade')}; it is being renewed."
+    return f"That counts {known.row.grades:,} of {counted(grades, 'grade')}; it is being renewed."
 
 
 def _verdict(state: State, runs: Sequence[Run]) -> str:

@@ -107,7 +107,7 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         "report": report,
         "progress": report,
         "judges": report.judges,
-        "evidence": evidence_sentence(known.evidence),
+        "evidence": evidence_sentence(known.row.evidence),
         "pairs": sorted(rows, key=lambda row: (row[2].settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
         "agreement": agreement,
         "matrices": [(pair, _matrix(round, pair)) for pair in agreement.pairs if pair.shared],

@@ -45,8 +45,7 @@ class Pool(WorkerPool):
     def get_worker_process(self, name: str, burst: bool, *_: Any, **__: Any) -> BaseProcess:
         board = self._boards[name] = Board()
         connections.close_all()  # none crosses a fork
-        process: BaseProcess = ForkProcess(target=_work, args=(self._serve, burst, board, os.getpid()), name=name)
-        return process
+        return ForkProcess(target=_work, args=(self._serve, burst, board, os.getpid()), name=name)
 
     def reap_workers(self) -> None:
         for data in list(self.worker_dict.values()):

@@ -131,8 +131,7 @@ def _unit(tensors: Sequence[Any]) -> Vectors:
     """Tensors of one shape, stacked, as NumPy's, each vector along the last axis scaled to unit length."""
     import torch
 
-    scaled: Vectors = torch.nn.functional.normalize(torch.stack(list(tensors)), dim=-1).cpu().numpy()
-    return scaled
+    return torch.nn.functional.normalize(torch.stack(list(tensors)), dim=-1).cpu().numpy()
 
 
 RESIDENT_ENCODERS = 4

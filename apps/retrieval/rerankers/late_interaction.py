@@ -47,8 +47,7 @@ class TokenFrequencies:
         """
         seen = tokens < len(self.counts)
         counts = np.where(seen, self.counts[np.where(seen, tokens, 0)], 0)
-        weights: Scores = np.log1p((self.chunks - counts + 0.5) / (counts + 0.5))
-        return weights
+        return np.log1p((self.chunks - counts + 0.5) / (counts + 0.5))
 
 
 def _count(chunk_set: ChunkSet, encoder: TokenEncoder) -> NDArray[np.int64]:
@@ -139,8 +138,7 @@ def greatest_similarities(query: NDArray[np.float32], text: NDArray[np.float32])
     similarities = (torch.from_numpy(query) @ torch.from_numpy(text).T).numpy()
     rows, columns = np.nonzero(similarities >= similarities.max(axis=1, keepdims=True) - RESCORE_BAND)
     products = np.multiply(query[rows], text[columns], dtype=np.float64, order="C").sum(axis=1)
-    greatest: Scores = np.maximum.reduceat(products, np.searchsorted(rows, np.arange(len(query))))
-    return greatest
+    return np.maximum.reduceat(products, np.searchsorted(rows, np.arange(len(query))))
 
 
 def _standardised(scores: Scores) -> Scores:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from apps.retrieval.encoders.vector_cache import find_vectors, query_space
 from apps.retrieval.models import Chunk, Index, text_hash
 from apps.retrieval.search.exact import truncated
-from apps.retrieval.search.vectors import table_store
+from apps.retrieval.search.vectors import table_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.ranking import pair_scores
 
@@ -28,7 +28,7 @@ def summaries_behind(
     query = cached.vector
     above = _above(set(scores))
     nodes = Chunk.objects.in_bulk(list(scores.keys() | set().union(*above.values())))
-    ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))
+    ids, vectors = table_vectors(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))
     if dimensions is not None:
         vectors = truncated(vectors, dimensions, what="chunk")
         (query,) = truncated(query[None], dimensions, what="query")

@@ -32,83 +32,85 @@ COPY_ROWS = 500  # few enough that what is laid out is still in the processor's 
 JSONB_FORMAT = b"\x01"
 
 
-class VectorTables:
-    """Works on Django's connection: what it writes belongs to the transaction it is called in."""
+def create_table(name: str, dimension: int) -> None:
+    if not 1 <= dimension <= MAX_DIMENSION:
+        raise StoreError(f"pgvector holds vectors of 1 to {MAX_DIMENSION:,} dimensions; these have {dimension:,}.")
+    if _exists(name):
+        raise StoreError(f"The table {name!r} exists already; delete it first.")
+    _execute(
+        sql.SQL(
+            "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, metadata jsonb)"
+        ).format(table=sql.Identifier(name), dimension=sql.Literal(dimension))
+    )
 
-    def create_collection(self, name: str, dimension: int) -> None:
-        if not 1 <= dimension <= MAX_DIMENSION:
-            raise StoreError(f"pgvector holds vectors of 1 to {MAX_DIMENSION:,} dimensions; these have {dimension:,}.")
-        if self._exists(name):
-            raise StoreError(f"The table {name!r} exists already; delete it first.")
-        self._execute(
-            sql.SQL(
-                "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, metadata jsonb)"
-            ).format(table=sql.Identifier(name), dimension=sql.Literal(dimension))
-        )
 
-    def insert(
-        self, collection: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None
-    ) -> None:
-        with copy_into(collection, ("id", "embedding", "metadata")) as copy:
-            for start in range(0, len(ids), COPY_ROWS):
-                part = slice(start, start + COPY_ROWS)
-                rows = _rows(ids[part], vectors[part])
-                copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[part])))
+def insert_rows(table: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None) -> None:
+    with copy_into(table, ("id", "embedding", "metadata")) as copy:
+        for start in range(0, len(ids), COPY_ROWS):
+            part = slice(start, start + COPY_ROWS)
+            rows = _rows(ids[part], vectors[part])
+            copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[part])))
 
-    def count(self, collection: str) -> int:
-        if not self._exists(collection):
-            return 0
-        return int(self._value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(collection))))
 
-    def delete_collection(self, name: str) -> None:
-        self._execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
+def count_rows(table: str) -> int:
+    if not _exists(table):
+        return 0
+    return int(_value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(table))))
 
-    def ids(self, collection: str) -> Positions:
-        """Return the ids that are stored, ascending."""
-        statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(collection))
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
-    def of(self, collection: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
-        """Return the vectors of some ids, in the order of the ids, as (ids, vectors)."""
-        parts = list(self.read(collection, dimension, ids))
-        none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
-        of_ids, vectors = zip(none, *parts, strict=True)
-        return np.concatenate(of_ids), np.concatenate(vectors)
+def drop_table(name: str) -> None:
+    _execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
 
-    def read(
-        self, collection: str, dimension: int, ids: Sequence[int] | None = None
-    ) -> Iterator[tuple[Positions, Vectors]]:
-        """Yield all vectors, or those of `ids`, in the order of the ids, some hundred at a time: (ids, vectors)."""
-        row = np.dtype(_layout(dimension))
-        such = sql.SQL("") if ids is None else sql.SQL("WHERE id = ANY({ids})").format(ids=sql.Literal(list(ids)))
-        statement = sql.SQL(
-            "COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)"
-        ).format(table=sql.Identifier(collection), such=such)
-        rest = bytearray()
-        skip = len(HEADER)
-        with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
-            for data in copy:
-                rest += data
-                whole = (len(rest) - skip) // row.itemsize
-                if whole >= COPY_ROWS:
-                    yield _read(rest, row, skip, whole)
-                    rest, skip = rest[skip + whole * row.itemsize :], 0
-        if whole := (len(rest) - skip) // row.itemsize:
-            yield _read(rest, row, skip, whole)
 
-    def _exists(self, name: str) -> bool:
-        return self._value("SELECT to_regclass(%s)", [sql.Identifier(name).as_string(None)]) is not None
+def stored_ids(table: str) -> Positions:
+    """Return the ids that are stored, ascending."""
+    statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(table))
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
-    def _execute(self, statement: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
 
-    def _value(self, statement: Any, parameters: Sequence[Any] = ()) -> Any:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, parameters)
-            return cursor.fetchone()[0]
+def table_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
+    """Return the vectors of some ids, in the order of the ids, as (ids, vectors)."""
+    parts = list(read_table(table, dimension, ids))
+    none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
+    of_ids, vectors = zip(none, *parts, strict=True)
+    return np.concatenate(of_ids), np.concatenate(vectors)
+
+
+def read_table(table: str, dimension: int, ids: Sequence[int] | None = None) -> Iterator[tuple[Positions, Vectors]]:
+    """Yield all vectors, or those of `ids`, in the order of the ids, some hundred at a time: (ids, vectors)."""
+    row = np.dtype(_layout(dimension))
+    such = sql.SQL("") if ids is None else sql.SQL("WHERE id = ANY({ids})").format(ids=sql.Literal(list(ids)))
+    statement = sql.SQL("COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)").format(
+        table=sql.Identifier(table), such=such
+    )
+    rest = bytearray()
+    skip = len(HEADER)
+    with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
+        for data in copy:
+            rest += data
+            whole = (len(rest) - skip) // row.itemsize
+            if whole >= COPY_ROWS:
+                yield _read(rest, row, skip, whole)
+                rest, skip = rest[skip + whole * row.itemsize :], 0
+    if whole := (len(rest) - skip) // row.itemsize:
+        yield _read(rest, row, skip, whole)
+
+
+def _exists(name: str) -> bool:
+    return _value("SELECT to_regclass(%s)", [sql.Identifier(name).as_string(None)]) is not None
+
+
+def _execute(statement: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _value(statement: Any, parameters: Sequence[Any] = ()) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchone()[0]
 
 
 def _layout(dimension: int) -> list[tuple[Any, ...]]:
@@ -156,11 +158,6 @@ class VectorsError(BenchbenchError):
     code = "vectors"
 
 
-def table_store() -> VectorTables:
-    """The tables that keep the vectors of every index, whatever store searches them."""
-    return VectorTables()
-
-
 def vectors_file(index: Index) -> Path:
     """Where this machine keeps the vectors of an index. A ready index never changes, so its id names its content."""
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.vectors"
@@ -185,7 +182,7 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
 def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
     """The vectors in the table of an index, each looked at."""
     read = 0
-    for positions, rows in table_store().read(index.vector_table, dimension):
+    for positions, rows in read_table(index.vector_table, dimension):
         if not np.array_equal(positions, np.arange(read, read + len(rows))) or read + len(rows) > count:
             raise incomplete_table(index)
         if wrong := flaws(rows):

@@ -73,8 +73,7 @@ def _value_counts(grades: Values) -> NDArray[np.int64]:
     array = _checked(grades)
     scale = np.unique(array[~np.isnan(array)])
     counts: NDArray[np.int64] = (array.T[:, :, None] == scale).sum(axis=1, dtype=np.int64)
-    shared: NDArray[np.int64] = counts[counts.sum(axis=1) > 1]
-    return shared
+    return np.asarray(counts[counts.sum(axis=1) > 1], np.int64)
 
 
 def _alphas(totals: Values, coincidences: Values) -> Values:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
+from benchbench.ir.measures.graded import share
 from benchbench.ir.statistics.max_t import family_of
 from benchbench.ir.statistics.resampling import SAME, Interval, checked, flips, require_settings
 
@@ -81,9 +82,9 @@ def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples:
         of_model = tuned**2 * unseen.var(axis=1, ddof=1) / rest
         parts.append(tuned[:, None] * (unseen - unseen.mean(axis=1, keepdims=True)) / rest)
     error = np.sqrt(own + of_model)
-    freedom = _share((own + of_model) ** 2, own**2 / (n - 1) + of_model**2 / max(rest - 1, 1))
+    freedom = share((own + of_model) ** 2, own**2 / (n - 1) + of_model**2 / max(rest - 1, 1))
     test = _MaxT.of(np.concatenate(parts, axis=1), error, freedom, resamples=resamples, seed=seed)
-    effective = _share(y.var(axis=1, ddof=1), error**2)
+    effective = share(y.var(axis=1, ddof=1), error**2)
     pairs = _pairs(test, first, second, difference, tuned, effective)
     return Corrected(pairs=pairs, judged=n, queries=int(everywhere.sum()), group=_best_group(pairs, len(model)))
 
@@ -126,15 +127,13 @@ class _MaxT:
 
         tolerated = math.floor(ALPHA * (1 + len(self.greatest)) + SAME) - 1
         z = float(self.greatest[-1 - tolerated])
-        result: Values = -stdtrit(self.freedom, ndtr(-z))
-        return result
+        return np.asarray(-stdtrit(self.freedom, ndtr(-z)), np.float64)
 
     def alone(self) -> Values:
         """(p,): what |t| of a pair by itself has to exceed."""
         from scipy.special import stdtrit
 
-        result: Values = -stdtrit(self.freedom, ALPHA / 2)
-        return result
+        return np.asarray(-stdtrit(self.freedom, ALPHA / 2), np.float64)
 
 
 def _tuned(y: Values, f: Values, unseen: Values) -> Values:
@@ -143,7 +142,7 @@ def _tuned(y: Values, f: Values, unseen: Values) -> Values:
         return np.zeros(len(y))
     covariance = ((y - y.mean(axis=1, keepdims=True)) * (f - f.mean(axis=1, keepdims=True))).mean(axis=1)
     variance = np.concatenate([f, unseen], axis=1).var(axis=1, ddof=1)
-    return np.clip(_share(covariance, (1 + y.shape[1] / unseen.shape[1]) * variance), 0.0, 1.0)
+    return np.clip(share(covariance, (1 + y.shape[1] / unseen.shape[1]) * variance), 0.0, 1.0)
 
 
 def _pairs(
@@ -191,7 +190,3 @@ def _checked(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[
         raise JudgingError("Values by the model's grades and by the person's are given for the same runs and queries.")
     everywhere = np.asarray(~np.isnan(model).any(axis=0), np.bool_)
     return everywhere, everywhere & ~np.isnan(person).any(axis=0)
-
-
-def _share(part: Values, whole: Values) -> Values:
-    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0)

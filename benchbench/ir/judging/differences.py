@@ -21,6 +21,7 @@ from benchbench.ir.bounds import bounds
 from benchbench.ir.judging.fillings import Shape, placed, reached
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import GradedRankings, Values
+from benchbench.ir.measures.graded import share
 
 TRIED = 10
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -84,9 +85,8 @@ def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     widths = shape.widths
     parts = np.stack([shape.summed(number + counts) for number in query.numbers])  # (levels, h + 1)
     if shape.ideal is None:
-        greatest: Values = known + taken.max(axis=1) * widths.sum()
-        return greatest
-    extreme = _share(known[:, None] + taken * widths.sum(), widths @ parts)
+        return np.asarray(known + taken.max(axis=1) * widths.sum(), np.float64)
+    extreme = share(known[:, None] + taken * widths.sum(), widths @ parts)
     ratio: Values = extreme.max(axis=1)
     rising = np.flatnonzero(ratio > 0)
     while len(rising):
@@ -95,7 +95,7 @@ def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
             best = (taken[rising] - ratio[rising, None] * part).argmax(axis=1)
             numerator += width * taken[rising, best]
             ideal += width * part[best]
-        raised = _share(numerator, ideal)
+        raised = share(numerator, ideal)
         grown = raised > ratio[rising] + 1e-12
         ratio[rising] = np.maximum(ratio[rising], raised)
         rising = rising[grown]
@@ -118,8 +118,7 @@ def _of_best(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     if not query.discounts.shape[1]:
         return none
     with_it = np.maximum(known[first, None], shares[first]) - np.maximum(known[second, None], shares[second])
-    greatest: Values = np.maximum(none, with_it.max(axis=1))
-    return greatest
+    return np.asarray(np.maximum(none, with_it.max(axis=1)), np.float64)
 
 
 def _of_average_precision(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
@@ -167,8 +166,4 @@ def _ranges(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
     within = there if shape.measure.cutoff is None else there[:, : shape.measure.cutoff]
     own = (within & np.isnan(grades[:, : within.shape[1]])).sum(axis=1)
     total = (np.isnan(query.grades) & query.row.there[0]).sum()
-    return low * _share(np.full(len(ranks), float(base)), base + (total - own).astype(np.float64)), high
-
-
-def _share(part: Values, whole: Values) -> Values:
-    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0)
+    return low * share(np.full(len(ranks), float(base)), base + (total - own).astype(np.float64)), high

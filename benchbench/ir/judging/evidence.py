@@ -19,7 +19,6 @@ A column without its data is 0, and so says nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +33,6 @@ AXES = 16  # principal axes of a query's documents that are kept: with all of th
 SEEN_BEFORE = 8.0
 
 Axes = NDArray[np.float16]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """What is there of a pool besides its ranks, in the order of its pairs."""
-
-    axes: Axes | None = None  # (size, AXES) of `axes_of`; None without vectors
-    # (size,): the grades of a calibrated language model, NaN where it gave none; None without such a model.
-    model_grades: Values | None = None
 
 
 def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Axes:
@@ -70,12 +60,14 @@ def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -
 class Features:
     """The columns of a pool after some grades: one more grade changes those of its query alone."""
 
-    def __init__(self, pool: Pool, evidence: Evidence) -> None:
+    def __init__(self, pool: Pool, axes: Axes | None = None) -> None:
+        """`axes` are those of `axes_of`; None without vectors. Grades of a calibrated model come by `inform`."""
         ranks = pool.ranks[(slice(None), *pool.cells.T)]
         by_run = 1.0 / np.log2(ranks + 1.0)
-        self._pool, self._model_grades = pool, evidence.model_grades
+        self._pool = pool
+        self._model_grades: Values | None = None
         self._weights = 1.0 / ranks.min(axis=0)
-        self._axes = None if evidence.axes is None else evidence.axes.astype(np.float64)
+        self._axes = None if axes is None else axes.astype(np.float64)
         self.values = np.zeros((pool.size, len(COLUMNS) + pool.runs))  # (size, 7 + R)
         self.values[:, 0] = 1.0
         self.values[:, 1] = by_run.mean(axis=0) * 2.0
@@ -123,8 +115,7 @@ class Features:
 def _closeness(axes: Values, weights: Values) -> Values:
     """(n, m): of each of n documents to the others, of which m weightings (n, m) are given."""
     sums = axes @ (axes.T @ weights) - (axes**2).sum(axis=1, keepdims=True) * weights
-    result: Values = sums / (1.0 + weights.sum(axis=0) - weights)
-    return result
+    return np.asarray(sums / (1.0 + weights.sum(axis=0) - weights), np.float64)
 
 
 def _log_ratios(model: Values, people: Values) -> Values:

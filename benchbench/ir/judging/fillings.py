@@ -81,8 +81,7 @@ class Shape:
         """The ideal's sum over so many documents, of any shape."""
         if self.ideal is None:
             return np.ones(np.shape(counts))
-        summed: Values = self.ideal[np.minimum(counts, len(self.ideal) - 1).astype(np.int64)]
-        return summed
+        return np.asarray(self.ideal[np.minimum(counts, len(self.ideal) - 1).astype(np.int64)], np.float64)
 
 
 def _ideal(measure: Measure) -> Values | None:
@@ -112,8 +111,7 @@ def tails_of(grades: Values, levels: Sequence[float]) -> Values:
     """(levels,): the chance that a relevant document reaches each level; each grade counts as seen once before."""
     reach = reached(grades, levels).reshape(len(levels), -1).sum(axis=1).astype(np.float64)
     before = np.arange(len(reach), 0, -1)
-    tails: Values = (reach + before) / (reach[0] + before[0])
-    return tails
+    return np.asarray((reach + before) / (reach[0] + before[0]), np.float64)
 
 
 def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.judging.differences import OpenQuery, difference_bounds
-from benchbench.ir.judging.evidence import Evidence, Features
+from benchbench.ir.judging.evidence import Axes, Features
 from benchbench.ir.judging.fillings import Shape, counted
 from benchbench.ir.judging.outcomes import Outcomes, critical_value, forecast, likeliest_of, settled_together
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
@@ -50,7 +50,7 @@ class Judging:
         seed: int = 0,
         draws: int = DRAWS,
         truths_teach: bool = True,
-        evidence: Evidence | None = None,
+        axes: Axes | None = None,
         prior: Prior = PRIOR,
     ) -> None:
         self.pool, self.measure, self.seed, self.draws = pool, measure, seed, draws
@@ -64,7 +64,7 @@ class Judging:
         self.shape = Shape.of(pool, measure, sorted(self._scale))
         # The rows of both runs of each pair, (p,) each, as in `statistics.compare`.
         self.pairs = family_of(pool.runs, None)
-        self._features, self._prior = Features(pool, evidence or Evidence()), prior
+        self._features, self._prior = Features(pool, axes), prior
         self._bounds = np.full((2, pool.queries, len(self.pairs[0])), np.nan)
         self._counted = counted(self._outside, self.shape.levels)
         self._drawing = Drawing(pool, self._features, self.shape, self._counted, draws=draws, seed=seed)
@@ -155,8 +155,7 @@ class Judging:
         if self._importance is None:
             self.state()
         gains = self._gains(self._importance)  # type: ignore[arg-type]
-        weights: Values = np.sqrt(gains)[tuple(self.pool.cells.T)]
-        return weights
+        return np.asarray(np.sqrt(gains)[tuple(self.pool.cells.T)], np.float64)
 
     def bounds(self) -> tuple[Values, Values]:
         """(p,) each: the least and greatest difference of means of each pair of runs, over every filling."""

@@ -77,8 +77,7 @@ class Outcomes:
         m, runs = self.means.shape
         told = np.zeros((m, runs, runs), bool)
         told[:, self.first, self.second] = told[:, self.second, self.first] = self.signs != 0
-        result: NDArray[np.bool_] = ~told[np.arange(m), self.means.argmax(axis=1)]
-        return result
+        return np.asarray(~told[np.arange(m), self.means.argmax(axis=1)], np.bool_)
 
 
 def likeliest_of(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:

@@ -88,8 +88,7 @@ class Pool:
     @cached_property
     def best(self) -> Values:
         """(Q, width): the best rank over the runs; infinite in an empty cell."""
-        best: Values = self.ranks.min(axis=0)
-        return best
+        return np.asarray(self.ranks.min(axis=0), np.float64)
 
     @cached_property
     def rows_of_queries(self) -> list[slice]:

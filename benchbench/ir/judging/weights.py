@@ -116,8 +116,7 @@ def squared(effect: Values, importance: Values) -> Values:
     """
     laplacian = np.diag(importance.sum(axis=1)) - importance
     flat = effect.reshape(len(effect), -1)
-    result: Values = np.maximum(((laplacian @ flat) * flat).sum(axis=0), 0.0).reshape(effect.shape[1:])
-    return result
+    return np.asarray(np.maximum(((laplacian @ flat) * flat).sum(axis=0), 0.0).reshape(effect.shape[1:]), np.float64)
 
 
 def _share(part: Values, whole: Values) -> Values:

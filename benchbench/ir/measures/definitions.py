@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchbench.ir.measures.graded import GradedRankings, Values
+from benchbench.ir.measures.graded import GradedRankings, Values, share
 
 BINARY = "A document is relevant if its grade is above 0; higher grades gain no more."
 ZERO = "0 without relevant judgments and without results."
@@ -50,7 +49,7 @@ def _reciprocal_rank(graded: GradedRankings, cutoff: int | None) -> Values:
 def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
     """Divides by the documents there are: a short ranking is not an unjudged one."""
     seen = graded.lengths if cutoff is None else np.minimum(graded.lengths, cutoff)
-    return _ratio(graded.until(graded.sums.judged, cutoff), seen)
+    return share(graded.until(graded.sums.judged, cutoff), seen)
 
 
 def _first_relevant(graded: GradedRankings, cutoff: int | None) -> Values:
@@ -66,10 +65,6 @@ def _ideal(graded: GradedRankings, cutoff: int | None) -> Values:
     return graded.ideal_dcg[:, (width if cutoff is None else min(cutoff, width)) - 1]
 
 
-def _ratio(part: Values, whole: Values | NDArray[np.int64] | int) -> Values:
-    return np.divide(part, whole, out=np.zeros_like(part), where=np.greater(whole, 0))
-
-
 DEFINITIONS: dict[str, Definition] = {
     "P": Definition(
         "P@k",
@@ -77,7 +72,7 @@ DEFINITIONS: dict[str, Definition] = {
         "The share of the first k places that hold a relevant document. A ranking shorter than k still divides by k.",
         f"{TREC}, P_k",
         range="0 to 1; at most (relevant documents) / k",
-        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), cutoff or 0),
+        formula=lambda graded, cutoff: share(graded.until(graded.sums.hits, cutoff), cutoff or 0),
         needs_cutoff=True,
     ),
     "R": Definition(
@@ -87,7 +82,7 @@ DEFINITIONS: dict[str, Definition] = {
         "judgments count too, although no ranking can hold them.",
         f"{TREC}, recall_k",
         range="0 to 1; at most k / (relevant documents)",
-        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.hits, cutoff), graded.n_relevant),
+        formula=lambda graded, cutoff: share(graded.until(graded.sums.hits, cutoff), graded.n_relevant),
         needs_cutoff=True,
     ),
     "nDCG": Definition(
@@ -97,7 +92,7 @@ DEFINITIONS: dict[str, Definition] = {
         "all judged documents. Without @k, over the whole ranking.",
         f"Järvelin and Kekäläinen 2002, as {TREC}, ndcg_cut_k and ndcg",
         gain="Linear: the grade itself. A negative grade and a document without judgment gain 0.",
-        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.dcg, cutoff), _ideal(graded, cutoff)),
+        formula=lambda graded, cutoff: share(graded.until(graded.sums.dcg, cutoff), _ideal(graded, cutoff)),
     ),
     "AP": Definition(
         "AP@k",
@@ -105,7 +100,7 @@ DEFINITIONS: dict[str, Definition] = {
         "The sum of the precisions at the place of each relevant document found in the first k places, divided by the "
         "number of all relevant documents. Without @k, over the whole ranking. Its mean over queries is MAP.",
         f"{TREC}, map_cut_k and map",
-        formula=lambda graded, cutoff: _ratio(graded.until(graded.sums.precisions, cutoff), graded.n_relevant),
+        formula=lambda graded, cutoff: share(graded.until(graded.sums.precisions, cutoff), graded.n_relevant),
     ),
     "RR": Definition(
         "RR@k",

@@ -101,8 +101,7 @@ class RunningSums:
     @cached_property
     def first_relevant(self) -> Values:
         """The rank of the first relevant document, (q,); 1 where there is none."""
-        first: Values = self.relevant.argmax(axis=-1) + 1.0
-        return first
+        return np.asarray(self.relevant.argmax(axis=-1) + 1.0, np.float64)
 
     @cached_property
     def judged(self) -> Values:
@@ -209,3 +208,8 @@ def _padded(rows: Sequence[Sequence[float]], filler: float) -> tuple[Values, NDA
     for row, values in zip(matrix, rows, strict=True):
         row[: len(values)] = values
     return matrix, lengths
+
+
+def share(part: Values, whole: Values | NDArray[np.int64] | int) -> Values:
+    """Return part / whole; 0 where there is no whole."""
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=np.greater(whole, 0))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.evidence import COLUMNS, FOUND, JUDGE, Evidence, Features, axes_of
+from benchbench.ir.judging.evidence import COLUMNS, FOUND, JUDGE, Features, axes_of
 from benchbench.ir.judging.judging import EARLY, SURER, Judging
 from benchbench.ir.judging.pool import Item, Pool
 from benchbench.ir.judging.relevance import PRIOR, learn
@@ -26,7 +26,7 @@ def of_topics(pool: Pool, topics: list[dict], *, seed: int = 1) -> np.ndarray:
 def test_a_document_near_relevant_ones_is_likelier_than_one_near_others_and_no_document_is_near_itself():
     pool = Pool.of([[["a", "b", "c", "d"]], [["d", "c", "b", "a"]]])
     axes = of_topics(pool, [{"a": 0, "b": 1, "c": 0, "d": 1}])
-    features = Features(pool, Evidence(axes))
+    features = Features(pool, axes)
     grades = pool.grades([{"a": 1.0, "b": 0.0}])
     features.all(grades)
     a, b, c, d = (features.values[pool.numbers[Item(0, one)]] for one in "abcd")
@@ -55,7 +55,7 @@ def test_one_more_grade_changes_the_columns_of_its_query_alone_and_as_all_grades
     rankings, truths = benchmark(3)
     pool = Pool.of(rankings, depth=5)
     axes = of_topics(pool, truths)
-    step, whole = Features(pool, Evidence(axes)), Features(pool, Evidence(axes))
+    step, whole = Features(pool, axes), Features(pool, axes)
     grades = pool.grades([{} for _ in truths])
     step.all(grades)
     before = step.values.copy()
@@ -76,7 +76,8 @@ def test_a_model_that_grades_as_people_do_says_much_and_one_that_guesses_says_no
     rng = np.random.default_rng(5)
     model = np.where(rng.random(pool.size) < kappa, grades, rng.permutation(grades))
     model[:10] = np.nan
-    features = Features(pool, Evidence(model_grades=model))
+    features = Features(pool)
+    features.inform(model)
     features.all(pool.grades(known(pool, truths)))
     told = features.values[:, JUDGE]
     assert not told[:10].any(), "what it did not grade says nothing"
@@ -87,7 +88,8 @@ def test_how_relevant_a_relevant_pair_is_rests_on_the_grade_of_the_model():
     pool = Pool.of([[[*range(60)]], [[*range(60)]]])
     truth = dict(enumerate([0.0, 1.0, 2.0] * 20))
     given = {document: grade for document, grade in truth.items() if document < 54}
-    features = Features(pool, Evidence(model_grades=np.array(list(truth.values()))))
+    features = Features(pool)
+    features.inform(np.array(list(truth.values())))
     tails = features.tails(pool.grades([given]), [1.0, 2.0])
     assert tails[0] == pytest.approx(1), "what is relevant reaches the lowest level"
     assert tails[1, 58] < 0.3
@@ -102,7 +104,8 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
     some = [{d: t[d] for d in ids[:2]} for ids, t in zip(pool.documents, truths, strict=True)]
     plain = Judging(pool, NDCG, [0, 1, 2], some, seed=2)
     grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
-    informed = Judging(pool, NDCG, [0, 1, 2], some, seed=2, evidence=Evidence(of_topics(pool, truths), grades))
+    informed = Judging(pool, NDCG, [0, 1, 2], some, seed=2, axes=of_topics(pool, truths))
+    informed.inform(grades)
     before, after = plain.state(), informed.state()
     assert (after.judged, after.holes) == (before.judged, before.holes) == (120, pool.size - 120)
     for one, other in zip(before.pairs, after.pairs, strict=True):
@@ -116,7 +119,7 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
 
 def test_before_any_grade_a_pair_that_more_runs_rank_higher_is_likelier():
     pool = Pool.of([[["a", "b", "c"]], [["a", "c", "d"]]])
-    features = Features(pool, Evidence())
+    features = Features(pool)
     features.all(pool.grades([{}]))
     model = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR)
     chances = model.chances(features.values, pool.cells[:, 0])
