@@ -13,6 +13,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from benchbench.local_files.placing import try_lock
+
 log = logging.getLogger(__name__)
 WAIT_SECONDS = 0.2
 PREFIX = "benchbench-holder-"  # of the names of notes
@@ -43,7 +45,7 @@ def _take(name: str, mode: int, wait: Callable[[float], None]) -> int:
     """Return an open file that this process has locked; to close it gives the lock back."""
     while True:
         lock = _open(name)
-        held = _locked(lock, mode)
+        held = try_lock(lock, mode)
         if held and _is_the_one(name, lock):
             return lock
         if not held and _holders_stand_still(lock):
@@ -51,14 +53,6 @@ def _take(name: str, mode: int, wait: Callable[[float], None]) -> int:
         os.close(lock)
         if not held:
             wait(WAIT_SECONDS)
-
-
-def _locked(lock: int, mode: int) -> bool:
-    try:
-        fcntl.flock(lock, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _holders_stand_still(lock: int) -> bool:
@@ -76,7 +70,7 @@ def _replace(name: str, lock: int) -> None:
     """Let others have a new file, unless there is one already; one process at a time does this."""
     replacing = _open("replacing")
     try:
-        if _locked(replacing, fcntl.LOCK_EX) and _is_the_one(name, lock):
+        if try_lock(replacing, fcntl.LOCK_EX) and _is_the_one(name, lock):
             with suppress(OSError):  # somebody else's, in a folder where everybody deletes their own alone
                 _path(name).unlink()
     finally:

@@ -142,9 +142,7 @@ def announce_worker(owner: str, queues: Iterable[str], *, waits: str = "") -> No
 
 
 def retire_worker(owner: str, queues: Iterable[str]) -> None:
-    redis = django_rq.get_connection("default")
-    for queue in queues:
-        redis.delete(f"benchbench:worker:{queue}:{owner}")
+    django_rq.get_connection("default").delete(*(f"benchbench:worker:{queue}:{owner}" for queue in queues))
 
 
 def workers_on(queue: str) -> set[str]:

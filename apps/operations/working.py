@@ -2,9 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from django.conf import settings
@@ -54,29 +53,6 @@ def work_batch(batch_id: int) -> None:
         close_old_connections()
 
 
-@dataclass(slots=True)
-class Watched:
-    """How the batch was left, which is `DONE` unless somebody says otherwise."""
-
-    outcome: str = DONE
-
-
-@contextmanager
-def watched(batch: Batch) -> Iterator[Watched]:
-    """Name the batch in every line that is logged meanwhile, and count it, with its time, at the end."""
-    began, left = time.monotonic(), Watched()
-    kind = batch.operation.kind
-    facts = {"operation": str(batch.operation_id), "batch": batch.ordinal, "worker": batch.lease_owner}
-    try:
-        with at_work(**facts), _span(f"batch {kind}", facts):
-            yield left
-    except BaseException:
-        left.outcome = FAILED
-        raise
-    finally:
-        count_batch(kind, left.outcome, time.monotonic() - began)
-
-
 def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
     """A span where OpenTelemetry is installed, which does nothing until its SDK is set up; otherwise nothing."""
     try:
@@ -98,10 +74,16 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     batch = claim(batch_id, owner)
     if batch is None:
         return False
-    with watched(batch) as left:
-        left.outcome = _perform(batch, on_tick)
-        if left.outcome == DONE:
-            conclude(batch.operation)
+    began, kind, outcome = time.monotonic(), batch.operation.kind, FAILED
+    facts = {"operation": str(batch.operation_id), "batch": batch.ordinal, "worker": batch.lease_owner}
+    try:
+        with at_work(**facts), _span(f"batch {kind}", facts):  # names the batch in every line that is logged
+            left = _perform(batch, on_tick)
+            if left == DONE:
+                conclude(batch.operation)
+        outcome = left
+    finally:
+        count_batch(kind, outcome, time.monotonic() - began)
     return True
 
 

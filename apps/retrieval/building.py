@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from apps.collections.models import Collection, Section, live
 from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
-from apps.retrieval.models import ChunkSet, Index, fingerprint
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, stored_ids
 from apps.retrieval.strategies import TREES, get_strategy, search_parameters

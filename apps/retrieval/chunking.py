@@ -11,7 +11,8 @@ from django.utils import timezone
 from apps.collections.models import Collection, Section, live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.building import require_bounded
-from apps.retrieval.models import ChunkSet, fingerprint, text_hash
+from apps.retrieval.fingerprints import fingerprint, text_hash
+from apps.retrieval.models import ChunkSet
 from apps.retrieval.search.holding import held_chunk_set
 from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
 from apps.retrieval.strategies.base import Piece

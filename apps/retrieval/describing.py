@@ -6,7 +6,8 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from apps.operations.models import Operation
-from apps.retrieval.models import ChunkSet, Index, fingerprint
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.strategies import TREES, get_strategy
 from benchbench.reading.strict_json import attributes
 

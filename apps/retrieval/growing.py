@@ -19,10 +19,11 @@ from apps.operations.models import Batch, Operation
 from apps.retrieval.building import IndexingError, missing_positions, ranges
 from apps.retrieval.chunking import store_pieces
 from apps.retrieval.encoders import Encoder
+from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.clients import has_text
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
-from apps.retrieval.models import ChunkSet, Index, text_hash
+from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.records import Positions

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from apps.retrieval.building import finish, insert_vectors, prepare_table, take_chunks
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders.vector_cache import query_space
-from apps.retrieval.models import CachedVector, ChunkSet, Index, text_hash
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.models import CachedVector, ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from benchbench.database.failures import refresh
 from benchbench.decimals import counted

@@ -1,8 +1,6 @@
 """Indexes of collections: what makes them searchable."""
 
-import json
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from django.core.validators import MinValueValidator
@@ -12,19 +10,6 @@ from django.db.models import Q
 from apps.collections.models import Collection, Document, Section
 from apps.operations.models import Operation, Status
 from benchbench.models import OwnedModel, PublicModel
-
-
-def fingerprint(**parts: Any) -> str:
-    """Return one hash of everything that decides the content of a derived thing.
-
-    It is the SHA-256 over named JSON values, whatever order they and their keys come in.
-    """
-    return sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def text_hash(text: str) -> str:
-    """Return the SHA-256 of a text that is encoded: the key of its vector."""
-    return sha256(text.encode()).hexdigest()
 
 
 class ChunkSet(PublicModel):

@@ -31,16 +31,6 @@ def section_rank(hits: Sequence[SectionHit], document: Hashable, sections: Colle
     return _rank(_distinct(hits), {(document, section) for section in sections})
 
 
-def doc_recall(hits: Sequence[SectionHit], document: Hashable, k: int) -> float:
-    """1 where the document is among the first k documents, otherwise 0."""
-    return float(1 <= doc_rank(hits, document) <= k)
-
-
-def section_recall(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable], k: int) -> float:
-    """1 where any of the expected sections is among the first k distinct (document, section), otherwise 0."""
-    return float(1 <= section_rank(hits, document, sections) <= k)
-
-
 def section_share(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable], k: int) -> float:
     """The share of the expected sections among the first k distinct (document, section); 0 where none is expected."""
     expected = {(document, section) for section in sections}

@@ -8,7 +8,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -177,9 +177,17 @@ def _lock(folder: Path) -> int | None:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return None
+    with suppress(OSError):
+        if try_lock(descriptor):
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def try_lock(descriptor: int, mode: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file unless another process holds it; return whether it is locked."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

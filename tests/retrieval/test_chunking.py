@@ -3,7 +3,7 @@ import pytest
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.models import text_hash
+from apps.retrieval.fingerprints import text_hash
 from tests.factories import make_collection
 
 SIZED = {"size": 10, "overlap": 2, "title": False}

@@ -3,8 +3,9 @@ import pytest
 
 from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.registry import KeywordEncoder
+from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
-from apps.retrieval.models import CachedVector, VectorSpace, text_hash
+from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.open_indexes import SearchError, open_index
 from apps.retrieval.search.vectors import VectorsError, local_vectors, vectors_file

@@ -17,8 +17,9 @@ from apps.retrieval.encoders.vector_cache import (
     sound_vectors,
     trim_cache,
 )
+from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.models import CachedVector, VectorSpace, text_hash
+from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
 from tests.retrieval.conftest import KEYWORDS

@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.judging.models import Round, RoundItem
 from apps.judging.scales import grades_of
-from apps.retrieval.models import fingerprint
+from apps.retrieval.fingerprints import fingerprint
 
 VERSION = "1"  # of all below: a change of any of it changes this, and every calibration is stale
 LONGEST_QUERY = 2_000  # characters, as all here

@@ -11,7 +11,8 @@ from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncod
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.encoders.vector_cache import TextVector, add_vectors, document_space, find_vectors, query_space
-from apps.retrieval.models import ChunkSet, Index, text_hash
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.models import ChunkSet, Index
 from benchbench.calls import calling
 from benchbench.decimals import counted
 from benchbench.errors import UnfitWorkerError

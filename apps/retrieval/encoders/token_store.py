@@ -16,7 +16,7 @@ import numpy as np
 from django.conf import settings
 
 from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
-from apps.retrieval.models import fingerprint
+from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
 from benchbench.ir.ranking import flaws, shape_flaw
 from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing

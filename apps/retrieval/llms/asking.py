@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import answers_not_kept, answers_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.clients import LLM, LLMError, PassingLLMError, Reply
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, require_model, servers
-from apps.retrieval.models import Index, LLMAnswer, fingerprint
+from apps.retrieval.models import Index, LLMAnswer
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from apps.retrieval.encoders.base import TokenEncoder, one_thread
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.encoders.token_store import TokenStore
-from apps.retrieval.models import ChunkSet, Index, fingerprint
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.rerankers.base import PairScores, RerankerError
 from benchbench.ir.planning.configuration import LATE_INTERACTION
 from benchbench.ir.ranking import RESCORE_BAND

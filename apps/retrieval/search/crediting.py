@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from apps.retrieval.encoders.vector_cache import find_vectors, query_space
-from apps.retrieval.models import Chunk, Index, text_hash
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.exact import truncated
 from apps.retrieval.search.vectors import table_vectors
 from apps.retrieval.strategies import TREES

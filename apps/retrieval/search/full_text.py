@@ -12,7 +12,8 @@ from django.utils import timezone
 from numpy.typing import NDArray
 from psycopg import sql
 
-from apps.retrieval.models import Chunk, ChunkSet, LexicalIndex, fingerprint
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import Chunk, ChunkSet, LexicalIndex
 from apps.retrieval.search.holding import hold_to_index
 from apps.retrieval.search.lexical_indexes import LexicalIndexError
 from benchbench.ir.records import ScoredList

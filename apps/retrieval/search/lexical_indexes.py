@@ -6,7 +6,8 @@ from hashlib import sha256
 from django.db import transaction
 from django.utils import timezone
 
-from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece, fingerprint
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece
 from apps.retrieval.search.holding import hold_to_index
 from apps.retrieval.search.lexical import PARAMETERS, Bm25
 from benchbench.errors import BenchbenchError

@@ -12,7 +12,8 @@ from django.db import connection
 from numpy.typing import NDArray
 from psycopg import sql
 
-from apps.retrieval.models import Index, fingerprint
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import Index
 from apps.retrieval.stores.base import StoreError, Vectors
 from benchbench.database.binary import HEADER, NULL_SIZE, copy_into
 from benchbench.errors import BenchbenchError

@@ -14,7 +14,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from apps.retrieval.models import fingerprint
+from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
 from apps.retrieval.stores.sharing import filling_lock, is_open, marks_of_dead, open_mark, own_folder, tidy
 from benchbench.errors import told

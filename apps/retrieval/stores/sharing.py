@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from benchbench.local_files.placing import try_lock
+
 MARK = "open."  # the name of a mark begins so; the name of the folder and some letters follow
 OWN = "own."  # likewise that of a folder of one process alone
 LEFT_SECONDS = 3600
@@ -51,7 +53,7 @@ def own_folder(folder: Path) -> Iterator[Path]:
     own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN}{folder.name}."))
     lock = os.open(own, os.O_RDONLY)
     try:
-        _lock(lock)
+        try_lock(lock)
         yield own / folder.name
     finally:
         shutil.rmtree(own, ignore_errors=True)
@@ -66,7 +68,7 @@ def filling_lock(folder: Path) -> Iterator[bool]:
     """
     lock, until = os.open(folder / "lock", os.O_RDONLY | os.O_CREAT, 0o666), time.monotonic() + WAIT_SECONDS
     try:
-        while not (alone := _lock(lock)) and time.monotonic() < until:
+        while not (alone := try_lock(lock)) and time.monotonic() < until:
             time.sleep(0.1)
         yield alone
     finally:
@@ -88,13 +90,13 @@ def _marks(folder: Path) -> list[Path]:
 def _is_locked(path: Path) -> bool:
     """Return whether a process has locked a file or folder; False where it is gone."""
     with _descriptor(path) as descriptor:
-        return descriptor is not None and not _lock(descriptor)
+        return descriptor is not None and not try_lock(descriptor)
 
 
 def _is_left(mark: Path) -> bool:
     """Return whether a mark has outlived its process. One that was deleted after it was listed has not."""
     with _descriptor(mark) as descriptor:
-        return descriptor is not None and _lock(descriptor) and os.fstat(descriptor).st_nlink > 0
+        return descriptor is not None and try_lock(descriptor) and os.fstat(descriptor).st_nlink > 0
 
 
 @contextmanager
@@ -108,11 +110,3 @@ def _descriptor(path: Path) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
