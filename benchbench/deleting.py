@@ -44,15 +44,13 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
     noun = instance._meta.verbose_name
     told = {type(user): user for user in users if seen_by_all_who_see(_owned(user), instance)}
     counts = Counter(type(user) for user in users)
-    others = {type(user) for user in users if _owner_id(user) != getattr(instance, "owner_id", None)}
+    others = {
+        type(user) for user in users if getattr(_owned(user), "owner_id", None) != getattr(instance, "owner_id", None)
+    }
     used_by = " and ".join(_part(model, count, told.get(model), model in others) for model, count in counts.items())
     return ConflictError(
         f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete what uses it first.'
     )
-
-
-def _owner_id(row: Any) -> Any:
-    return getattr(_owned(row), "owner_id", None)
 
 
 def _owned(row: Any) -> Any:

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.judging.handing import lease_end
+from apps.judging.handing import LEASE
 from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError, hold_open, require_judge, require_lead
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.scales import grades_of
@@ -180,5 +181,5 @@ def _take_back(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool)
     if hold:
         for item in RoundItem.objects.filter(pk__in=items):
             first = slots.filter(item=item, done=False, judge=None).order_by("number").values("pk")[:1]
-            slots.filter(pk__in=first).update(judge=judge, until=lease_end())
+            slots.filter(pk__in=first).update(judge=judge, until=Now() + LEASE)
     return len(items)

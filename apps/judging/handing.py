@@ -21,10 +21,6 @@ MOST_AHEAD = 20
 MOST_TEXT = 20_000  # characters of a document's text that come with an item; the whole is asked for by itself
 
 
-def lease_end() -> Any:
-    return Now() + LEASE
-
-
 def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
     """Return the next items for a judge, at most `count`, with query, document and chunk: those that they hold first.
 

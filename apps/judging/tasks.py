@@ -30,7 +30,7 @@ class LLMJudgingHandler(Handler):
     """The work of an `llm_judging` operation; its subject is a round."""
 
     def perform(self, batch: Batch, lease: Lease) -> None:
-        judge = judge_of(batch.operation)
+        judge = LLMJudge.objects.select_related("round").get(pk=batch.operation.parameters["judge"])
         require_open(judge.round)
         if changes := changes_of(judge):
             raise RoundStateError(
@@ -69,33 +69,23 @@ def renew_state(round_id: str) -> None:
         close_old_connections()
 
 
-def judge_of(operation: Operation) -> LLMJudge:
-    """Return the model that an operation lets judge, with its round."""
-    return LLMJudge.objects.select_related("round").get(pk=operation.parameters["judge"])
-
-
 def progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
     judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
     told = progress_of(operation)
     counts = grade_counts(judge) if judge else {"graded": 0, "cant_tell": 0}
+    stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
     return {
         **common_fields(operation),
         "round_id": str(operation.subject_id),
         "judge": judge.name if judge else None,
-        "stage": _stage_of(operation),
+        "stage": stages.get(Status(operation.status), operation.status),
         "total_answers": told.total,
         "answers": told.done,
         **counts,
         "left_out": operation.parameters.get("left_out", 0),
         "eta_seconds": told.eta_seconds,
     }
-
-
-def _stage_of(operation: Operation) -> str:
-    if not operation.is_active:
-        return operation.status
-    return "starting" if operation.status == Status.PENDING else "judging"
 
 
 def _grade(judge: LLMJudge, item: RoundItem) -> Grade:

@@ -35,8 +35,10 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
             waited = 0.0
             _say(batch, lease, _reason(batch))
 
-    alone = bool(batch.payload.get("alone"))
-    with share_of_host(alone=alone, wait=wait), note_of(_holder(batch, alone=alone)):
+    alone, operation = bool(batch.payload.get("alone")), batch.operation
+    since = timestamp(timezone.now().replace(microsecond=0))
+    holder = Holder(site_name(), operation.kind, str(operation.pk), os.getpid(), since, alone)
+    with share_of_host(alone=alone, wait=wait), note_of(holder):
         _say(batch, lease, "")
         yield
 
@@ -68,12 +70,6 @@ def _say(batch: Batch, lease: Lease, reason: str) -> None:
             log.info("%s: %s", batch, reason)
         lease.held().update(waits_for=reason)
         events.publish(batch.operation_id)
-
-
-def _holder(batch: Batch, *, alone: bool) -> Holder:
-    """What others on this host are told while this batch holds it."""
-    operation, since = batch.operation, timestamp(timezone.now().replace(microsecond=0))
-    return Holder(site_name(), operation.kind, str(operation.pk), os.getpid(), since, alone)
 
 
 def _reason(batch: Batch) -> str:

@@ -16,14 +16,13 @@ from apps.retrieval.building import finish, insert_vectors, prepare_table, take_
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders.vector_cache import query_space
 from apps.retrieval.fingerprints import text_hash
-from apps.retrieval.models import CachedVector, ChunkSet, Index
+from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from benchbench.database.failures import refresh
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ranking import flaws
-
-Vectors = NDArray[np.float32]
+from benchbench.ir.records import Vectors
 
 NOUNS = ("document", "query")
 REQUIRED = ("document_ids", "document_vectors", "query_ids", "query_vectors")
@@ -160,7 +159,8 @@ def import_vectors(
     index.vector_source = vector_file.sha256
     index.save(update_fields=["encoder", "vector_source", "updated_at"])
     chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
-    vectors = _in_order(vector_file, _external_ids(chunk_set))
+    external_ids = chunk_set.leaves.order_by("position").values_list("document__external_id", flat=True)
+    vectors = _in_order(vector_file, list(external_ids))
     # Never the stated revision alone: vectors of the same name that were made here are others, if only in last bits.
     revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
     take_chunks(index, chunk_set)
@@ -184,10 +184,6 @@ def _check_index(index: Index) -> None:
         raise ConflictError(
             f'The index "{index}" cuts its documents into chunks: vectors are imported for whole documents only.'
         )
-
-
-def _external_ids(chunk_set: ChunkSet) -> list[str]:
-    return list(chunk_set.leaves.order_by("position").values_list("document__external_id", flat=True))
 
 
 def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:

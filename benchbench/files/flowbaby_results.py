@@ -205,11 +205,7 @@ class IncomparableSummariesError(BenchbenchError):
     code = "incomparable"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-Number = Annotated[Any, Must("a number", _is_number)]
+Number = Annotated[int | float, Must("a number")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from benchbench.errors import BenchbenchError
 
 Positions = NDArray[np.int64]
 Scores = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.records import Positions, ScoredList
+from benchbench.ir.records import Mask, Positions, ScoredList
 
 Reduction = Literal["pca", "umap"]
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
@@ -171,7 +171,6 @@ def parted(vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Membe
         yield from parted(vectors, lengths, np.sort(part), most)
 
 
-Mask = NDArray[np.bool_]
 Near = Callable[
     [int, Mask | None], ScoredList
 ]  # the nearest positions to a query: so many, of those that a mask admits

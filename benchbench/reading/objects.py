@@ -137,13 +137,11 @@ def different_strings(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def _digits(value: Any) -> Any:
-    return str(value) if type(value) is int else value
-
-
 Listed = Annotated[tuple[T, ...], _List()]  # a list in the file
 Filled = Annotated[str, Checked(filled, before=True)]  # a string that is not blank
-Identifier = Annotated[Filled, Checked(_digits, before=True)]  # the same; an integer is read as its digits
+Identifier = Annotated[
+    Filled, Checked(lambda value: str(value) if type(value) is int else value, before=True)
+]  # the same; an integer is read as its digits
 Strings = Annotated[tuple[str, ...], Checked(different_strings, before=True)]  # a list of such, repeated ones once
 
 

@@ -25,6 +25,7 @@ LONGEST_NAME = 150
 PRICED = 200  # prompts that are made to tell how long all are
 TIMED = 200  # answers of a model that tell how long it takes
 AT_ONCE = 10  # answers of a batch
+CHARACTERS_PER_TOKEN = 4  # about, of English
 TOKENS_OUT = 2  # about: a digit and the end
 # What marks a name as of a family, each by its first word; models that grew from another count as of it.
 FAMILIES = {
@@ -71,7 +72,7 @@ def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
     items = list(items_left(round, identity.name).values_list("pk", flat=True))
     asked = items if most is None else items[:most]
     priced = shown(asked[:: max(1, len(asked) // PRICED)][:PRICED])
-    tokens = [prompting.tokens_of(prompting.prompt_of(round, item)) for item in priced]
+    tokens = [-(-len(prompting.prompt_of(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
     mean = sum(tokens) / len(tokens) if tokens else 0.0
     each = seconds_each(llm)
     return Cost(

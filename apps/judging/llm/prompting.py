@@ -15,7 +15,6 @@ LONGEST_TEXT = 6_000
 LONGEST_GUIDELINES = 8_000
 MAX_TOKENS = 8
 UNSURE = "?"
-CHARACTERS_PER_TOKEN = 4  # about, of English
 
 PROMPT = """You judge search results. Say how well the document answers the query, by the scale and the guidelines.
 
@@ -74,11 +73,6 @@ def prompt_hash(round: Round) -> str:
     return fingerprint(
         version=VERSION, prompt=PROMPT, limits=limits, scale=round.scale, guidelines=round.guidelines.strip()
     )
-
-
-def tokens_of(prompt: str) -> int:
-    """Return about how many tokens a prompt has."""
-    return -(-len(prompt) // CHARACTERS_PER_TOKEN)
 
 
 def _line(entry: Mapping[str, Any]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from django.db.models import Count, Max, QuerySet
-from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run
 from apps.judging.llm import prompting
@@ -21,10 +20,9 @@ from apps.retrieval.search.vectors import table_vectors
 from benchbench.ir.judging.calibration import LEAST
 from benchbench.ir.judging.evidence import Axes, axes_of
 from benchbench.ir.judging.pool import Pool
+from benchbench.ir.records import Vectors
 
 MOST_PAIRS = 50_000  # of a pool whose texts are looked at: its vectors are in memory together once
-
-Vectors = NDArray[np.float32]
 
 
 def index_of(runs: Sequence[Run]) -> Index | None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from apps.retrieval.encoders.model_files import ModelError
 from benchbench.ir.ranking import flaws, shape_flaw
+from benchbench.ir.records import Vectors
 
-Vectors = NDArray[np.float32]
 Kind = Literal["query", "document"]
 
 

@@ -11,7 +11,6 @@ from socket import gethostname
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter
@@ -27,7 +26,7 @@ from benchbench.calls import calling
 from benchbench.errors import UnfitWorkerError, told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
-from benchbench.ir.records import Positions, ScoredList, Scores
+from benchbench.ir.records import Mask, Positions, ScoredList, Scores, Vectors
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -49,7 +48,7 @@ def collections_folder(index: Index) -> Path:
 class Collections:
     """The collections of an open index, opened when they are first asked for, and then kept open."""
 
-    def __init__(self, index: Index, vectors: NDArray[np.float32] | None) -> None:
+    def __init__(self, index: Index, vectors: Vectors | None) -> None:
         self._index = index
         self._vectors = vectors
         self._open: dict[str, OpenCollection] = {}
@@ -105,9 +104,6 @@ class Collections:
             self._open[name] = open_collection(folder, store, setting, self._vectors, holds=self._index.fingerprint)
         return self._open[name]
 
-
-Vectors = NDArray[np.float32]
-Mask = NDArray[np.bool_]
 
 SPARE = 8  # chunks that are asked for beyond the depth, to see that none of equal score is left out
 

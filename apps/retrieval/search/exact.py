@@ -5,15 +5,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, pair_scores, top
-from benchbench.ir.records import Positions, ScoredList
-
-Vectors = NDArray[np.float32]
-Similarities = NDArray[np.float32]
-Mask = NDArray[np.bool_]
+from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
 SIMILARITY_BYTES = 64 * 2**20  # what the float32 similarities of all queries with one block of vectors may take
 
@@ -23,7 +18,7 @@ def nearest(
     queries: Vectors,
     depth: int,
     *,
-    mask: NDArray[np.bool_] | None = None,
+    mask: Mask | None = None,
     device: str | None = None,
 ) -> list[ScoredList]:
     """The best `depth` rows of `vectors` (n, d) for each of `queries` (q, d), by inner product, then row number.
@@ -62,7 +57,7 @@ def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None)
     """Per query, the rows that may be among its best, ascending."""
     rows = max(depth, SIMILARITY_BYTES // (4 * max(1, len(queries))))
     named: list[list[Positions]] = [[] for _ in queries]
-    kept: list[list[Similarities]] = [[] for _ in queries]
+    kept: list[list[Vectors]] = [[] for _ in queries]
     for start in range(0, len(matrix), rows):
         block = matrix[start : start + rows]
         nominated = _by_numpy(block, queries, depth) if device is None else _by_torch(block, queries, depth, device)
@@ -72,7 +67,7 @@ def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None)
     return [_of_all_blocks(*blocks, depth) for blocks in zip(named, kept, strict=True)]
 
 
-def _of_all_blocks(named: list[Positions], kept: list[Similarities], depth: int) -> Positions:
+def _of_all_blocks(named: list[Positions], kept: list[Vectors], depth: int) -> Positions:
     """Of the rows that each block named, those that may be among the best of all."""
     if len(named) < 2:
         return named[0] if named else np.empty(0, np.int64)
@@ -80,13 +75,13 @@ def _of_all_blocks(named: list[Positions], kept: list[Similarities], depth: int)
     return rows[nominate(np.concatenate(kept), depth)]
 
 
-def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Similarities]]:
+def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:
     for similarities in queries @ block.T:
         chosen = nominate(similarities, depth)
         yield chosen, similarities[chosen]
 
 
-def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Similarities]]:
+def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
     """What `_by_numpy` does, for all queries at once; only what is nominated leaves the device."""
     import torch
 

@@ -13,10 +13,7 @@ from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.clients import Reply
 from apps.retrieval.models import Chunk, ChunkSet, Index
 from apps.retrieval.strategies.base import Described
-from benchbench.ir.records import Positions, ScoredList
-
-Vectors = NDArray[np.float32]
-Mask = NDArray[np.bool_]
+from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
 
 @dataclass(frozen=True, slots=True, eq=False)

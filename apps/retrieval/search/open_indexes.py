@@ -27,11 +27,9 @@ from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.records import ScoredList
+from benchbench.ir.records import Mask, ScoredList, Vectors
 from benchbench.local_files.sealed import checked_as, is_still
 
-Vectors = NDArray[np.float32]
-Mask = NDArray[np.bool_]
 Filters = Sequence[Filter] | None
 Texts = Sequence[str] | None
 Result = TypeVar("Result")

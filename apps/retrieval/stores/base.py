@@ -4,15 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.records import Positions
+from benchbench.ir.records import Mask, Positions, Vectors
 
-Vectors = NDArray[np.float32]
-Mask = NDArray[np.bool_]
 Nominate = Callable[[Vectors, int], Positions]
 
 

@@ -13,11 +13,9 @@ from apps.retrieval.llms.clients import Reply
 from benchbench.errors import BenchbenchError
 from benchbench.ir.chunking import check_chunk_parameters
 from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
-from benchbench.ir.records import NO_CALLS, Calls, Positions, ScoredList
+from benchbench.ir.records import NO_CALLS, Calls, Mask, Positions, ScoredList, Vectors
 from benchbench.ir.trees import Tree
 
-Mask = NDArray[np.bool_]
-Vectors = NDArray[np.float32]
 Parameters = Mapping[str, Any]
 
 

@@ -11,8 +11,8 @@ from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, Str
 from apps.retrieval.strategies.flat import windows
 from apps.retrieval.strategies.lod import on_level
 from benchbench.ir.chunking import first_sentences
-from benchbench.ir.records import Calls, ScoredList
-from benchbench.ir.trees import Mask, Members, clusters, collapsed, lack_of, layer_by_layer
+from benchbench.ir.records import Calls, Mask, ScoredList
+from benchbench.ir.trees import Members, clusters, collapsed, lack_of, layer_by_layer
 
 PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
 EXTRACT = 1000  # characters of a summary that is extracted, as many as common encoders read

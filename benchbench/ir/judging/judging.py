@@ -154,7 +154,10 @@ class Judging:
         """
         if self._importance is None:
             self.state()
-        gains = self._gains(self._importance)  # type: ignore[arg-type]
+        expected = self._expected
+        effect = effects(self.pool, self.shape, expected)
+        gains = squared(effect, self._importance) * expected.spread**2  # type: ignore[arg-type]
+        gains = np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
         return np.asarray(np.sqrt(gains)[tuple(self.pool.cells.T)], np.float64)
 
     def bounds(self) -> tuple[Values, Values]:
@@ -221,12 +224,6 @@ class Judging:
         chances = np.zeros(self.pool.there.shape)
         chances[tuple(self.pool.cells.T)] = self._model.chances(self._features.values, self.pool.cells[:, 0])
         return Expected.of(self.shape, self.grades, chances, self._counted[0])
-
-    def _gains(self, importance: Values) -> Values:
-        """(Q, width): the variance that judging each pair takes from the differences, by importance of the pairs."""
-        expected = self._expected
-        gains = squared(effects(self.pool, self.shape, expected), importance) * expected.spread**2
-        return np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
 
     def _undecided(self, outcomes: Outcomes, shares: Values) -> Values:
         """(R, R): how undecided each pair of runs is, times how likely it is that the verdict hangs on it: that one
