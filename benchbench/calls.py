@@ -13,11 +13,7 @@ class Watch(Protocol):
     def __call__(self, what: str, *, within: float | None = None) -> AbstractContextManager[None]: ...
 
 
-def unwatched(what: str, *, within: float | None = None) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
-_watch: Watch = unwatched
+_watch: Watch | None = None
 
 
 def watch_calls(watch: Watch) -> None:
@@ -28,4 +24,4 @@ def watch_calls(watch: Watch) -> None:
 
 def calling(what: str, *, within: float | None = None) -> AbstractContextManager[None]:
     """Return the context of a call that may hang, watched where this process has somebody who watches."""
-    return _watch(what, within=within)
+    return _watch(what, within=within) if _watch else nullcontext()

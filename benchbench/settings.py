@@ -29,7 +29,7 @@ def package_folder(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-DATA_DIR = embedded.data_dir()
+DATA_DIR = embedded.here().data
 
 
 def local_secret() -> str:
@@ -143,8 +143,8 @@ DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.
-DATABASE_URL = env_str("DATABASE_URL", embedded.database_url())
-REDIS_URL = env_str("REDIS_URL", embedded.redis_url())
+DATABASE_URL = env_str("DATABASE_URL", embedded.here().database_url())
+REDIS_URL = env_str("REDIS_URL", embedded.here().redis_url())
 ENGINE = "benchbench.embedded" if EMBEDDED else None
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
 if DATABASE_POOL := env_int("DATABASE_POOL", 0, least=0):  # connections that this process keeps, at most

@@ -115,7 +115,10 @@ def services() -> None:
     from benchbench import embedded
 
     embedded.ensure()
-    os.environ |= {"DATABASE_URL": embedded.database_url(), "REDIS_URL": embedded.redis_url()}
+    os.environ |= {
+        "DATABASE_URL": embedded.here().database_url(),
+        "REDIS_URL": embedded.here().redis_url(),
+    }
     throwaway.remove_later(folder)
 
 

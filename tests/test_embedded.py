@@ -86,12 +86,12 @@ def postmaster(data: Path) -> int:
 
 
 def server_ids(data: Path) -> tuple[int, int]:
-    with redis.Redis.from_url(embedded.redis_url()) as client:
+    with redis.Redis.from_url(embedded.here().redis_url()) as client:
         return postmaster(data), int(client.info("server")["process_id"])
 
 
 def rows(statement: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(embedded.database_url(), autocommit=True) as connection:
+    with psycopg.connect(embedded.here().database_url(), autocommit=True) as connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
@@ -99,8 +99,8 @@ def rows(statement: str) -> list[tuple[object, ...]]:
 def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = tmp_path / ("a folder of many letters " * 8)
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(deep))
-    options = dj_database_url.parse(embedded.database_url())["OPTIONS"]
-    socket = redis.Redis.from_url(embedded.redis_url()).connection_pool.connection_kwargs["path"]
+    options = dj_database_url.parse(embedded.here().database_url())["OPTIONS"]
+    socket = redis.Redis.from_url(embedded.here().redis_url()).connection_pool.connection_kwargs["path"]
     assert len(f"{options['host']}/.s.PGSQL.{options['port']}") <= 107
     assert len(socket) <= 107
     assert not deep.exists()
@@ -164,7 +164,7 @@ def test_what_a_crash_left_behind_does_not_hinder_a_start(here: Path) -> None:
     """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
     User(here).ready().leave()
     wait_for(lambda: not running(here))
-    folder = Path(dj_database_url.parse(embedded.database_url())["OPTIONS"]["host"])
+    folder = Path(dj_database_url.parse(embedded.here().database_url())["OPTIONS"]["host"])
     cluster = here / "postgres" / "cluster"
     for file in (cluster / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
         file.write_text(f"{os.getpid()}\n{cluster}\n{int(time.time())}\n5432\n{folder}\n\n")

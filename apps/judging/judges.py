@@ -45,11 +45,9 @@ def is_judge(round: Round, user: Any) -> bool:
 def nameable(user: Any, round: Round | None = None) -> QuerySet[User]:
     """Return whom a user may name as judges: colleagues, and those whom the round names already."""
     colleagues = colleagues_of(user)
-    return (
-        colleagues
-        if round is None
-        else User.objects.filter(Q(pk__in=colleagues.values("pk")) | Q(judging_rounds=round)).distinct()
-    )
+    if round is None:
+        return colleagues
+    return User.objects.filter(Q(pk__in=colleagues.values("pk")) | Q(judging_rounds=round)).distinct()
 
 
 def require_judge(round: Round, user: Any) -> None:

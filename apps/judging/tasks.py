@@ -13,8 +13,8 @@ from django.utils import timezone
 from apps.judging.handing import shown
 from apps.judging.judges import RoundStateError, hold_open, require_open
 from apps.judging.llm.judges import grade_counts
-from apps.judging.llm.launching import changes_of, parameters_of
-from apps.judging.llm.prompting import is_answer, prompt_of, read_answer
+from apps.judging.llm.launching import changes_of
+from apps.judging.llm.prompting import MAX_TOKENS, is_answer, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.judging.settling.deciding import renew
 from apps.operations import queueing
@@ -24,6 +24,7 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import common_fields, progress_of
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import ask_llm
+from apps.retrieval.llms.servers import checked_llm
 
 
 class LLMJudgingHandler(Handler):
@@ -90,7 +91,8 @@ def progress(operation: Operation) -> dict[str, Any]:
 
 def _grade(judge: LLMJudge, item: RoundItem) -> Grade:
     """Return what a model says of an item, with the seconds that it took. Raises LLMError."""
-    model, parameters = parameters_of(judge.llm)
+    server, _, model = judge.llm.partition(":")
+    parameters = checked_llm({"provider": server, "max_tokens": MAX_TOKENS})
     scale = judge.round.scale
     reply = ask_llm(model, parameters, prompt_of(judge.round, item), lambda answer: is_answer(answer, scale))
     grade = read_answer(reply.text, scale)

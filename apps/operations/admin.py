@@ -42,6 +42,9 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     return model_admin.page(request, "operations/workers.html", told)
 
 
+FACTS = (("created_at", "started_by"), ("started_at", "finished_at"), ("owner", "queue"))
+
+
 @admin.register(Operation)
 class OperationAdmin(FactAdmin):
     list_display = ("__str__", "works_on", "status_label", "owner", "started_by", "created_at", "finished_at")
@@ -71,11 +74,8 @@ class OperationAdmin(FactAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
-        )
+        rows = super().get_queryset(request)
+        return rows.annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
 
     @admin.action(description="Cancel", permissions=["act"])
     def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

@@ -24,6 +24,11 @@ from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, changelist_url
 
+SEARCHING = (
+    *(("encoder", "dimension"), ("strategy", "lexical"), ("chunking", "chunks")),
+    *("vector_source", ("routing", "language_model")),
+)
+
 
 @admin.register(Index)
 class IndexAdmin(OwnedAdmin):
@@ -41,18 +46,7 @@ class IndexAdmin(OwnedAdmin):
     editable = ("owner", "team")
     fieldsets = (
         (None, {"fields": (("owner", "team"), "error")}),
-        (
-            "How it searches",
-            {
-                "fields": (
-                    ("encoder", "dimension"),
-                    ("strategy", "lexical"),
-                    ("chunking", "chunks"),
-                    "vector_source",
-                    ("routing", "language_model"),
-                )
-            },
-        ),
+        ("How it searches", {"fields": SEARCHING}),
         ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
     )
 

@@ -60,11 +60,5 @@ def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
 
 def known_encoders(indexes: QuerySet[Index]) -> list[str]:
     """Return the default encoder and those that built one of `indexes`, by name: a mistyped one built none."""
-    names = (
-        indexes.filter(status=Index.Status.READY)
-        .exclude(encoder="")
-        .order_by("encoder")
-        .values_list("encoder", flat=True)
-        .distinct()
-    )
-    return list(dict.fromkeys([settings.BENCHBENCH_DEFAULT_MODEL, *names]))
+    built = indexes.filter(status=Index.Status.READY).exclude(encoder="").order_by("encoder")
+    return list(dict.fromkeys([settings.BENCHBENCH_DEFAULT_MODEL, *built.values_list("encoder", flat=True).distinct()]))

@@ -24,7 +24,6 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ranking import flaws
 from benchbench.ir.records import Vectors
 
-NOUNS = ("document", "query")
 REQUIRED = ("document_ids", "document_vectors", "query_ids", "query_vectors")
 OPTIONAL = ("model", "revision")
 EXAMPLES = 3
@@ -54,19 +53,19 @@ class VectorFile:
 def read_vector_file(file: Path) -> VectorFile:
     """Read and check a file, its vectors scaled to unit length. Raises VectorFileError. Never unpickles."""
     arrays = _arrays(file)
-    ids = {noun: _ids(file.name, f"{noun}_ids", arrays[f"{noun}_ids"]) for noun in NOUNS}
-    vectors = {noun: _vectors(file.name, f"{noun}_vectors", arrays[f"{noun}_vectors"]) for noun in NOUNS}
-    for noun in NOUNS:
-        if (rows := len(vectors[noun])) != (count := len(ids[noun])):
+    readers = {"document_ids": _ids, "query_ids": _ids, "document_vectors": _vectors, "query_vectors": _vectors}
+    read: dict[str, Any] = {name: reader(file.name, name, arrays[name]) for name, reader in readers.items()}
+    for noun in ("document", "query"):
+        if (rows := len(read[f"{noun}_vectors"])) != (count := len(read[f"{noun}_ids"])):
             raise _error(file.name, f"{noun}_vectors", f"has {rows:,} rows for {count:,} {noun}_ids")
-    document_dimension, query_dimension = (vectors[noun].shape[1] for noun in NOUNS)
-    if ids["query"] and document_dimension != query_dimension:
+    document_dimension, query_dimension = read["document_vectors"].shape[1], read["query_vectors"].shape[1]
+    if read["query_ids"] and document_dimension != query_dimension:
         what = f"has {query_dimension} dimensions, document_vectors {document_dimension}"
         raise _error(file.name, "query_vectors", what)
     with file.open("rb") as content:
         digest = file_digest(content, "sha256").hexdigest()
-    words = {name: _text(file.name, name, arrays[name]) if name in arrays else "" for name in OPTIONAL}
-    return VectorFile(file.name, digest, ids["document"], vectors["document"], ids["query"], vectors["query"], **words)
+    words: dict[str, Any] = {name: _text(file.name, name, arrays[name]) if name in arrays else "" for name in OPTIONAL}
+    return VectorFile(file.name, digest, **read, **words)
 
 
 def some(ids: Sequence[str]) -> str:

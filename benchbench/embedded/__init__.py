@@ -12,30 +12,15 @@ import sys
 from pathlib import Path
 
 from benchbench.embedded import locks, places
-from benchbench.embedded.places import EmbeddedError
+from benchbench.embedded.places import EmbeddedError, here
 from benchbench.embedded.postgres import Postgres
 from benchbench.embedded.service import Redis, Service, wait_until
 
-__all__ = ["EmbeddedError", "data_dir", "database_url", "ensure", "redis_url", "remove", "stop"]
+__all__ = ["EmbeddedError", "ensure", "here", "remove", "stop"]
 
 # The locks of this process, by data folder, kept until it ends. A forked child shares them, and then uses the services
 # too; a program that is started does not, and calls `ensure()` itself.
 _in_use: dict[Path, int] = {}
-
-
-def data_dir() -> Path:
-    """Return the folder of this checkout's data, which may not exist yet."""
-    return places.here().data
-
-
-def database_url(database: str = places.DATABASE) -> str:
-    """Return the URL of a database of the embedded PostgreSQL, running or not."""
-    return places.here().database_url(database)
-
-
-def redis_url() -> str:
-    """Return the URL of the embedded Redis, running or not."""
-    return places.here().redis_url()
 
 
 def ensure() -> None:

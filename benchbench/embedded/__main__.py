@@ -53,7 +53,7 @@ def main() -> None:
             keep(int(lock))
         case ["remove"]:
             # The data folder of each test run is inside this checkout's own.
-            for lock_file in sorted(embedded.data_dir().rglob("start.lock")):
+            for lock_file in sorted(embedded.here().data.rglob("start.lock")):
                 os.environ["BENCHBENCH_DATA_DIR"] = str(lock_file.parent)
                 embedded.remove()
         case _:

@@ -32,15 +32,7 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 _extract(archive, target, max_bytes)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            NotImplementedError,
-            OSError,
-            RuntimeError,
-            ValueError,
-        ) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
             raise FileFormatError(f"{path.name} cannot be unpacked: {_said(path, error)}.") from None
         inside = list(target.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else target

@@ -181,7 +181,8 @@ def read_topics(path: Path) -> list[Topic]:
     """
     places: dict[str, str] = {}
     topics = []
-    for where, topic in _blocks(path) if _is_marked_up(path) else _lines(path):
+    read = _blocks if next(read_lines(path), ("", ""))[1].lstrip().startswith("<") else _lines
+    for where, topic in read(path):
         if not topic.key.strip() or not topic.text.strip():
             raise FileFormatError(f"{where} has a topic without {'a text' if topic.key.strip() else 'a number'}.")
         if topic.key in places:
@@ -207,11 +208,6 @@ def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
         if damaged or not key.strip() or not text.strip() or (key, text) != (key.strip(SPACE), text.strip(SPACE)):
             raise FileFormatError(f"The topic {key[:80]!a} does not fit on a line, a tab after its number.")
         yield f"{key}\t{text}\n"
-
-
-def _is_marked_up(path: Path) -> bool:
-    _, first = next(read_lines(path), ("", ""))
-    return first.lstrip().startswith("<")
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Topic]]:

@@ -31,7 +31,7 @@ WITHOUT_CONTENT = {"django_content_type", "auth_permission"}  # of which Django 
 @pytest.fixture
 def empty_database(transactional_db: None) -> Iterator[str]:
     name = f"restored_{uuid.uuid4().hex}"
-    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
+    with psycopg.connect(embedded.here().database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
         here.execute(f"CREATE DATABASE {name}")
         yield name
         here.execute(f"DROP DATABASE {name} WITH (FORCE)")
@@ -41,7 +41,7 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=settings.BASE_DIR,
-        env=environment | {"DATABASE_URL": embedded.database_url(database)},
+        env=environment | {"DATABASE_URL": embedded.here().database_url(database)},
         capture_output=True,
         text=True,
         timeout=600,
@@ -50,7 +50,7 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
 
 def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, vectors of indexes too."""
-    with psycopg.connect(embedded.database_url(database)) as there:
+    with psycopg.connect(embedded.here().database_url(database)) as there:
         tables = there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         return {
             name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall())  # type: ignore[call-overload]
@@ -111,5 +111,5 @@ def test_what_is_no_backup_or_of_a_newer_version_changes_nothing(
             call_command("restore", str(file))
     with pytest.raises(CommandError, match="exists already"):
         call_command("backup", str(newer))
-    with psycopg.connect(embedded.database_url(empty_database)) as there:
+    with psycopg.connect(embedded.here().database_url(empty_database)) as there:
         assert there.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)

@@ -67,7 +67,9 @@ def test_the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out
     batch = claim(batches(start_adding({"number": 1}))[0].pk, "frozen")
     assert batch is not None
     name = f"{limits.AT_WORK}{batch.pk}.{batch.attempts}"
-    with psycopg.connect(embedded.database_url(connection.settings_dict["NAME"]), application_name=name) as frozen:
+    with psycopg.connect(
+        embedded.here().database_url(connection.settings_dict["NAME"]), application_name=name
+    ) as frozen:
         frozen.execute("SELECT 1")
         set_clock(5)
         sweep()

@@ -31,7 +31,9 @@ def empty(transactional_db: None) -> None:
 
 @contextmanager
 def other_session() -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as session:
+    with psycopg.connect(
+        embedded.here().database_url(str(connection.settings_dict["NAME"])), autocommit=True
+    ) as session:
         yield session
 
 

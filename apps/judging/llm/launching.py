@@ -16,7 +16,7 @@ from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.llms.asking import UNKNOWN, llm_revision
-from apps.retrieval.llms.servers import checked_llm, require_model
+from apps.retrieval.llms.servers import require_model
 from apps.retrieval.models import LLMAnswer
 from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import Configuration
@@ -70,7 +70,7 @@ def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
     """
     identity = _checked(round, llm, most)
     items = list(items_left(round, identity.name).values_list("pk", flat=True))
-    asked = items if most is None else items[:most]
+    asked = items[:most]
     priced = shown(asked[:: max(1, len(asked) // PRICED)][:PRICED])
     tokens = [-(-len(prompting.prompt_of(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
     mean = sum(tokens) / len(tokens) if tokens else 0.0
@@ -101,7 +101,7 @@ def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -
         defaults={"llm": llm, "prompt_hash": checked.prompt_hash, "most": most, **identity},
     )
     items = list(items_left(round, judge.name).values_list("pk", flat=True))
-    asked = items if most is None else items[:most]
+    asked = items[:most]
     if not asked:
         raise RoundError(f"{judge} has judged every item of the round: nothing is left to ask.", field="llm")
     batches = [asked[start : start + AT_ONCE] for start in range(0, len(asked), AT_ONCE)]
@@ -158,12 +158,6 @@ def items_left(round: Round, judge_name: str) -> QuerySet[RoundItem]:
     judged = Grade.objects.filter(source=Grade.Source.LLM, judge_name=judge_name, item__round=round).values("item")
     left = RoundItem.objects.filter(round=round).exclude(pk__in=judged)
     return left.order_by(F("calibration__place").asc(nulls_last=True), "place")
-
-
-def parameters_of(llm: str) -> tuple[str, dict[str, Any]]:
-    """Return the model of `llm`, and the complete parameters by which it is asked."""
-    server, _, model = llm.partition(":")
-    return model, checked_llm({"provider": server, "max_tokens": prompting.MAX_TOKENS})
 
 
 def seconds_each(llm: str) -> float | None:

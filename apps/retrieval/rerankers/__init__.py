@@ -31,6 +31,4 @@ def _for_index(name: str, index: Index) -> Reranker:
     return RERANKERS[name](index)
 
 
-@lru_cache(maxsize=RESIDENT_RERANKERS)
-def _cross_encoder(name: str) -> Reranker:
-    return CrossEncoderReranker(name)
+_cross_encoder = lru_cache(maxsize=RESIDENT_RERANKERS)(CrossEncoderReranker)

@@ -133,13 +133,9 @@ def mark(name: str) -> sql.Composable:
     return sql.SQL("id <> {number}").format(number=sql.Literal(-1 - (crc32(name.encode()) >> 1)))
 
 
-def column(setting: Ann, dimension: int) -> sql.Composable:
-    """What the index is over."""
-    return sql.SQL(STORAGES[setting["storage"]].column).format(dimension=sql.Literal(dimension))
-
-
 def _definition(index: Index, setting: Ann, name: str) -> sql.Composable:
     assert index.dimension is not None
+    storage = STORAGES[setting["storage"]]
     options = [
         sql.SQL("{} = {}").format(sql.Identifier(option), sql.Literal(value))
         for option, value in setting.build.items()
@@ -151,8 +147,8 @@ def _definition(index: Index, setting: Ann, name: str) -> sql.Composable:
         name=sql.Identifier(name),
         table=sql.Identifier(index.vector_table),
         method=sql.SQL(setting.method),
-        column=column(setting, index.dimension),
-        operators=sql.SQL(STORAGES[setting["storage"]].operators),
+        column=sql.SQL(storage.column).format(dimension=sql.Literal(index.dimension)),
+        operators=sql.SQL(storage.operators),
         options=sql.SQL(", ").join(options),
         mark=mark(name),
     )
