@@ -138,8 +138,7 @@ def _edits(items: Sequence[RoundItem], settled: dict[int, Agreed]) -> Iterable[t
     """Yield the judgments to state, by the user who alone stands for them; None where several do."""
     by_user: dict[Any, list[JudgmentEdit]] = {}
     for item in items:
-        grades = settled[item.pk].grades
-        users = {row.judge for row in grades}
+        users = {row.judge for row in settled[item.pk].grades}
         reference = {"document_id": item.document.external_id}
         edit = JudgmentEdit(item.query.key, reference, _record(reference, settled[item.pk]))
         by_user.setdefault(users.pop() if len(users) == 1 else None, []).append(edit)

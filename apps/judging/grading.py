@@ -167,8 +167,7 @@ def _settle_slot(slots: Sequence[Slot], judge: Any, *, done: bool) -> None:
         free = [slot for slot in slots if not slot.done and (slot.until is None or slot.until < now)]
         slot = next(iter(free), None)
     if slot is not None:
-        who = judge if done else None
-        Slot.objects.filter(pk=slot.pk).update(judge=who, until=None, done=done)
+        Slot.objects.filter(pk=slot.pk).update(judge=judge if done else None, until=None, done=done)
 
 
 def _take_back(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool) -> int:

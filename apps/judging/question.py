@@ -192,8 +192,7 @@ def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
     with np.load(io.BytesIO(packed), allow_pickle=False) as file:
         arrays: dict[str, NDArray[Any]] = dict(file)
     documents = tuple(map(tuple, _cut(arrays["documents"].tolist(), arrays["lengths"])))
-    known = arrays["known"].tolist()
-    truths: Truths = [dict(pairs) for pairs in _cut(known, arrays["judged"])]
+    truths: Truths = [dict(pairs) for pairs in _cut(arrays["known"].tolist(), arrays["judged"])]
     pool = Pool(documents, _cells(arrays), arrays["answered"], round.depth)
     axes = arrays["axes"] if len(arrays["axes"]) else None
     question = Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed, axes)

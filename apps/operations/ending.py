@@ -96,8 +96,7 @@ def settle(operation: Operation, *, patient: bool = True) -> bool:
         if failed is not None:
             return _fail_unless_held(operation, failed.error)
     if operation.unfit_workers and not _awaited(operation, patient=patient):
-        reason = [*operation.unfit_workers.values()][-1]
-        return _fail_unless_held(operation, f"No worker can do it. {reason}")
+        return _fail_unless_held(operation, f"No worker can do it. {[*operation.unfit_workers.values()][-1]}")
     return conclude(operation)
 
 

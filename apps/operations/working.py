@@ -99,8 +99,7 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return STOPPED
     except UnfitWorkerError as error:
-        unfit = with_key("unfit_workers", batch.lease_owner, str(error))
-        _give_back(batch, lease, error, unfit_workers=unfit)
+        _give_back(batch, lease, error, unfit_workers=with_key("unfit_workers", batch.lease_owner, str(error)))
         return GIVEN_BACK
     except HeldError as error:
         _give_back(batch, lease, error)

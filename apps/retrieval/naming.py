@@ -45,8 +45,7 @@ def size_words(parameters: Mapping[str, Any]) -> str:
 
 def other_words(strategy: str, parameters: Mapping[str, Any]) -> str:
     """The other parameters of a strategy, those that are not at their defaults."""
-    sizes = {name: parameters[name] for name in SIZES if parameters.get(name) is not None}
-    defaults = _defaults(strategy, sizes)
+    defaults = _defaults(strategy, {name: parameters[name] for name in SIZES if parameters.get(name) is not None})
     others = {
         name: value for name, value in parameters.items() if name not in SIZES and value != defaults.get(name, False)
     }

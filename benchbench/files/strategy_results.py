@@ -100,8 +100,7 @@ class Summary:
 
 def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
     """Yield index_stats.csv. A column `error` is only there where an index could not be built."""
-    rows = list(built)
-    lines = [[*astuple(configuration), *astuple(stats)] for configuration, stats in rows]
+    lines = [[*astuple(configuration), *astuple(stats)] for configuration, stats in built]
     return _table([*_names(Configuration), *_names(IndexStats)], lines)
 
 

@@ -139,8 +139,7 @@ def _key(path: Path, query: bytes) -> str:
 def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:
     columns = line.split(None, 5)
     if len(columns) < 6:
-        what = f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected"
-        return _fault(path, number, what)
+        return _fault(path, number, f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected")
     return _fault(path, number, f"has the score {_shown(columns[4])}, which is not a number")
 
 

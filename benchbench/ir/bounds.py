@@ -56,8 +56,7 @@ class _Open:
     @property
     def relevant(self) -> NDArray[np.bool_]:
         """(q, depth): whether there is a relevant document at each rank, among the first k."""
-        within = self.measure.cutoff is None or self.graded.ranks <= self.measure.cutoff
-        return self.graded.relevant & within
+        return self.graded.relevant & (self.measure.cutoff is None or self.graded.ranks <= self.measure.cutoff)
 
     @property
     def count(self) -> Values:

@@ -68,8 +68,7 @@ def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:
     """The indices, ascending, at which each document of a ranking of chunks occurs first: (n,) → (distinct,)."""
     if len(set(documents.tolist())) == len(documents):  # as where a document is one chunk
         return np.arange(len(documents))
-    first = np.unique(documents, return_index=True)[1]
-    return np.sort(first).astype(np.int64, copy=False)
+    return np.sort(np.unique(documents, return_index=True)[1]).astype(np.int64, copy=False)
 
 
 def unit_scores(kind: UnitKind, scores: Scores) -> Scores:

@@ -163,8 +163,7 @@ def parted(vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Membe
     if lengths[rows].sum() <= most:
         yield rows
         return
-    along = principal_components(vectors[rows], 1)[:, 0]
-    order = rows[np.lexsort((rows, along))]
+    order = rows[np.lexsort((rows, principal_components(vectors[rows], 1)[:, 0]))]
     sums = np.cumsum(lengths[order])
     middle = int(np.clip(np.searchsorted(sums, sums[-1] / 2, side="right"), 1, len(order) - 1))
     for part in (order[:middle], order[middle:]):

@@ -84,8 +84,7 @@ def parse(text: str, *, where: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise MalformedFileError(f"{where} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        value = _Builder(where).value(node, "")
+        value = _Builder(where).value(yaml.compose(text, Loader=_Loader), "")
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise MalformedFileError(f"{where}{line} cannot be read as YAML: {error.problem or error.context}.") from None

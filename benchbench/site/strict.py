@@ -43,8 +43,7 @@ class StrictAdmin(ModelAdmin):
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
         """Search a list, or the choices of a field, for the first words alone; a quoted phrase is one of them."""
-        words = list(smart_split(search_term))[:SEARCH_WORDS]
-        return super().get_search_results(request, queryset, " ".join(words))
+        return super().get_search_results(request, queryset, " ".join(list(smart_split(search_term))[:SEARCH_WORDS]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return a row or None; by its key where the address names an empty field, with which Django fails."""

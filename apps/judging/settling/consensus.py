@@ -36,8 +36,7 @@ def agreed_of(round: Round) -> dict[int, Agreed]:
 
 def agreed(item_id: int, grades: Sequence[Grade]) -> Agreed:
     """Return what the human grades of one item say."""
-    given = [(row.grade, row.adjudicates) for row in grades if row.grade is not None]
-    grade, split = _truth(given)
+    grade, split = _truth([(row.grade, row.adjudicates) for row in grades if row.grade is not None])
     return Agreed(item_id, grade, split, tuple(grades))
 
 

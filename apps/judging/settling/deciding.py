@@ -197,8 +197,7 @@ def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -
         return front
     first = slots.aggregate(least=Min("place"))["least"] or 0
     place_of = {item: first - len(front) + place for place, item in enumerate(front)}
-    waiting = slots.filter(item__in=front, done=False).select_for_update(skip_locked=True)
-    moved: list[Any] = list(waiting)
+    moved: list[Any] = list(slots.filter(item__in=front, done=False).select_for_update(skip_locked=True))
     for slot in moved:
         slot.place = place_of[slot.item_id]
     Slot.objects.bulk_update(moved, ["place"])

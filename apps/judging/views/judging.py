@@ -53,8 +53,7 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
         if entry.kind == UNDO:
             ungrade(round, judge, [entry.item_id], hold=True)
         else:
-            said = attributes(entry, "grade", "kind", "note", "seconds")
-            grade_item(round, entry.item_id, judge, **said)
+            grade_item(round, entry.item_id, judge, **attributes(entry, "grade", "kind", "note", "seconds"))
 
     return exchanged(
         request,

@@ -104,8 +104,7 @@ class OpenForm(PageForm):
         return list(User.objects.filter(pk__in=self.cleaned_data["judges"]).order_by("username"))
 
     def options(self) -> RoundOptions:
-        values = {name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__}
-        return RoundOptions(**values)
+        return RoundOptions(**{name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__})
 
 
 def _run_choices(user: Any, mapping: Any) -> list[tuple[str, Any]]:
@@ -125,8 +124,7 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Open a round; `?run=…&run=…` and `?benchmark=…` fill in the runs."""
 
     def act(form: OpenForm) -> HttpResponse:
-        options = form.options()
-        opened = open_round(form.chosen_runs(), options, judges=form.chosen_judges(), owner=staff(request))
+        opened = open_round(form.chosen_runs(), form.options(), judges=form.chosen_judges(), owner=staff(request))
         messages.success(request, f'"{opened}" is open, with {counted(opened.item_count, "item")}.')
         return redirect(change_url(opened))
 

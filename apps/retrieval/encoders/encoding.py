@@ -77,8 +77,7 @@ def chunk_vectors(
     """
     rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
     hashes = list(rows.values_list("text_hash", flat=True))
-    space = document_space(encoder)
-    known = find_vectors(space, list(dict.fromkeys(hashes)))
+    known = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
     cached = sum(key in known for key in hashes)
     on_part(cached)
     missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))

@@ -163,8 +163,7 @@ def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str
 
     def generate() -> tuple[str, float]:
         started = time.perf_counter()
-        text = llm.generate(prompt, **told)
-        return text.replace("\0", ""), _since(started)
+        return llm.generate(prompt, **told).replace("\0", ""), _since(started)
 
     answer = _asked(server, generate)
     breakers[server].record_success()

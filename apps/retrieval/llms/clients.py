@@ -129,8 +129,7 @@ class OllamaLLM(LLM):
     def _digests(self) -> dict[str, str]:
         """The digests of the models by name; what is tagged latest has its name without the tag too."""
         digests = {model.model or "": model.digest or "" for model in self._answer(self._client.list).models}
-        latest = {name.removesuffix(":latest"): digest for name, digest in digests.items()}
-        return digests | latest
+        return digests | {name.removesuffix(":latest"): digest for name, digest in digests.items()}
 
     def _answer(self, call: Callable[[], Result]) -> Result:
         import httpx

@@ -178,8 +178,7 @@ class ApproximateView:
         if self._collection is not None:
             yield self._collection.nominator(self._setting, mask)
             return
-        among = Among(self._filter, mask)
-        search = pgvector.nominating(self._index, self._setting, among, depth)
+        search = pgvector.nominating(self._index, self._setting, Among(self._filter, mask), depth)
         with search as (nominate, uses_index, apart):
             self.apart += apart
             if not uses_index:

@@ -71,8 +71,7 @@ def _of_all_blocks(named: list[Positions], kept: list[Vectors], depth: int) -> P
     """Of the rows that each block named, those that may be among the best of all."""
     if len(named) < 2:
         return named[0] if named else np.empty(0, np.int64)
-    rows = np.concatenate(named)
-    return rows[nominate(np.concatenate(kept), depth)]
+    return np.concatenate(named)[nominate(np.concatenate(kept), depth)]
 
 
 def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:

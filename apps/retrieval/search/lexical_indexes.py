@@ -31,8 +31,7 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     if existing:
         return existing
     begun = time.perf_counter()
-    texts = list(chunk_set.leaves.order_by("position").values_list("text", flat=True))
-    data = Bm25.build(texts).to_bytes()
+    data = Bm25.build(list(chunk_set.leaves.order_by("position").values_list("text", flat=True))).to_bytes()
     made = LexicalIndex.objects.create(
         chunk_set=chunk_set,
         engine=ENGINE,

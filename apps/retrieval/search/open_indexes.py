@@ -135,8 +135,7 @@ class OpenIndex:
 
         It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
-        run = partial(self._approximate, queries, depth, setting, filters, texts)
-        return self.collections.search(setting, run)
+        return self.collections.search(setting, partial(self._approximate, queries, depth, setting, filters, texts))
 
     def _approximate(
         self, queries: Vectors, depth: int, setting: Ann, filters: Filters, texts: Texts, collection: Collection | None

@@ -130,8 +130,7 @@ def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
     lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, told, strict=True))
     reply = view.ask(PROMPT.format(what=what, most=most, question=query.text, offered=lines), has_text)
     named = picked(reply.text, names)[:most]
-    chosen = offered[named] if named else near.ids[:most]
-    return _Pick(chosen, reply, not named)
+    return _Pick(offered[named] if named else near.ids[:most], reply, not named)
 
 
 def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:

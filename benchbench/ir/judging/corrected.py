@@ -117,8 +117,7 @@ class _MaxT:
 
         varies = self.error > SAME
         t = np.abs(difference) / np.where(varies, self.error, np.inf)
-        z = -ndtri(stdtr(self.freedom, -t))
-        larger = len(self.greatest) - np.searchsorted(self.greatest, z - SAME)
+        larger = len(self.greatest) - np.searchsorted(self.greatest, -ndtri(stdtr(self.freedom, -t)) - SAME)
         return np.where(varies, (1 + larger) / (1 + len(self.greatest)), 1.0)
 
     def critical(self) -> Values:
@@ -180,8 +179,7 @@ def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
     for pair in pairs:
         ahead[pair.first, pair.second], ahead[pair.second, pair.first] = pair.difference, -pair.difference
         told[pair.first, pair.second] = told[pair.second, pair.first] = pair.significant
-    reference = int(ahead.mean(axis=1).argmax())
-    return tuple(np.flatnonzero(~told[reference]).tolist())
+    return tuple(np.flatnonzero(~told[int(ahead.mean(axis=1).argmax())]).tolist())
 
 
 def _checked(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

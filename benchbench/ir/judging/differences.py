@@ -86,8 +86,7 @@ def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     parts = np.stack([shape.summed(number + counts) for number in query.numbers])  # (levels, h + 1)
     if shape.ideal is None:
         return np.asarray(known + taken.max(axis=1) * widths.sum(), np.float64)
-    extreme = share(known[:, None] + taken * widths.sum(), widths @ parts)
-    ratio: Values = extreme.max(axis=1)
+    ratio: Values = share(known[:, None] + taken * widths.sum(), widths @ parts).max(axis=1)
     rising = np.flatnonzero(ratio > 0)
     while len(rising):
         numerator, ideal = known[rising].copy(), np.zeros(len(rising))

@@ -188,8 +188,7 @@ class Judging:
     @property
     def _bar(self) -> float:
         """The probability from which on the verdict is settled."""
-        is_early = self._holes.any() and int(self._teaching.sum()) < EARLY
-        return SURER if is_early else CONFIDENCE
+        return SURER if self._holes.any() and int(self._teaching.sum()) < EARLY else CONFIDENCE
 
     def _outcomes(self) -> Outcomes:
         """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""

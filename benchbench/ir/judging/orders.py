@@ -29,8 +29,7 @@ def depth_order(pool: Pool) -> Numbers:
 
     (size,). Pairs of one rank stand in the order of the queries.
     """
-    best = pool.best[tuple(pool.cells.T)]
-    return np.argsort(best, kind="stable")
+    return np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")
 
 
 def random_order(pool: Pool, *, seed: int) -> Numbers:
@@ -54,8 +53,7 @@ def query_order(pool: Pool, *, seed: int) -> Numbers:
 def by_query_order(pool: Pool, queries: Numbers) -> Numbers:
     """The numbers of the pairs query by query, as `queries` has these, (size,); those of one by best rank."""
     turns = np.argsort(queries)
-    best = pool.best[tuple(pool.cells.T)]
-    return np.lexsort((best, turns[pool.cells[:, 0]]))
+    return np.lexsort((pool.best[tuple(pool.cells.T)], turns[pool.cells[:, 0]]))
 
 
 def whole_queries(queries: Numbers, waiting: Collection[int]) -> Numbers:

@@ -34,8 +34,7 @@ AT_ONCE = 20  # fillings whose centred values are in memory together: as many as
 
 def critical_value(expected: Values, *, seed: int) -> float:
     """What |t| has to exceed, of the expected values (R, Q); infinite where nothing can be significant."""
-    family = Family.of(expected, None)
-    critical = Flipped.of(expected, family, resamples=FLIPS, seed=seed).critical(ALPHA)
+    critical = Flipped.of(expected, Family.of(expected, None), resamples=FLIPS, seed=seed).critical(ALPHA)
     return np.inf if critical is None else critical
 
 
@@ -117,8 +116,7 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
     distance = np.minimum(np.abs(expected - bar), np.abs(expected + bar))
     settled = (distance >= z * spread * np.sqrt(np.maximum(1 - taken.T, 0.0))[:, None]).all(axis=2)
     settled[-1] = True
-    needed = steps[settled.argmax(axis=0)]
-    middle, most = np.quantile(needed, [0.5, 0.9])
+    middle, most = np.quantile(steps[settled.argmax(axis=0)], [0.5, 0.9])
     return MoreGrades(middle=_rounded(middle), most=_rounded(most))
 
 

@@ -93,8 +93,7 @@ class Pool:
     @cached_property
     def rows_of_queries(self) -> list[slice]:
         """Per query, the numbers of its pairs."""
-        ends = np.cumsum(self.there.sum(axis=1)).tolist()
-        return [slice(start, stop) for start, stop in pairwise([0, *ends])]
+        return [slice(start, stop) for start, stop in pairwise([0, *np.cumsum(self.there.sum(axis=1)).tolist()])]
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:

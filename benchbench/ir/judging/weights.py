@@ -74,8 +74,7 @@ def _of_placed(pool: Pool, shape: Shape, expected: Expected) -> Values:
     for run, ranks in enumerate(pool.ranks):
         order = np.argsort(ranks, axis=1, kind="stable")
         within = np.take_along_axis(shape.discounts[run], order, axis=1) > 0
-        rank = np.take_along_axis(ranks, order, axis=1)
-        shares = np.where(within, 1.0 / np.where(within, rank, 1.0), 0.0)
+        shares = np.where(within, 1.0 / np.where(within, np.take_along_axis(ranks, order, axis=1), 1.0), 0.0)
         chance = np.take_along_axis(expected.chance, order, axis=1) * within
         if shape.measure.name == "AP":
             base = expected.chance.sum(axis=1) + expected.outside

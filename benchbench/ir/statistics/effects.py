@@ -36,8 +36,7 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     configuration count as one, by their average. A value without a matched set has no contrast. Raises ComparisonError
     for fewer than 2 common queries, or another number of configurations than runs.
     """
-    common = resampling.common_queries(values)
-    array = np.asarray(values, np.float64)[:, common]
+    array = np.asarray(values, np.float64)[:, resampling.common_queries(values)]
     if len(configurations) != len(array):
         raise ComparisonError(f"There are {len(array)} runs, but {len(configurations)} configurations.")
     reference, *others = dict.fromkeys(configuration.get(axis) for configuration in configurations)
