@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -88,13 +87,9 @@ def delete_unused_parts(collection: Collection) -> None:
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
         full_text.delete_full_text(words)
     chunk_sets = ChunkSet.objects.filter(pk__in=keys, index__isnull=True, lexical_indexes__isnull=True)
-    delete_chunk_sets(list(chunk_sets.values_list("pk", flat=True)))
-
-
-def delete_chunk_sets(keys: Sequence[UUID]) -> None:
-    """Delete chunk sets that nothing uses, with their chunks: a hundred thousand take about a second."""
+    keys = list(chunk_sets.values_list("pk", flat=True))
     delete_rows(Chunk.children.through.objects.filter(from_chunk__chunk_set__in=keys))
-    delete_rows(Chunk.objects.filter(chunk_set__in=keys))
+    delete_rows(Chunk.objects.filter(chunk_set__in=keys))  # a hundred thousand take about a second
     ChunkSet.objects.filter(pk__in=keys).delete()
 
 

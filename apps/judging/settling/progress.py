@@ -83,7 +83,10 @@ def progress_of(round: Round) -> Progress:
     """Return the progress of a round. Three queries, and one for each judge who graded."""
     done = Slot.objects.filter(round=round, done=True).count()
     wanted = _wanted(round, done)
-    counted = _counts(round)
+    kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cant_tell": Grade.Kind.CANT_TELL}
+    totals: Any = {name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()}
+    rows: Any = Grade.objects.filter(item__round=round, adjudicates=False, source=Grade.Source.HUMAN).order_by()
+    counted = {row["judge"]: row for row in rows.values("judge").annotate(**totals, last=Max("graded_at"))}
     now = timezone.now()
     at_work = sum(row["last"] is not None and now - row["last"] < ACTIVE for row in counted.values()) or len(counted)
     judges = []
@@ -93,13 +96,6 @@ def progress_of(round: Round) -> Progress:
         numbers = row["graded"], row["skipped"], row["cant_tell"]
         judges.append(JudgeReport(user.username, *numbers, pace, _left(pace, wanted - done, at_work), row["last"]))
     return Progress(done, wanted, judges)
-
-
-def _counts(round: Round) -> dict[int, dict[str, Any]]:
-    kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cant_tell": Grade.Kind.CANT_TELL}
-    totals: Any = {name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()}
-    rows: Any = Grade.objects.filter(item__round=round, adjudicates=False, source=Grade.Source.HUMAN).order_by()
-    return {row["judge"]: row for row in rows.values("judge").annotate(**totals, last=Max("graded_at"))}
 
 
 def _pace(round: Round, user: Any) -> float | None:

@@ -127,17 +127,12 @@ def _sentence(progress: Progress, known: KnownState) -> str:
         parts.append(f"{counted(len(known.said.split), 'item')} to adjudicate.")
     if (state := known.state) is not None:
         parts.append(_verdict(state, known.runs))
-        if not known.is_current:
-            parts.append(_age(known))
+        if not known.is_current and known.row.grades == known.said.count:
+            parts.append("A grade has changed since; that is being renewed.")
+        elif not known.is_current:
+            grades = counted(known.said.count, "grade")
+            parts.append(f"That counts {known.row.grades:,} of {grades}; it is being renewed.")
     return " ".join(parts)
-
-
-def _age(known: KnownState) -> str:
-    """Return how many grades the state counts."""
-    grades = known.said.count
-    if known.row.grades == grades:
-        return "A grade has changed since; that is being renewed."
-    return f"That counts {known.row.grades:,} of {counted(grades, 'grade')}; it is being renewed."
 
 
 def _verdict(state: State, runs: Sequence[Run]) -> str:

@@ -116,14 +116,6 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     return Reply(kept.text, kept.ms, _since(started), False)
 
 
-def kept_text(model: str, parameters: Parameters, revision: str, prompt: str) -> str | None:
-    """Return the answer of one revision of a model that is kept, and leave it as it is; None where none is."""
-    if parameters["provider"] not in servers():
-        return None
-    key = fingerprint(**_known(model, parameters, "" if revision == UNKNOWN else revision, prompt))
-    return LLMAnswer.objects.filter(key=key).values_list("text", flat=True).first()
-
-
 def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
     """What an answer is known by. In another context the server may cut the prompt elsewhere; where it tells no
     revision, another address may be another model.
@@ -207,7 +199,10 @@ def kept_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[
     """Return the texts that a revision of `llm` made of a question; none where no such answer is stored."""
     how = QueryText.parse(method)
     model, parameters = _model_for(how, llm)
-    answer = kept_text(model, parameters, revision, how.prompt(question))
+    if parameters["provider"] not in servers():
+        return ()
+    known = _known(model, parameters, "" if revision == UNKNOWN else revision, how.prompt(question))
+    answer = LLMAnswer.objects.filter(key=fingerprint(**known)).values_list("text", flat=True).first()
     return how.texts(answer) if answer is not None and how.accepts(answer) else ()
 
 

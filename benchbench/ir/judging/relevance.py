@@ -35,11 +35,6 @@ class Prior:
     run: tuple[float, float]  # mean and spread of the coefficient of each run's own column
     richness: float  # the spread of u, which counts as `QUERIES_BEFORE` queries
 
-    def of_columns(self, runs: int) -> tuple[Values, Values]:
-        """The means and spreads of all columns, (7 + R,) each."""
-        mean, spread = self.run
-        return np.array([*self.means, *[mean] * runs]), np.array([*self.spreads, *[spread] * runs])
-
 
 # What complete collections teach. `perf/prior.py` computes these figures from ADI, Cranfield and SciFact.
 PRIOR = Prior(
@@ -99,8 +94,9 @@ def learn(pool: Pool, features: Values, relevant: Values, prior: Prior, *, round
     """
     judged = np.flatnonzero(~np.isnan(relevant))
     x, y, queries = features[judged], relevant[judged], pool.cells[judged, 0]
-    before, spreads = prior.of_columns(pool.runs)
-    precision = 1.0 / spreads**2
+    mean, spread = prior.run
+    before = np.array([*prior.means, *[mean] * pool.runs])
+    precision = 1.0 / np.array([*prior.spreads, *[spread] * pool.runs]) ** 2
     beta, u, variance = before.copy(), np.zeros(pool.queries), prior.richness**2
     seen, starts = np.unique(queries, return_index=True)
     cross = np.zeros((pool.queries, len(before)))
