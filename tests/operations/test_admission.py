@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 
 from apps.collections.models import Collection
-from apps.operations import consumers
+from apps.operations import admission, consumers
 from tests.operations.conftest import Adding
 from tests.operations.documented import PAGE
 from tests.operations.watched import ALL, aside, path_of, start
@@ -152,7 +152,7 @@ class TestLimits:
         self, handler: Adding, staff: User, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.BENCHBENCH_SOCKETS_PER_USER = 1
-        consumers.take_place(staff.pk, "of a process that died")
+        admission.take_place(staff.pk, "of a process that died")
         assert async_to_sync(refused)(socket(ALL, staff)) == ("too_many_sockets", 1008)
         monkeypatch.setattr("apps.operations.admission.KEEP_SECONDS", 0)
         assert async_to_sync(opened)(socket(ALL, staff))["type"] == "current_state"
