@@ -2,7 +2,7 @@
 
 Works on a copy of the checkout in a temporary folder. Runs the tests on the code as it is, where all must pass, then
 those of each mutant, and prints a line for each. Exits with 1 where a mutant survives. Run it after a change of that
-code or of its tests; `tests/test_mutants.py` checks that every mutant still applies.
+code or of its tests; `tests/test_perf.py` checks that every mutant still applies.
 
 python perf/mutants.py [--list] [--only NAME ...]
 
@@ -56,7 +56,7 @@ OF_GROWING = "tests/retrieval/test_raptor.py::TestGrowing::test_"
 OF_LEASING = "tests/operations/test_leasing.py::test_"
 OF_MEASURING = "tests/benchmarks/test_measuring.py::test_"
 OF_PACKS = "tests/files/test_packs.py::test_"
-OF_SEALS = "tests/files/test_sealed.py::test_"
+OF_SEALS = "tests/files/test_local_files.py::test_"
 
 MUTANTS = [
     Mutant(

@@ -15,21 +15,24 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Status
 
 
-def make_collection(name: str = "library", documents: Sequence[dict[str, Any]] = ()) -> Collection:
+def make_collection(name: str = "library", documents: Sequence[dict[str, Any]] = (), **fields: Any) -> Collection:
     """Return a collection with documents of the given fields; ids and hashes are made up where none are given."""
-    collection = Collection.objects.create(name=name, document_count=len(documents), fingerprint=_sha256(name))
+    fingerprint = _sha256(name)
+    collection = Collection.objects.create(name=name, document_count=len(documents), fingerprint=fingerprint, **fields)
     made = []
-    for number, fields in enumerate(documents, start=1):
-        external_id = fields.get("external_id", f"d{number}")
+    for number, stated in enumerate(documents, start=1):
+        external_id = stated.get("external_id", f"d{number}")
         known = {"external_id": external_id, "content_hash": _sha256(external_id)}
-        made.append(Document(collection=collection, **known | fields))
+        made.append(Document(collection=collection, **known | stated))
     Document.objects.bulk_create(made)
     return collection
 
 
-def make_dataset(queries: dict[str, Sequence[tuple[Any, int]]] | None = None, name: str = "questions") -> Dataset:
+def make_dataset(
+    queries: dict[str, Sequence[tuple[Any, int]]] | None = None, name: str = "questions", **fields: Any
+) -> Dataset:
     """Return a dataset with one frozen version; `queries` gives each key its judgments as (reference, grade)."""
-    dataset = Dataset.objects.create(name=name)
+    dataset = Dataset.objects.create(name=name, **fields)
     stated = queries or {}
     made = Query.objects.bulk_create(Query(dataset=dataset, key=key, text=f"What is {key}?") for key in stated)
     Judgment.objects.bulk_create(judged(query, *one) for query in made for one in stated[query.key])

@@ -31,8 +31,7 @@ How to add an endpoint, by the example of datasets:
      `responses={200: ThingAnswer} | refusals(404)`.
 3. `urls.py`: a line, without a slash at the end. tests/api/story.py: a step that asks it, of which the schema has its
    examples. Then `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
-4. Tests in tests/api: test_isolation.py asks every address as everybody by itself; a parameter that is new gets a row
-   in its `world()`. The fixture `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with
-   tokens; the statuses of each for each method stand in one table, as in test_datasets.py; every 4xx; the number of
-   queries.
+4. Tests in tests/api: test_isolation.py asks every address as everybody by itself, test_addresses.py every list for
+   its number of queries; a parameter that is new gets a row in `world()` and in `crowded()` there. The fixture
+   `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with tokens. Yours: every 4xx.
 """

@@ -59,6 +59,25 @@ class Caller:
         return self.client.post(ROOT + path, fields | {"file": file}, headers=headers)
 
 
+def done(answer: Any, status: int) -> Any:
+    """Return the JSON of an answer that must have this status."""
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def assert_refused(answer: Any, status: int, code: str = "", told: str = "", *, field: str | None = None) -> None:
+    """Check the shape of a refusal, that its sentence holds `told`, and with `field` that it names this, or none."""
+    assert answer.status_code == status, answer.content
+    facts = answer.json()
+    assert {"detail", "code"} <= set(facts) <= {"detail", "code", "errors", "reference"}
+    assert code in ("", facts["code"]), facts
+    assert facts["detail"][-1] in ".?"
+    assert told in facts["detail"]
+    assert ("Retry-After" in answer, "WWW-Authenticate" in answer) == (status in (429, 503), status == 401)
+    if field is not None:
+        assert set(facts.get("errors", {})) == ({field} if field else set())
+
+
 class Callers:
     """Everybody of the isolation matrix, made when they are first asked for. What `owner` has the others ask for."""
 

@@ -1,18 +1,25 @@
-"""What holds for every address of the API, whichever are added: how it is nested, and what it lists."""
+"""What holds for every address of the API: how it is nested, what it lists, and its schema with examples."""
 
+import io
+import json
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+import jsonschema
 import yaml
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.core.management import call_command
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.api import urls
+from apps.api.openapi import EXAMPLES
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment, Query
@@ -20,7 +27,9 @@ from apps.judging.models import Grade, Round
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Operation
 from apps.retrieval.models import Index
-from tests.api.callers import ROOT, Callers
+from tests.api.callers import ROOT, Caller, Callers
+from tests.api.recording import Walk
+from tests.api.story import MODEL, STAND_IN, tell
 from tests.api.test_isolation import addresses, world
 from tests.api.worlds import measured
 from tests.benchmarks.gated import pinned
@@ -32,7 +41,7 @@ MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index
 }
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
-WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_triage.py
+WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_comparison.py
 ROWS = 3
 
 
@@ -43,7 +52,6 @@ def test_every_address_is_in_the_matrix_or_is_known_to_be_open() -> None:
 
 
 def test_what_is_nested_is_not_found_under_another_parent(callers: Callers) -> None:
-    """Whatever part of the address is of the one world, and the rest of the other, of one owner."""
     one, other = (world(callers.owner.user, name) for name in ("one", "other"))
     tried = set()
     nested = [at for at in addresses() if len(at.parameters) > 1 and "number" not in at.parameters]
@@ -76,7 +84,6 @@ def test_lists_leave_out_what_others_own(callers: Callers) -> None:
         assert totals == [totals[0]] * 3 + [0], path
 
 
-@pytest.mark.thorough
 def test_lists_take_few_queries_whatever_they_hold_and_however_narrowed(callers: Callers) -> None:
     values = crowded(callers.owner.user)
     first, second = values["run"]
@@ -153,3 +160,112 @@ def crowded(owner: User) -> dict[str, Any]:
         "slice": "relevant documents: 1",
     }
     return values | filters | {"mapping_id": str(lost.pk), "round_id": str(judged.pk), "state": "open"}
+
+
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
+SHOWN = ("application/json", "multipart/form-data")
+
+
+def test_the_schema_is_valid_and_the_one_that_is_checked_in(tmp_path: Path) -> None:
+    file = tmp_path / "openapi.yaml"
+    call_command("spectacular", file=str(file), validate=True, fail_on_warn=True, stdout=io.StringIO())
+    assert file.read_text() == CHECKED_IN.read_text(), (
+        "The API changed: run `make openapi` and commit docs/openapi.yaml."
+    )
+
+
+def test_everything_has_an_example_and_every_example_is_one() -> None:
+    whole = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
+    shown = [("errors", answer) for answer in whole["components"]["responses"].values()]
+    places = []
+    for operation in (operation for path in whole["paths"].values() for operation in path.values()):
+        name = operation["operationId"]
+        shown += [(name, operation.get("requestBody", {}))]
+        shown += [(name, answer) for status, answer in operation["responses"].items() if status < "300"]
+        places += [(name, one) for one in operation.get("parameters", ()) if one.get("required") or "example" in one]
+    for name, body in shown:
+        places += [(name, one) for media_type, one in body.get("content", {}).items() if media_type in SHOWN]
+    assert not [name for name, place in places if "example" not in place]
+    for _, place in places:
+        schema = place["schema"] | {"components": whole["components"]}
+        validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+        validator.validate(place["example"])
+
+
+def test_it_is_served_to_staff(callers: Callers) -> None:
+    answer = callers.reader.get("/schema")
+    assert answer.status_code == 200
+    assert answer.content.decode().startswith("openapi: 3.1.0")
+    assert [caller.get("/schema").status_code for caller in (callers.anonymous, callers.visitor)] == [401, 403]
+
+
+def test_the_page_to_try_it_needs_no_other_site(callers: Callers) -> None:
+    client = Client()
+    assert client.get("/api/docs/").status_code == 302
+    client.force_login(callers.owner.user)
+    page = client.get("/api/docs/").content.decode()
+    assert "/static/drf_spectacular_sidecar/" in page
+    assert "https://" not in page
+    assert 'href="/admin/"' in page, "a way back"
+
+
+def test_the_page_to_try_it_acts_in_its_session(callers: Callers) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(callers.owner.user)
+    script = re.search(r'src="(/api/docs/[^"]+)"', client.get("/api/docs/").content.decode())
+    assert script is not None
+    header = re.search(r'request\.headers\["X-CSRFTOKEN"\] = "(\w+)"', client.get(script[1]).content.decode())
+    assert header is not None
+    answers = [
+        client.post("/api/v2/benchmarks", {}, content_type="application/json", headers=headers)
+        for headers in ({}, {"X-CSRFToken": header[1]})
+    ]
+    assert [answer.status_code for answer in answers] == [403, 400], "let in, with a body that lacks everything"
+
+
+RECORD = "BENCHBENCH_RECORD_EXAMPLES"  # `make openapi` sets it: then they are written anew
+
+
+def test_the_examples_are_what_was_asked_and_answered(db: None) -> None:
+    """Every operation is done once: none is without an example, and none has one that would be refused.
+
+    Sentences and numbers of answers may be those of an older walk; keys and types may not.
+    """
+    walk = Walk(ada(), CHECKED_IN, words={STAND_IN: MODEL})
+    tell(walk)
+    walked = walk.examples | {"errors": dict(sorted(walk.errors.items()))}
+    if RECORD in os.environ:
+        write(walked)
+    kept = {file.stem: json.loads(file.read_text()) for file in EXAMPLES.glob("*.json")}
+    drifted = sorted(name for name in kept | walked if lasting(kept.get(name)) != lasting(walked.get(name)))
+    assert not drifted, f"{drifted}: run `make openapi` and commit what it writes; tests/api/story.py asks them."
+
+
+def ada() -> Caller:
+    """Return the caller of the story, in a database where numbers begin as they do each time."""
+    with connection.cursor() as cursor:
+        for table in ("auth_user", "datasets_query", "datasets_judgment", "judging_rounditem"):
+            cursor.execute(f"ALTER SEQUENCE {table}_id_seq RESTART WITH 7")
+    return Caller(User.objects.create_superuser("ada", password="correct horse battery staple"))
+
+
+def write(walked: dict[str, Any]) -> None:
+    for file in EXAMPLES.glob("*.json"):
+        file.unlink()
+    for name, example in walked.items():
+        (EXAMPLES / f"{name}.json").write_text(json.dumps(example, indent=1, ensure_ascii=False) + "\n")
+
+
+def lasting(example: Any) -> Any:
+    """Return what was asked, and the shape of what was answered."""
+    if example is None or "answered" not in example:
+        return shape(example)
+    return example | {"answered": shape(example["answered"])}
+
+
+def shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [shape(one) for one in value]
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__

@@ -1,5 +1,6 @@
 """Requests at the same time, on connections of their own."""
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -10,13 +11,17 @@ from django.core.cache import cache
 from django.db import connections
 
 from apps.api.models import KeptAnswer
+from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset
+from apps.datasets.versions import stored_hash
 from apps.operations.models import Operation
 from apps.retrieval.indexing import create_index
+from apps.retrieval.models import Index
 from tests.api.callers import Caller, Callers
 from tests.api.test_benchmarks import made
-from tests.api.test_collections import owned
+from tests.api.test_collections import CORPUS, owned, record
 from tests.api.test_datasets import PATH, questions
+from tests.api.test_queries import PEAR, fruit, path_of
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_dataset, make_mapping
 
@@ -92,9 +97,7 @@ def test_builds_and_resolutions_at_once_do_not_pass_theirs(callers: Callers, set
     paths = {"index": [], "resolve": []}
     for name in ("a", "b"):
         index = create_index(collection, name=name, owner=owner.user)
-        dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name=name)
-        dataset.owner = owner.user
-        dataset.save()
+        dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name=name, owner=owner.user)
         mapping = make_mapping(dataset, collection, name=name, owner=owner.user)
         paths["index"].append(f"/indexes/{index.pk}/build")
         paths["resolve"].append(f"/benchmark-datasets/{dataset.pk}/mappings/{mapping.pk}/resolve")
@@ -106,3 +109,87 @@ def test_builds_and_resolutions_at_once_do_not_pass_theirs(callers: Callers, set
             (409, "quota"),
         ]
         assert Operation.objects.filter(kind=kind, started_by=owner.user).count() == 1
+
+
+def test_edits_at_once_gather_in_one_draft(callers: Callers) -> None:
+    dataset, path = fruit(callers.owner)
+    red = path_of(path)
+    clients = [Caller(callers.owner.user) for _ in range(12)]
+
+    def edit(order: int) -> tuple[int, int]:
+        kind, number = order % 4, order // 4
+        if kind == 0:
+            body = {"query_key": "one for all", "query_text": f"wording {number}"}
+            return kind, clients[order].post(f"{path}/queries", body).status_code
+        if kind == 1:
+            body = {"query_key": f"new {number}", "query_text": "new"}
+            return kind, clients[order].post(f"{path}/queries", body).status_code
+        if kind == 2:
+            row = {"query_key": "sour", "doc_ref": f"x:{number}", "relevance_grade": 1}
+            return kind, clients[order].post(f"{path}/judgments/bulk", {"judgments": [row]}).status_code
+        return kind, clients[order].post(f"{red}/judgments", {"doc_ref": PEAR, "relevance_grade": number}).status_code
+
+    answers = at_once(12, edit)
+    assert sorted(status for kind, status in answers if kind == 0) == [201, 409, 409]
+    assert [status for kind, status in answers if kind in (1, 2)].count(201) == 3
+    assert {status for kind, status in answers if kind == 2} == {200}
+    assert {status for kind, status in answers if kind == 3} <= {200, 201}
+    frozen = callers.owner.post(f"{path}/versions", {}).json()
+    assert (frozen["number"], frozen["query_count"], frozen["judgment_count"]) == (2, 6, 5)
+    assert all(stored_hash(version) == version.content_hash for version in dataset.versions.all())
+
+
+@pytest.fixture
+def clients(callers: Callers) -> list[Caller]:
+    return [Caller(callers.owner.user) for _ in range(8)]
+
+
+def test_one_of_those_who_upload_a_name_has_it(clients: list[Caller]) -> None:
+    answers = at_once(8, lambda order: clients[order].upload("/collections", CORPUS, file_name="c.jsonl", name="n"))
+    assert Counter(answer.status_code for answer in answers) == {201: 1, 409: 7}
+    assert Collection.objects.get().document_count == Document.objects.count() == 2
+
+
+def test_no_document_is_lost(callers: Callers, clients: list[Caller]) -> None:
+    collection = owned(callers.owner)
+    path = f"/collections/{collection.pk}/documents"
+
+    def fill(order: int) -> int:
+        documents = [record("shared", str(order)), *(record(f"{order}-{number}") for number in range(20))]
+        status: int = clients[order].post(path, {"documents": documents}).status_code
+        return status
+
+    assert set(at_once(8, fill)) == {200}
+    collection.refresh_from_db()
+    assert collection.document_count == Document.objects.count() == 8 * 20 + 1
+
+
+def test_what_is_deleted_while_it_is_filled_is_gone_or_filled(callers: Callers, clients: list[Caller]) -> None:
+    path = f"/collections/{owned(callers.owner, documents=[{}]).pk}"
+
+    def ask(order: int) -> int:
+        client = clients[order]
+        if order % 4 == 0:
+            return int(client.delete(path).status_code)
+        if order % 4 == 1:
+            return int(client.patch(path, {"description": str(order)}).status_code)
+        return int(client.post(f"{path}/documents", {"documents": [record(str(order))]}).status_code)
+
+    statuses = at_once(8, ask)
+    assert set(statuses) <= {200, 204, 404}
+    assert statuses.count(204) == 1
+    assert not Document.objects.exists()
+
+
+def test_an_index_is_built_once_and_every_version_has_its_number(callers: Callers, clients: list[Caller]) -> None:
+    collection = owned(callers.owner, "fruit", [{"text": "apple"}])
+    path = f"/collections/{collection.pk}/indexes"
+    made = at_once(8, lambda order: clients[order].post(path, {"name": "n"}).json()["version"])
+    assert sorted(made) == list(range(1, 9))
+    index = create_index(collection, name="other", owner=callers.owner.user)
+    answers = at_once(8, lambda order: clients[order].post(f"/indexes/{index.pk}/build"))
+    assert Counter(answer.status_code for answer in answers) == {202: 1, 409: 7}
+    operation = Operation.objects.get()
+    cancelled = at_once(8, lambda order: clients[order].post(f"/operations/{operation.pk}/cancel").status_code)
+    assert Counter(cancelled) == {200: 1, 409: 7}
+    assert Index.objects.get(pk=index.pk).status == Index.Status.CANCELLED

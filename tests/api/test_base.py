@@ -16,7 +16,7 @@ from apps.api.models import KeptAnswer
 from apps.datasets.models import Dataset
 from benchbench.errors import BenchbenchError
 from tests.admin.conftest import MakeStaff
-from tests.api.callers import ROOT, Caller, Callers
+from tests.api.callers import ROOT, Caller, Callers, assert_refused
 from tests.api.test_datasets import PATH, questions
 from tests.factories import make_dataset
 
@@ -68,8 +68,7 @@ def test_a_jwt_may_only_read_too_and_what_follows_it(callers: Callers) -> None:
     for token in (pair["access"], fresh["access"]):
         client = bearer(token)
         assert client.get(ROOT + PATH).status_code == 200
-        refused = client.post(ROOT + PATH, {"name": "n"})
-        assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
+        assert_refused(client.post(ROOT + PATH, {"name": "n"}), 403, "insufficient_scope")
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"password": "!"}])
@@ -84,18 +83,19 @@ def test_what_ends_a_user_ends_the_tokens(callers: Callers, change: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("header", "code"),
+    ("header", "code", "sentence"),
     [
-        ("Bearer bb_unknown", "authentication_failed"),
-        ("Bearer abc", "token_not_valid"),
-        ("Bearer a b", "authentication_failed"),
-        ("Bearer", "authentication_failed"),
-        ("Basic YTpi", "not_authenticated"),
+        ("Bearer bb_unknown", "authentication_failed", "The token is unknown, revoked or expired: make another in the"),
+        ("Bearer abc", "token_not_valid", "Given token not valid for any token type"),
+        ("Bearer a b", "authentication_failed", "Authorization header must contain two space-delimited values"),
+        ("Bearer", "authentication_failed", ""),
+        ("Basic YTpi", "not_authenticated", "Authentication credentials were not provided."),
     ],
 )
-def test_an_unknown_token_is_a_401(db: None, header: str, code: str) -> None:
+def test_an_unknown_token_is_a_401(db: None, header: str, code: str, sentence: str) -> None:
     answer = Client(headers={"Authorization": header}).get(ROOT + PATH)
     assert (answer.status_code, answer.json()["code"]) == (401, code)
+    assert answer.json()["detail"].startswith(sentence)
     assert answer["WWW-Authenticate"] == 'Bearer realm="api"'
 
 
@@ -120,8 +120,7 @@ def test_a_personal_token_lasts_until_it_is_revoked_or_past(make_staff: MakeStaf
 @pytest.mark.parametrize("path", ["/nothing", PATH + "/", PATH + "/7", "/"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_an_unknown_address_is_a_404_in_json(db: None, path: str, method: str) -> None:
-    answer = Caller().ask(method, path)
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert_refused(Caller().ask(method, path), 404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1/benchmarks", "/api/v2", "/api/docs/nothing"])
@@ -199,3 +198,63 @@ def test_a_key_is_free_again_after_its_time(callers: Callers) -> None:
 def test_a_key_that_is_none_is_told(callers: Callers) -> None:
     answer = callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="with space")
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["Idempotency-Key"])
+
+
+@pytest.fixture
+def rates(settings: Any) -> dict[str, tuple[int, int]]:
+    settings.BENCHBENCH_API_RATES = dict(settings.BENCHBENCH_API_RATES)
+    return settings.BENCHBENCH_API_RATES  # type: ignore[no-any-return]
+
+
+def guess(name: str, password: str = "guess", *, address: int = 1) -> Any:
+    stated = {"username": name, "password": password}
+    return Caller().client.post(
+        f"{ROOT}/auth/token", stated, content_type="application/json", REMOTE_ADDR=f"203.0.113.{address}"
+    )
+
+
+def test_too_many_requests_are_told_when_to_come_back(callers: Callers, rates: Any) -> None:
+    rates["read"] = (2, 3600)
+    assert [callers.owner.get(PATH).status_code for _ in range(3)] == [200, 200, 429]
+    refused = callers.owner.get(PATH)
+    assert refused.json()["code"] == "throttled"
+    assert refused.json()["detail"].startswith("Request was throttled. Expected available in ")
+    assert 0 < int(refused["Retry-After"]) <= 3600
+    assert callers.other.get(PATH).status_code == 200  # each has their own
+    assert callers.owner.upload(PATH, questions("a"), name="n").status_code == 201  # and each scope
+
+
+def test_what_is_refused_counts_too(callers: Callers, rates: Any) -> None:
+    rates["read"] = (1, 3600)
+    assert [callers.idle.get(PATH).status_code for _ in range(2)] == [403, 429]
+    assert [callers.anonymous.get(PATH).status_code for _ in range(2)] == [401, 429]
+
+
+def test_an_address_tries_few_names(db: None, rates: Any) -> None:
+    rates["auth"] = (2, 3600)
+    assert [guess(name).status_code for name in ("ada", "bob", "max")] == [401, 401, 429]
+    assert guess("max", address=2).status_code == 401
+
+
+def test_a_name_is_tried_few_times_from_wherever(callers: Callers, rates: Any) -> None:
+    user = callers.owner.user
+    user.set_password(PASSWORD)
+    user.save()
+    rates["name"] = (2, 3600)
+    for _ in range(3):
+        assert guess("owner", PASSWORD).status_code == 200  # a right password does not count
+    assert [guess(name, address=n).status_code for n, name in enumerate(["owner", "Owner", "owner"])] == [
+        *(401, 401, 429)
+    ]
+    refused = guess("owner", PASSWORD, address=7)  # no more than anybody learns whether this one is right
+    assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+    assert 0 < int(refused["Retry-After"]) <= 3600
+    assert guess("other", address=7).status_code == 401
+
+
+def test_an_address_sends_few_bad_tokens_and_good_ones_go_on(callers: Callers, rates: Any) -> None:
+    rates["failed"] = (2, 3600)
+    bad = [bearer(token).get(ROOT + PATH) for token in ("bb_unknown", "abc", "bb_unknown")]
+    assert [answer.status_code for answer in bad] == [401, 401, 429]
+    assert "Retry-After" in bad[-1]
+    assert callers.owner.get(PATH).status_code == 200

@@ -1,33 +1,29 @@
-"""Benchmarks that are there, over HTTP: cloned, measured by more, re-scored, told as manifests."""
+"""Benchmarks that exist, over HTTP: run, cancelled, retried, cloned, measured by more, re-scored, told as manifests."""
 
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from tests.api.callers import Callers
-from tests.api.test_benchmarks import FIELDS
-from tests.benchmarks.conftest import make_library
+from tests.api.callers import Callers, assert_refused
+from tests.api.test_benchmarks import FIELDS, PATH, made
 from tests.benchmarks.gated import GOOD, make_gated, search
 from tests.created import create_benchmark
+from tests.rankings import change_rankings
 
 
 @pytest.fixture
 def nightly(callers: Callers) -> Benchmark:
     return search(make_gated(), GOOD, owner=callers.owner.user)
-
-
-@pytest.fixture
-def library(db: None) -> Mapping:
-    return make_library(documents=6, queries=2)
 
 
 def act(benchmark: Benchmark, name: str) -> str:
@@ -61,9 +57,7 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     assert {run.index for run in other.runs.all()} == {rebuilt}
     assert other.experiment == {}  # which says what was run
     Index.objects.update(status=Index.Status.FAILED)
-    refused = callers.owner.post(act(source, "clone"))
-    assert (refused.status_code, refused.json()["code"]) == (409, "cannot_clone")
-    assert "has no index that is ready" in refused.json()["detail"]
+    assert_refused(callers.owner.post(act(source, "clone")), 409, "cannot_clone", "has no index that is ready")
 
 
 def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
@@ -83,8 +77,7 @@ def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
         assert (refused.status_code, set(refused.json()["errors"])) == (400, {"metrics_to_compute"})
         assert told in refused.json()["detail"]
     Benchmark.objects.update(status=Status.RUNNING)
-    running = callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]})
-    assert (running.status_code, running.json()["code"]) == (409, "conflict")
+    assert_refused(callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]}), 409, "conflict")
 
 
 def test_much_is_measured_on_the_queue(callers: Callers, nightly: Benchmark, settings: Any) -> None:
@@ -92,8 +85,7 @@ def test_much_is_measured_on_the_queue(callers: Callers, nightly: Benchmark, set
     answer = callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]})
     told = answer.json()
     assert (answer.status_code, told["added"][0]) == (202, "ERR@20")
-    again = callers.owner.post(act(nightly, "rescore"))
-    assert (again.status_code, again.json()["code"]) == (409, "operation_active")
+    assert_refused(callers.owner.post(act(nightly, "rescore")), 409, "operation_active")
     operation = Operation.objects.get(pk=told["operation_uuid"])
     assert operation.started_by == nightly.owner
     wait(operation)
@@ -116,21 +108,18 @@ def test_it_rescores_what_can_be(callers: Callers, nightly: Benchmark) -> None:
         refused = callers.owner.post(act(nightly, "rescore"), {"version": version})
         assert (refused.status_code, set(refused.json()["errors"])) == (400, {field})
     Benchmark.objects.update(status=Status.RUNNING)
-    running = callers.owner.post(act(nightly, "rescore"))
-    assert (running.status_code, running.json()["code"]) == (409, "cannot_rescore")
+    assert_refused(callers.owner.post(act(nightly, "rescore")), 409, "cannot_rescore")
 
 
 def test_it_tells_a_manifest_once_it_has_ended(callers: Callers, nightly: Benchmark) -> None:
     assert callers.owner.get(act(nightly, "manifest")).json() == manifest_of(nightly)
     Benchmark.objects.update(status=Status.RUNNING)
-    early = callers.owner.get(act(nightly, "manifest"))
-    assert (early.status_code, early.json()["code"]) == (409, "manifest")
+    assert_refused(callers.owner.get(act(nightly, "manifest")), 409, "manifest")
 
 
 def test_it_runs_a_manifest_again_and_says_whether_it_is_the_same(callers: Callers, library: Mapping) -> None:
     source = create_benchmark(library, name="first", matrix={"search_modes": ["sparse"]}, owner=callers.owner.user)
-    alone = callers.owner.get(act(source, "verification"))
-    assert (alone.status_code, alone.json()["code"]) == (409, "manifest")
+    assert_refused(callers.owner.get(act(source, "verification")), 409, "manifest")
     wait(launch(source))
     manifest = callers.owner.get(act(source, "manifest")).json()
     answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})
@@ -156,8 +145,7 @@ def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
 
 @pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-experiment", "schema_version": "1.0"}])
 def test_what_is_no_manifest_is_told(callers: Callers, manifest: Any) -> None:
-    answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})
-    assert (answer.status_code, answer.json()["code"]) == (400, "manifest")
+    assert_refused(callers.owner.post("/benchmarks/manifest", {"manifest": manifest}), 400, "manifest")
 
 
 def test_a_damaged_manifest_is_told(callers: Callers, nightly: Benchmark) -> None:
@@ -168,26 +156,84 @@ def test_a_damaged_manifest_is_told(callers: Callers, nightly: Benchmark) -> Non
             assert answer.status_code in (400, 409), (key, value, answer.content)
 
 
-@pytest.mark.parametrize(
-    ("name", "clone", "measures", "rescore", "manifest"),
-    [
-        ("anonymous", 401, 401, 401, 401),
-        ("visitor", 403, 403, 403, 403),
-        ("idle", 403, 403, 403, 403),
-        ("other", 403, 403, 403, 403),
-        ("reader", 403, 403, 403, 200),
-        ("overseer", 409, 200, 200, 200),
-        ("owner", 409, 200, 200, 200),
-    ],
-)
-def test_each_may_do_what_is_theirs(
-    callers: Callers, nightly: Benchmark, name: str, clone: int, measures: int, rescore: int, manifest: int
+def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: Mapping) -> None:
+    row = made(callers.owner, library)
+    answer = callers.owner.post(f"{PATH}/{row.pk}/start")
+    assert answer.status_code == 200, answer.content
+    row.refresh_from_db()
+    told = {"id": str(row.pk), "status": "running", "operation_uuid": str(row.operation_id)}
+    assert answer.json() == told | {"message": "The benchmark is started."}
+    assert row.operation is not None
+    assert row.operation.started_by == callers.owner.user
+    for act, message in (("start", "running already"), ("retry", "is running: wait")):
+        refused = callers.owner.post(f"{PATH}/{row.pk}/{act}")
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert message in refused.json()["detail"]
+    assert "cancel it before" in callers.owner.delete(f"{PATH}/{row.pk}").json()["detail"]
+    wait(row.operation)
+    facts = callers.owner.get(f"{PATH}/{row.pk}").json()
+    assert (facts["status"], facts["completed_runs"]) == ("completed", 1)
+    assert facts["operation_uuid"] == str(row.operation_id)
+    assert facts["completed_at"] > facts["started_at"]
+    for act in ("start", "retry", "cancel"):
+        assert callers.owner.post(f"{PATH}/{row.pk}/{act}").status_code == 409
+    assert callers.owner.delete(f"{PATH}/{row.pk}").status_code == 204
+    assert callers.owner.get(f"{PATH}/{row.pk}").status_code == 404
+
+
+@pytest.mark.parametrize("act", ["start", "cancel", "retry"])
+def test_it_starts_nothing_where_something_is_stated_that_does_nothing(
+    callers: Callers, library: Mapping, act: str
 ) -> None:
-    caller = getattr(callers, name)
-    answers = [
-        caller.post(act(nightly, "clone")),  # whose collection has no index
-        caller.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]}),
-        caller.post(act(nightly, "rescore")),
-        caller.get(act(nightly, "manifest")),
-    ]
-    assert [answer.status_code for answer in answers] == [clone, measures, rescore, manifest]
+    row = made(callers.owner, library)
+    refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
+    assert refused.status_code == 400
+    assert "No key is allowed here: leave out 'dry_run'." in refused.content.decode()
+    row.refresh_from_db()
+    assert row.status == Status.PENDING
+
+
+def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:
+    row = made(callers.owner, library)
+    early = callers.owner.post(f"{PATH}/{row.pk}/cancel")
+    assert (early.status_code, "not running" in early.json()["detail"]) == (409, True)
+    callers.owner.post(f"{PATH}/{row.pk}/start")
+    answer = callers.owner.post(f"{PATH}/{row.pk}/cancel")
+    assert (answer.status_code, set(answer.json()), answer.json()["status"]) == (200, FIELDS, "cancelled")
+    assert callers.owner.post(f"{PATH}/{row.pk}/start").json()["status"] == "running"
+
+
+def test_it_runs_what_failed_again(callers: Callers, library: Mapping) -> None:
+    row = made(callers.owner, library)
+    callers.owner.post(f"{PATH}/{row.pk}/start")
+    row.refresh_from_db()
+    assert row.operation is not None
+    wait(row.operation)
+    change_rankings(QueryResult.objects.filter(run__benchmark=row, query__key="q000"), error="The index was away.")
+    row.runs.update(failed_queries=1)
+    answer = callers.owner.post(f"{PATH}/{row.pk}/retry")
+    assert (answer.status_code, answer.json()["message"]) == (200, "The failed runs are started again.")
+    wait(Operation.objects.get(pk=answer.json()["operation_uuid"]))
+    assert not QueryResult.objects.exclude(error="").exists()
+    assert row.runs.get().status == Run.Status.COMPLETED
+
+
+def test_a_user_has_so_many_running(callers: Callers, library: Mapping, settings: Any) -> None:
+    settings.BENCHMARK_MAX_RUNNING_PER_USER = 1
+    one, two = (made(callers.owner, library, name=name) for name in ("one", "two"))
+    callers.owner.post(f"{PATH}/{one.pk}/start")
+    assert_refused(callers.owner.post(f"{PATH}/{two.pk}/start"), 409, "quota")
+    two.refresh_from_db()
+    assert two.status == Status.PENDING
+    assert callers.overseer.post(f"{PATH}/{two.pk}/start").status_code == 200  # who starts it is who is counted
+
+
+def test_the_team_of_a_benchmark_watches_it(callers: Callers, library: Mapping) -> None:
+    benchmark = made(callers.owner, library)
+    team = Group.objects.create(name="search")
+    callers.other.user.groups.add(team)
+    Benchmark.objects.update(team=team)
+    begun = callers.owner.post(f"{PATH}/{benchmark.pk}/start").json()
+    assert callers.other.get(f"/operations/{begun['operation_uuid']}").status_code == 200
+    listed = callers.other.get("/operations").json()["operations"]
+    assert begun["operation_uuid"] in [one["operation_id"] for one in listed]

@@ -1,18 +1,24 @@
-"""Runs held against each other over HTTP: what the statistics say, what is refused, and query by query."""
+"""Runs held against each other, and what one lost and where it is weak, over HTTP."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.mappings.truth import truth_hash
+from apps.operations.working import wait
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison_report import compare_pair
-from tests.api.callers import Callers
+from tests.api.callers import Callers, assert_refused
+from tests.api.test_addresses import MOST_QUERIES
+from tests.benchmarks.conftest import make_library, short_batches  # noqa: F401 (a fixture)
+from tests.created import create_benchmark
 from tests.factories import add_version
 from tests.results.compared import make_compared, make_queries, noisy
 
@@ -110,18 +116,14 @@ def test_it_says_what_is_wrong(
         return [named(one) for one in value] if isinstance(value, list) else names.get(value, value)
 
     answer = callers.owner.get(PATH, **{key: named(value) for key, value in query.items()})
-    assert answer.status_code == status, answer.content
-    assert told in answer.json()["detail"]
-    assert set(answer.json().get("errors", {})) == ({field} if field else set())
+    assert_refused(answer, status, told=told, field=field)
 
 
 def test_what_cannot_be_compared_is_a_conflict(callers: Callers, compared: Benchmark) -> None:
     other = make_compared(make_queries(40, name="others"), VALUES, name="other", owner=callers.owner.user)
     runs = [runs_of(one)[0].pk for one in (compared, other)]
     for path, query in ((PATH, {"run": runs}), (f"{PATH}/queries", {"run": runs[0], "baseline": runs[1]})):
-        answer = callers.owner.get(path, **query)
-        assert (answer.status_code, answer.json()["code"]) == (409, "incomparable")
-        assert "They answer different datasets" in answer.json()["detail"]
+        assert_refused(callers.owner.get(path, **query), 409, "incomparable", "They answer different datasets")
 
 
 def test_queries_come_with_the_widest_gap_first(callers: Callers, compared: Benchmark) -> None:
@@ -167,5 +169,101 @@ def test_runs_of_others_are_refused(callers: Callers, compared: Benchmark) -> No
         ]
         assert statuses == [401, 403, 403, 403, 200, 200, 200]
     mine = make_compared(compared.mapping, VALUES, name="mine", owner=callers.other.user)
-    answer = callers.other.get(PATH, run=runs_of(mine)[0].pk, baseline=first.pk)
-    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
+    assert_refused(callers.other.get(PATH, run=runs_of(mine)[0].pk, baseline=first.pk), 403, "permission_denied")
+
+
+MATRIX = {"search_modes": ["dense", "sparse"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}
+
+
+def test_a_run_tells_what_it_lost_and_why(transactional_db: None, callers: Callers, statements: list[str]) -> None:
+    benchmark = create_benchmark(make_library(queries=8), name="Which mode?", matrix=MATRIX, owner=callers.owner.user)
+    wait(launch(benchmark))
+    run = benchmark.runs.get(config__search_mode="sparse")
+    path = f"/runs/{run.pk}/triage"
+    facts = callers.reader.get(path).json()
+    counts = {cause["cause"]: (cause["documents"], cause["queries"]) for cause in facts["causes"]}
+    assert facts["run_id"] == str(run.pk)
+    assert (facts["dataset_version"], facts["k"], facts["queries"]) == (1, 5, 8)
+    assert (facts["untraced_queries"], facts["is_current"]) == (0, True)
+    assert counts
+
+    def listed(**query: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        while True:
+            page = callers.owner.get(f"{path}/documents", page=len(rows) // 7 + 1, per_page=7, **query).json()
+            rows += page["documents"]
+            if not page["documents"] or len(rows) == page["total"]:
+                assert len(rows) == page["total"]
+                return rows
+
+    rows = listed()
+    assert len(rows) == facts["lost_documents"] == sum(documents for documents, _ in counts.values())
+    assert len({(row["query_id"], row["document_id"]) for row in rows}) == len(rows), "pages do not overlap"
+    assert len({row["query_id"] for row in rows}) == facts["losing_queries"]
+    for cause, (documents, queries) in counts.items():
+        mine = listed(cause=cause)
+        assert mine == [row for row in rows if row["cause"] == cause]
+        assert (len(mine), len({row["query_id"] for row in mine})) == (documents, queries)
+    assert all(row["sentence"] and row["remedy"] and row["reference"] == row["document_id"] for row in rows)
+    cold, warm = set[int](), set[int]()
+    for narrowed in ({}, {"version": 1}, {"cause": next(iter(counts))}):
+        for per_page in (1, 100):
+            cache.clear()
+            for took in (cold, warm):
+                statements.clear()
+                callers.owner.get(f"{path}/documents", per_page=per_page, **narrowed)
+                took.add(len(statements))
+    assert (len(cold), len(warm)) == (1, 1), "as many whatever is asked for"
+    assert max(warm) <= MOST_QUERIES
+    assert max(cold) <= MOST_QUERIES + 2  # lists and the documents of their chunks
+
+
+@pytest.fixture
+def sliced(callers: Callers) -> Benchmark:
+    """Two runs over 40 queries, of which those of billing are hard for the first."""
+    values = noisy([0.6, 0.6], 40)
+    values[0, :20] -= 0.4
+    mapping = make_queries(40, category=["billing"] * 20 + ["search"] * 20)
+    return make_compared(mapping, values, owner=callers.owner.user)
+
+
+def test_a_run_tells_its_slices_and_which_are_weak(callers: Callers, sliced: Benchmark) -> None:
+    run = sliced.runs.get(run_order=1)
+    facts = callers.reader.get(f"/runs/{run.pk}/slices", version=1).json()
+    assert (facts["run_id"], facts["dataset_version"], facts["primary"]) == (str(run.pk), 1, "ndcg@10")
+    families = {f"{family}@{k}" for family in ("ndcg", "precision", "recall") for k in (5, 10)}
+    assert set(facts["metrics_flat"]) == families | {"mrr", "ap"}
+    slices = {one["name"]: one for one in facts["slices"]}
+    billing, search = slices["category: billing"], slices["category: search"]
+    assert [billing[key] for key in ("partition", "label", "queries")] == ["category", "billing", 20]
+    assert billing["weak"]["mean"] == pytest.approx(billing["metrics_flat"]["ndcg@10"])
+    assert billing["weak"]["others"] == pytest.approx(search["metrics_flat"]["ndcg@10"])
+    assert billing["weak"]["p"] < 0.05
+    assert search["weak"] is None
+
+
+def refused(callers: Callers, run: Run, **query: Any) -> list[tuple[int, str]]:
+    answers = [
+        callers.owner.get(f"/runs/{run.pk}/{name}", **query) for name in ("triage", "triage/documents", "slices")
+    ]
+    return [(answer.status_code, answer.json().get("code", "")) for answer in answers]
+
+
+def test_what_has_no_values_is_a_conflict(callers: Callers, sliced: Benchmark) -> None:
+    sliced.runs.filter(run_order=1).update(status="failed", error_message="The encoder is gone.")
+    assert refused(callers, sliced.runs.get(run_order=1)) == [(409, "unmeasured")] * 3
+    made_elsewhere = sliced.runs.get(run_order=2)
+    sliced.runs.filter(run_order=2).update(is_external=True)
+    assert refused(callers, made_elsewhere)[:2] == [(409, "untraced")] * 2
+
+
+@pytest.mark.parametrize(
+    ("query", "codes"),
+    [({"version": "7"}, ["no_values"] * 3), ({"version": "0"}, ["invalid"] * 3), ({"versions": "1"}, ["invalid"] * 3)],
+)
+def test_a_wrong_query_of_a_triage_is_named(
+    callers: Callers, sliced: Benchmark, query: dict[str, str], codes: list[str]
+) -> None:
+    run = sliced.runs.get(run_order=1)
+    assert refused(callers, run, **query) == [(400, code) for code in codes]
+    assert_refused(callers.owner.get(f"/runs/{run.pk}/triage/documents", cause="bad luck"), 400, field="cause")

@@ -1,14 +1,23 @@
-"""Results as files over HTTP: every format, as `export_results` writes it, and no file where there is an error."""
+"""Results and datasets as files over HTTP: every format, and no file where there is an error."""
 
+import io
 import json
+import zipfile
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.collections.models import Collection
+from apps.datasets.formats.registry import FORMATS, WRITERS
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve_now
 from apps.results.exporting import EXPORTERS, export, file_name
-from tests.api.callers import Callers
+from tests.api.callers import Callers, assert_refused
+from tests.api.test_isolation import UNKNOWN
+from tests.api.test_mappings import JUDGED, mapped
 from tests.results.exported import make_exported
 
 
@@ -84,18 +93,14 @@ def test_it_lists_the_formats(callers: Callers) -> None:
 def test_it_names_what_is_wrong(
     callers: Callers, exported: Benchmark, query: dict[str, Any], field: str, told: str
 ) -> None:
-    answer = callers.owner.get(path(exported), **query)
-    assert answer.status_code == 400, answer.content
-    assert told in answer.json()["detail"]
-    assert set(answer.json()["errors"]) == {field}
+    assert_refused(callers.owner.get(path(exported), **query), 400, told=told, field=field)
 
 
 def test_what_has_no_results_is_a_conflict(callers: Callers, exported: Benchmark) -> None:
     failed = exported.runs.get(run_order=4)
     Benchmark.objects.update(status="running")
     for subject, name in ((failed, "csv-run"), (exported, "latex")):
-        answer = callers.owner.get(path(subject), format=name)
-        assert (answer.status_code, answer.json()["code"]) == (409, "export")
+        assert_refused(callers.owner.get(path(subject), format=name), 409, "export")
 
 
 def test_results_that_do_not_fit_a_format_are_an_error_and_no_file(callers: Callers, exported: Benchmark) -> None:
@@ -105,16 +110,82 @@ def test_results_that_do_not_fit_a_format_are_an_error_and_no_file(callers: Call
     assert "has white space" in answer.json()["detail"]
 
 
-def test_others_and_other_places_have_none(callers: Callers, exported: Benchmark) -> None:
-    run = exported.runs.get(run_order=1)
-    for subject, name in ((exported, "csv"), (run, "csv-run")):
-        statuses = [getattr(callers, who).get(path(subject), format=name).status_code for who in callers.NAMES]
-        assert statuses == [401, 403, 403, 403, 200, 200, 200]
-    other = make_exported_elsewhere(exported)
-    assert callers.owner.get(f"/benchmarks/{other.pk}/runs/{run.pk}/export", format="csv-run").status_code == 404
+def body_of(answer: Any) -> bytes:
+    return b"".join(answer)
 
 
-def make_exported_elsewhere(benchmark: Benchmark) -> Benchmark:
-    return Benchmark.objects.create(
-        name="other", mapping=benchmark.mapping, dataset_version=benchmark.dataset_version, matrix={}
-    )
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
+    mapping, _ = mapped(callers.owner)
+    path = f"/benchmark-datasets/{mapping.dataset_id}/export"
+    answer = callers.owner.get(path, format="benchbench-json")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/json; charset=utf-8")
+    assert answer["Content-Disposition"] == 'attachment; filename="mine-v1.json"'
+    assert [query["query_key"] for query in json.loads(body_of(answer))["queries"]] == list(JUDGED)
+    assert json.loads(answer["Export-Warnings"]) == []
+    resolve_now(mapping)
+    packed = callers.owner.get(path, format="beir", version="1", mapping_id=str(mapping.pk))
+    with zipfile.ZipFile(io.BytesIO(body_of(packed))) as archive:
+        assert "corpus.jsonl" in archive.namelist()
+    assert any("without a document in the collection" in told for told in json.loads(packed["Export-Warnings"]))
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "field", "told"),
+    [
+        ({}, 400, "format", "This field is required."),
+        ({"format": "xls"}, 400, "format", "is not a valid choice."),
+        ({"format": "beir"}, 400, "format", "has no document_id"),
+        ({"format": "benchbench-json", "version": "7"}, 400, "version", "has no version 7; there is 1"),
+        ({"format": "benchbench-json", "version": "0"}, 400, "version", "greater than or equal to 1."),
+        ({"format": "benchbench-json", "mapping_id": "x"}, 400, "mapping_id", "Must be a valid UUID."),
+        ({"format": "benchbench-json", "mapping_id": str(UNKNOWN)}, 404, "", "There is no mapping"),
+    ],
+)
+def test_it_names_what_is_wrong_with_an_export(
+    callers: Callers, query: dict[str, str], status: int, field: str, told: str
+) -> None:
+    mapping, _ = mapped(callers.owner)
+    answer = callers.owner.get(f"/benchmark-datasets/{mapping.dataset_id}/export", **query)
+    assert_refused(answer, status, told=told, field=field)
+
+
+def test_a_mapping_that_is_not_resolved_names_no_documents(callers: Callers) -> None:
+    mapping, _ = mapped(callers.owner)
+    path = f"/benchmark-datasets/{mapping.dataset_id}/export"
+    answer = callers.owner.get(path, format="benchbench-json", mapping_id=str(mapping.pk))
+    assert (answer.status_code, answer.json()["code"]) == (409, "mapping_not_resolved")
+
+
+@pytest.mark.parametrize("format", ["beir", "trec"])
+def test_the_documents_of_a_mapping_are_for_whoever_may_view_them(callers: Callers, format: str) -> None:
+    mapping, _ = mapped(callers.owner)
+    resolve_now(mapping)
+    path = f"/benchmark-datasets/{mapping.dataset_id}/export"
+    Dataset.objects.update(owner=None)
+    Mapping.objects.update(owner=None)
+    query = {"format": format, "mapping_id": str(mapping.pk)}
+    assert callers.other.get(path, **query).status_code == 403  # the collection is the owner's
+    assert callers.other.get(path, format="benchbench-json").status_code == 200
+    Collection.objects.update(owner=None)
+    assert callers.other.get(path, **query).status_code == 200
+    for codename in ("collection", "mapping"):
+        permissions = callers.owner.user.user_permissions
+        taken = permissions.filter(codename__in=[f"view_{codename}", f"change_{codename}"])
+        before = list(taken)
+        permissions.remove(*before)
+        assert callers.owner.get(path, **query).status_code == 403
+        permissions.add(*before)
+    assert callers.owner.get(path, **query).status_code == 200
+
+
+def test_it_lists_the_formats_of_datasets(callers: Callers) -> None:
+    formats = callers.reader.get("/benchmark-datasets/formats").json()
+    assert [one["name"] for one in formats["uploads"]] == list(FORMATS)
+    assert [one["name"] for one in formats["exports"]] == list(WRITERS)
+    assert formats["exports"][1] == {
+        "name": "beir",
+        "label": "BEIR directory",
+        "content_type": "application/zip",
+        "extension": "zip",
+    }

@@ -1,4 +1,4 @@
-"""The gate as an endpoint: what a pipeline asks, what it is answered, and who may ask."""
+"""Baselines and gates over HTTP: who approved which run, and what a pipeline asks and is answered."""
 
 import json
 from collections.abc import Callable
@@ -9,9 +9,12 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
-from apps.benchmarks.models import Benchmark, Run
-from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.models import Baseline, Benchmark, Run
+from tests.admin.conftest import MakeStaff
+from tests.api.callers import Caller, Callers, assert_refused, done
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 RULES = "floors: {mrr: 0.7}\nagainst_baseline: {nDCG@10: {may_lose: 0.01}}\n"
 FLOOR = {"floors": {"mrr": 0.7}}
@@ -27,7 +30,7 @@ def benchmark_of_two(db: None) -> Benchmark:
 
 
 @pytest.fixture
-def ada(make_staff: MakeStaff) -> User:  # noqa: F811
+def ada(make_staff: MakeStaff) -> User:
     return make_staff("ada lovelace", may=("view",))
 
 
@@ -105,11 +108,7 @@ def test_rules_are_the_same_as_text_and_as_object(ask: Ask, benchmark_of_two: Be
     [
         ({"rules": {"floors": {"mrr": 7}}}, "rules", "rules, floors.mrr must be a number from 0 to 1, not 7"),
         ({"rules": {"floors": {"mrr": None}}}, "rules", "rules, floors.mrr lacks the key at_least"),
-        (
-            {"rules": "floors: {mrr: 0.5}\nfloors: {}"},
-            "rules",
-            "rules, floors is stated twice, the second time in line 2",
-        ),
+        ({"rules": "floors: {}\nfloors: {}"}, "rules", "rules, floors is stated twice, the second time in line 2"),
         ({"rules": {"flors": {}}}, "rules", "rules has the unknown key 'flors'"),
         ({"rules": "x" * 100_001}, "rules", "at most 100,000"),
         ({"rules": {"x" * 100_001: 1}}, "rules", "at most 100,000"),
@@ -156,29 +155,14 @@ def test_it_refuses_a_body_that_is_no_request(
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_what_rest_framework_refuses_has_the_same_shape(ask: Ask, client: Client, benchmark_of_two: Benchmark) -> None:
-    ask(benchmark_of_two, {"rules": FLOOR})
-    for answer, status in (
-        (client.get(address(benchmark_of_two)), 405),
-        (client.post(address(benchmark_of_two), "floors:", content_type="text/yaml"), 415),
-    ):
-        assert answer.status_code == status
-        assert set(answer.json()) == {"detail", "code"}
-
-
 def test_a_state_that_forbids_the_gate_is_a_conflict(ask: Ask, benchmark_of_two: Benchmark) -> None:
     run = benchmark_of_two.runs.get(run_order=2)
     benchmark_of_two.runs.update(status=Run.Status.CANCELLED)
     for subject in (benchmark_of_two, run):
-        answer = ask(subject, {"rules": FLOOR})
-        assert (answer.status_code, answer.json()["code"]) == (409, "gate")
+        assert_refused(ask(subject, {"rules": FLOOR}), 409, "gate")
 
 
-def test_what_others_own_is_refused_and_not_named(
-    ask: Ask,
-    benchmark_of_two: Benchmark,
-    make_staff: MakeStaff,  # noqa: F811
-) -> None:
+def test_what_others_own_is_refused_and_not_named(ask: Ask, benchmark_of_two: Benchmark, make_staff: MakeStaff) -> None:
     grace = make_staff("grace")
     secret = search(benchmark_of_two.mapping, GOOD, name="secret", owner=grace)
     baseline = pinned(secret.runs.get(), name="hidden")
@@ -191,27 +175,115 @@ def test_what_others_own_is_refused_and_not_named(
         assert "there is main." in answer.json()["detail"]
 
 
-def test_it_answers_staff_who_may_view_and_nobody_else(
-    client: Client,
-    benchmark_of_two: Benchmark,
-    make_staff: MakeStaff,  # noqa: F811
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+FIELDS = {
+    *("id", "dataset_id", "name", "reason", "benchmark_id", "run_id", "run_label"),
+    *("approved_by", "approved_at", "retired_by", "retired_at"),
+}
+
+
+@pytest.fixture
+def benchmark(callers: Callers) -> Benchmark:
+    """The owner's, with two completed runs and one that failed, of a dataset that nobody owns."""
+    mapping = make_mapping(make_dataset({"q": []}), make_collection())
+    return make_benchmark(mapping, [0.5, 0.6, None], owner=callers.owner.user)
+
+
+def path(benchmark: Benchmark) -> str:
+    return f"/benchmark-datasets/{benchmark.dataset_version.dataset_id}/baselines"
+
+
+def asked(run: Run, **fields: Any) -> dict[str, Any]:
+    return {"run_id": str(run.pk), "name": "main", "reason": "The release of May."} | fields
+
+
+def pin(caller: Caller, run: Run, **fields: Any) -> Any:
+    return caller.post(path(run.benchmark), asked(run, **fields))
+
+
+def test_it_approves_a_run_and_tells_its_fields(callers: Callers, benchmark: Benchmark) -> None:
+    run = benchmark.runs.get(run_order=1)
+    facts = done(pin(callers.owner, run, name=" main "), 201)
+    assert set(facts) == FIELDS
+    assert {key: facts[key] for key in FIELDS - {"id", "approved_at"}} == {
+        "dataset_id": str(benchmark.dataset_version.dataset_id),
+        "name": "main",
+        "reason": "The release of May.",
+        "benchmark_id": str(benchmark.pk),
+        "run_id": str(run.pk),
+        "run_label": "dense · top 10",
+        "approved_by": "owner",
+        "retired_by": None,
+        "retired_at": None,
+    }
+    assert callers.owner.get(f"{path(benchmark)}/{facts['id']}").json() == facts
+    listed = callers.owner.get(path(benchmark)).json()
+    assert listed == {"baselines": [facts], "total": 1, "page": 1, "per_page": 50}
+
+
+def test_the_next_of_a_name_retires_the_one_before(callers: Callers, benchmark: Benchmark) -> None:
+    first, second, _ = benchmark.runs.all()
+    old, new = pin(callers.owner, first).json(), pin(callers.owner, second).json()
+
+    def ids(**query: str) -> list[str]:
+        return [row["id"] for row in callers.owner.get(path(benchmark), **query).json()["baselines"]]
+
+    assert (ids(), ids(retired="true"), ids(retired="false")) == ([new["id"], old["id"]], [old["id"]], [new["id"]])
+    retired = callers.owner.get(f"{path(benchmark)}/{old['id']}").json()
+    assert (retired["retired_by"], retired["retired_at"] is not None) == ("owner", True)
+
+
+def test_it_retires_once(callers: Callers, benchmark: Benchmark) -> None:
+    address = f"{path(benchmark)}/{pin(callers.owner, benchmark.runs.get(run_order=1)).json()['id']}"
+    answer = callers.owner.post(f"{address}/retire", idempotency_key="once")
+    assert (answer.status_code, answer.json()["retired_by"]) == (200, "owner")
+    assert answer.json() == callers.owner.get(address).json()
+    again = callers.owner.post(f"{address}/retire", idempotency_key="once")
+    assert (again.status_code, again["Idempotent-Replayed"]) == (200, "true")
+    assert_refused(callers.owner.post(f"{address}/retire"), 409, "baseline", "is retired already")
+
+
+def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark) -> None:
+    address = f"{path(benchmark)}/{pin(callers.owner, benchmark.runs.get(run_order=1)).json()['id']}"
+    assert_refused(callers.owner.delete(address), 409, "baseline")
+    callers.owner.post(f"{address}/retire")
+    assert [callers.owner.delete(address).status_code for _ in range(2)] == [204, 404]
+    assert callers.owner.delete(f"/benchmarks/{benchmark.pk}").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("order", "fields", "status", "field", "told"),
+    [
+        (1, {"name": " "}, 400, "name", "may not be blank"),
+        (1, {"name": "x" * 201}, 400, "name", "more than 200 characters"),
+        (1, {"reason": ""}, 400, "reason", "may not be blank"),
+        (1, {"run_id": "x"}, 400, "run_id", "Must be a valid UUID."),
+        (1, {"run_id": 5}, 400, "run_id", "Must be a valid UUID."),
+        (1, {"by": 1}, 400, "by", "Unknown key"),
+        (1, {"run_id": UNKNOWN}, 404, "", "There is no run"),
+        (2, {}, 409, "name", "already"),
+        (3, {}, 409, "", "is failed: only a completed run"),
+    ],
+)
+def test_it_says_what_is_wrong(
+    callers: Callers, benchmark: Benchmark, order: int, fields: dict[str, Any], status: int, field: str, told: str
 ) -> None:
-    visitor = User.objects.create_user("visitor")
-    for user in (None, visitor, make_staff("idle", may=())):
-        if user:
-            client.force_login(user)
-        for subject in (benchmark_of_two, benchmark_of_two.runs.get(run_order=1)):
-            answer = client.post(address(subject), {"rules": FLOOR}, content_type="application/json")
-            assert answer.status_code == (403 if user else 401)
-            assert set(answer.json()) == {"detail", "code"}
+    pin(callers.owner, benchmark.runs.get(run_order=2))
+    assert_refused(pin(callers.owner, benchmark.runs.get(run_order=order), **fields), status, told=told, field=field)
+    assert Baseline.objects.count() == 1
 
 
-def test_a_session_needs_its_csrf_token(ada: User, benchmark_of_two: Benchmark) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(ada)
-    client.get("/admin/password_change/")
-    send = {"path": address(benchmark_of_two), "data": {"rules": FLOOR}, "content_type": "application/json"}
-    refused = client.post(**send)
-    assert (refused.status_code, refused.json()["code"]) == (403, "permission_denied")
-    token = client.cookies["csrftoken"].value
-    assert client.post(**send, headers={"X-CSRFToken": token}).status_code == 200
+def test_a_run_of_another_dataset_is_not_found(callers: Callers, benchmark: Benchmark) -> None:
+    other = make_dataset({"q": []}, name="other")
+    answer = callers.owner.post(f"/benchmark-datasets/{other.pk}/baselines", asked(benchmark.runs.get(run_order=1)))
+    assert answer.status_code == 404
+
+
+def test_what_others_own_is_neither_listed_nor_replaced(callers: Callers, benchmark: Benchmark) -> None:
+    pinned = approve(benchmark.runs.get(run_order=1), name="main", reason="Because.", by=callers.owner.user)
+    mine = make_benchmark(benchmark.mapping, [0.5], owner=callers.other.user).runs.get()
+    assert callers.other.get(path(benchmark)).json()["total"] == 0
+    assert callers.other.get(f"{path(benchmark)}/{pinned.pk}").status_code == 403
+    assert pin(callers.other, benchmark.runs.get(run_order=1)).status_code == 403
+    assert_refused(pin(callers.other, mine), 409, field="name", told="A baseline that you may not see has this name")
+    assert Baseline.objects.get().retired_at is None

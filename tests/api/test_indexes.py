@@ -1,13 +1,10 @@
-"""Indexes over HTTP: declared, built by an operation that can be watched, deleted."""
+"""Indexes over HTTP: declared, alone or as a grid, built by an operation that can be watched, deleted."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries
 
 from apps.collections.importing import create_collection
 from apps.collections.models import Collection
@@ -19,26 +16,27 @@ from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.ir.planning.ann import STORES
-from tests.api.callers import Callers
+from tests.api.callers import Callers, assert_refused, done
 from tests.api.test_collections import owned
 from tests.factories import make_benchmark, make_dataset, make_mapping
 
 ENCODER = "keyword:apple,plum"
 DOCUMENTS = [{"text": "apple apple"}, {"text": "plum"}]
 FIELDS = {
-    *("id", "collection_id", "name", "version", "status", "error", "encoder", "encoder_revision", "dimension"),
     *(
+        "id",
+        "collection_id",
+        "name",
+        "version",
+        "status",
+        "error",
+        "encoder",
+        "encoder_revision",
+        "dimension",
         "lexical",
-        "llm",
-        "llm_parameters",
-        "strategy",
-        "chunk_parameters",
-        "vector_source",
-        "fingerprint",
-        "stats",
-        "operation_uuid",
     ),
-    *("owner_id", "created_at", "ready_at"),
+    *("llm", "llm_parameters", "strategy", "chunk_parameters", "vector_source", "fingerprint", "stats"),
+    *("operation_uuid", "owner_id", "created_at", "ready_at"),
 }
 
 
@@ -62,9 +60,7 @@ def index(callers: Callers, fruit: Collection) -> Index:
 def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Collection) -> None:
     path = f"/collections/{fruit.pk}/indexes"
     stated = {"name": "small", "encoder": ENCODER, "chunk_parameters": {"size": 100, "overlap": 10}}
-    answer = callers.owner.post(path, stated)
-    assert answer.status_code == 201, answer.content
-    facts, made = answer.json(), Index.objects.get()
+    facts, made = done(callers.owner.post(path, stated), 201), Index.objects.get()
     assert set(facts) == FIELDS
     assert {key: value for key, value in facts.items() if key != "created_at"} == {
         "id": str(made.pk),
@@ -96,8 +92,7 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
 def test_it_declares_a_strategy_that_asks_a_language_model(callers: Callers, fruit: Collection, settings: Any) -> None:
     path = f"/collections/{fruit.pk}/indexes"
     stated = {"name": "asked", "encoder": ENCODER, "strategy": "lod_llm", "llm": "llama3"}
-    refused = callers.owner.post(path, stated)
-    assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
+    assert_refused(callers.owner.post(path, stated), 409, "not_here")
     settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
     facts = callers.owner.post(path, {**stated, "llm_parameters": {"seed": 7}}).json()
     assert (facts["llm"], facts["llm_parameters"]["provider"], facts["llm_parameters"]["seed"]) == ("llama3", "here", 7)
@@ -135,16 +130,14 @@ def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index
         202,
         {"id": str(index.pk), "status": "indexing", "operation_uuid": str(operation.pk)},
     )
-    again = callers.owner.post(f"/indexes/{index.pk}/build")
-    assert (again.status_code, again.json()["code"]) == (409, "operation_active")
+    assert_refused(callers.owner.post(f"/indexes/{index.pk}/build"), 409, "operation_active")
     assert callers.owner.delete(f"/indexes/{index.pk}").status_code == 409
     wait(operation)
     facts = callers.owner.get(f"/indexes/{index.pk}").json()
     assert (facts["status"], facts["operation_uuid"], facts["dimension"]) == ("ready", str(operation.pk), 3)
     assert (facts["stats"]["num_documents"], facts["stats"]["num_vectors"]) == (2, 2)
     ready = callers.owner.post(f"/indexes/{index.pk}/build")
-    assert (ready.status_code, ready.json()["code"]) == (409, "conflict")
-    assert "never changes" in ready.json()["detail"]
+    assert_refused(ready, 409, "conflict", "never changes")
 
 
 def test_a_model_that_is_not_here_is_refused(callers: Callers, fruit: Collection) -> None:
@@ -184,10 +177,7 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
 def test_it_names_what_is_wrong_with_an_index(
     callers: Callers, fruit: Collection, stated: Any, field: str | None, told: str
 ) -> None:
-    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", stated)
-    assert answer.status_code == 400, answer.content
-    assert told in answer.json()["detail"]
-    assert set(answer.json().get("errors", {})) == ({field} if field else set())
+    assert_refused(callers.owner.post(f"/collections/{fruit.pk}/indexes", stated), 400, told=told, field=field)
     assert not Index.objects.exists()
 
 
@@ -217,69 +207,71 @@ def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -
         "fusions": ["rrf", "weighted"],
         "rerankers": ["late-interaction"],
     }
-    assert [getattr(callers, name).get("/indexes/options").status_code for name in ("anonymous", "idle")] == [401, 403]
 
 
 def test_without_documents_there_is_nothing_to_index(callers: Callers) -> None:
     stub = create_collection("stub", owner=callers.owner.user, kind=Collection.Kind.EXTERNAL)
     for collection in (owned(callers.owner, "empty"), stub):
-        answer = callers.owner.post(f"/collections/{collection.pk}/indexes", {"name": "n"})
-        assert (answer.status_code, answer.json()["code"]) == (409, "indexing")
+        assert_refused(callers.owner.post(f"/collections/{collection.pk}/indexes", {"name": "n"}), 409, "indexing")
 
 
 def test_it_deletes_what_no_run_uses(callers: Callers, fruit: Collection, index: Index) -> None:
     benchmark = make_benchmark(make_mapping(make_dataset(), fruit), [0.5])
     benchmark.runs.update(index=index)
-    refused = callers.owner.delete(f"/indexes/{index.pk}")
-    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert_refused(callers.owner.delete(f"/indexes/{index.pk}"), 409, "conflict")
     benchmark.runs.update(index=None)
     assert callers.owner.delete(f"/indexes/{index.pk}").status_code == 204
     assert callers.owner.get(f"/indexes/{index.pk}").status_code == 404
 
 
-def test_the_same_key_starts_one_build(callers: Callers, index: Index) -> None:
-    first, again = (callers.owner.ask("POST", f"/indexes/{index.pk}/build", idempotency_key="k") for _ in "12")
-    assert (first.status_code, again.status_code) == (202, 202)
-    assert first.json() == again.json()
-    assert Operation.objects.count() == 1
+ENCODERS = ["keyword:apple", "keyword:apple,plum"]
+GRID: dict[str, Any] = {
+    "strategies": [{"strategy": "flat"}, {"strategy": "lod_embed", "chunk_parameters": {"doc_top_k": 2}}],
+    "encoders": ENCODERS,
+}
 
 
-def test_the_list_takes_few_queries_whatever_its_size(
-    callers: Callers, index: Index, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    build_index(index)
-    for name in ("b", "c"):
-        create_index(index.collection, name=name, owner=callers.owner.user)
-    path = f"/collections/{index.collection_id}/indexes"
-    callers.owner.get(path)
-    with CaptureQueriesContext(connection) as few:
-        callers.owner.get(path, per_page=1)
-    with django_assert_max_num_queries(min(10, len(few))):
-        assert [row["name"] for row in callers.owner.get(path).json()["indexes"]] == ["c", "b", "keywords"]
+def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> None:
+    path = f"/collections/{fruit.pk}/indexes/grid"
+    cells = done(callers.owner.post(f"{path}/preview", GRID), 200)["indexes"]
+    assert cells[2] == {
+        "name": f"lod_embed 500/50 doc_top_k=2 · {ENCODERS[0]}",
+        "state": "new",
+        "strategy": "lod_embed",
+        "chunk_parameters": {"size": 500, "overlap": 50, "doc_top_k": 2, "section_top_k": 10},
+        "encoder": ENCODERS[0],
+        "llm": "",
+        "llm_parameters": {},
+        "index": None,
+        "error": None,
+    }
+    assert not Index.objects.exists()
+    facts = done(callers.owner.post(path, GRID), 202)["indexes"]
+    assert [row["name"] for row in facts] == [cell["name"] for cell in cells]
+    assert {row["status"] for row in facts} == {"indexing"}
+    assert {row["operation_uuid"] for row in facts} == {
+        str(pk) for pk in Operation.objects.values_list("pk", flat=True)
+    }
+    there = callers.owner.post(f"{path}/preview", GRID).json()["indexes"]
+    assert [(cell["state"], cell["index"]) for cell in there] == [("begun", row["id"]) for row in facts]
+    assert Index.objects.filter(owner=callers.owner.user).count() == 4
 
 
 @pytest.mark.parametrize(
-    ("name", "seen", "made", "built", "deleted"),
+    ("stated", "status", "told"),
     [
-        ("anonymous", 401, 401, 401, 401),
-        ("visitor", 403, 403, 403, 403),
-        ("idle", 403, 403, 403, 403),
-        ("other", 403, 403, 403, 403),
-        ("reader", 200, 403, 403, 403),
-        ("overseer", 200, 201, 202, 409),
-        ("owner", 200, 201, 202, 409),
+        ({"strategies": []}, 400, "strategies"),
+        ({"encoders": ["/models/e5"]}, 400, "must be the name of a model"),
+        ({"strategies": [{"strategy": "none"}]}, 400, "is not a valid choice."),
+        ({"encoders": [""]}, 400, "name an encoder"),
+        ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters are"),
+        ({"store": "memory"}, 400, "Unknown key"),
+        ({"strategies": [{"strategy": "lod_llm"}]}, 409, "Nothing is made"),
     ],
 )
-def test_each_may_do_what_is_theirs(
-    callers: Callers, index: Index, name: str, seen: int, made: int, built: int, deleted: int
+def test_what_is_wrong_makes_nothing(
+    callers: Callers, fruit: Collection, stated: dict[str, Any], status: int, told: str
 ) -> None:
-    caller, path = getattr(callers, name), f"/indexes/{index.pk}"
-    of_collection = f"/collections/{index.collection_id}/indexes"
-    answers = [
-        (caller.get(of_collection), seen),
-        (caller.get(path), seen),
-        (caller.post(of_collection, {"name": "new"}), made),
-        (caller.post(f"{path}/build"), built),
-        (caller.delete(path), deleted),
-    ]
-    assert [answer.status_code for answer, _ in answers] == [status for _, status in answers]
+    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes/grid", GRID | stated)
+    assert (answer.status_code, told in answer.content.decode()) == (status, True), answer.content
+    assert not Index.objects.exists()

@@ -1,18 +1,29 @@
-"""Operations over HTTP: what the WebSocket tells, to those who ask."""
+"""Operations over HTTP, and the history of rows: who changed, started, cancelled and approved what."""
 
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries
+from django.urls import reverse
 
+from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
+from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.operations.progress import snapshot
 from apps.retrieval.indexing import build_index, create_index
-from tests.api.callers import Caller, Callers
+from benchbench.site.history import note
+from benchbench.site.panels import change_url, changelist_url
+from tests.api.callers import Caller, Callers, assert_refused
 from tests.api.test_collections import owned
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 PATH = "/operations"
 LISTED = {
@@ -34,12 +45,7 @@ def test_it_tells_what_the_socket_tells_first(callers: Callers) -> None:
     assert (facts["created_at"][-1], facts["started_at"]) == ("Z", None)
     assert (facts["owner_id"], facts["started_by"]) == (callers.owner.user.pk, "owner")
     listed = callers.owner.get(PATH).json()
-    assert listed == {
-        "operations": [{key: facts[key] for key in LISTED}],
-        "total": 1,
-        "page": 1,
-        "per_page": 50,
-    }
+    assert listed == {"operations": [{key: facts[key] for key in LISTED}], "total": 1, "page": 1, "per_page": 50}
 
 
 def test_it_lists_those_of_a_status_and_a_kind(callers: Callers) -> None:
@@ -69,9 +75,7 @@ def test_it_cancels_once(callers: Callers) -> None:
     answer = callers.owner.post(path)
     assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
     assert answer.json()["progress"]["stage"] == "cancelled"
-    again = callers.owner.post(path)
-    assert (again.status_code, again.json()["code"]) == (409, "conflict")
-    assert "has already ended (cancelled)" in again.json()["detail"]
+    assert_refused(callers.owner.post(path), 409, "conflict", "has already ended (cancelled)")
     assert callers.owner.get(f"/indexes/{operation.subject_id}").json()["status"] == "cancelled"
 
 
@@ -83,31 +87,117 @@ def test_one_whose_subject_is_gone_is_still_told(callers: Callers) -> None:
     assert (facts["status"], facts["progress"]["collection_id"]) == ("cancelled", None)
 
 
-def test_the_list_takes_few_queries_whatever_its_size(
-    callers: Callers, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    for name in "abc":
-        begun(callers.owner, name)
-    callers.owner.get(PATH)
-    with CaptureQueriesContext(connection) as few:
-        callers.owner.get(PATH, per_page=1)
-    with django_assert_max_num_queries(min(10, len(few))):
-        assert callers.owner.get(PATH).json()["total"] == 3
+def told(row: Any, client: Client) -> str:
+    """What the page of a row's history says, whose names are those of who acted."""
+    name = row._meta.label_lower.replace(".", "_")
+    return client.get(reverse(f"admin:{name}_history", args=[row.pk])).content.decode()
 
 
-@pytest.mark.parametrize(
-    ("name", "listed", "seen", "cancelled"),
-    [
-        ("anonymous", 401, 401, 401),
-        ("visitor", 403, 403, 403),
-        ("idle", 403, 403, 403),
-        ("other", 200, 403, 403),
-        ("reader", 200, 200, 403),
-        ("overseer", 200, 200, 200),
-        ("owner", 200, 200, 200),
-    ],
-)
-def test_each_may_do_what_is_theirs(callers: Callers, name: str, listed: int, seen: int, cancelled: int) -> None:
-    path, caller = f"{PATH}/{begun(callers.owner).pk}", getattr(callers, name)
-    answers = [caller.get(PATH), caller.get(path), caller.post(f"{path}/cancel")]
-    assert [answer.status_code for answer in answers] == [listed, seen, cancelled]
+@pytest.fixture
+def library(transactional_db: None) -> Mapping:
+    return make_library(documents=3, queries=2)
+
+
+def test_requests_are_told_of_what_they_changed(callers: Callers, library: Mapping, admin_client: Client) -> None:
+    Mapping.objects.update(owner=callers.owner.user)
+    benchmark = create_benchmark(library, name="which", matrix={"search_modes": ["sparse"]}, owner=callers.owner.user)
+    path = f"/benchmarks/{benchmark.pk}"
+    assert callers.owner.post(f"{path}/start").status_code == 200
+    assert callers.owner.get(path).status_code == 200
+    assert callers.other.post(f"{path}/cancel").status_code == 403
+    operation = Operation.objects.get(subject_id=benchmark.pk)
+    assert callers.owner.post(f"/operations/{operation.pk}/cancel").status_code == 200
+    said = LogEntry.objects.order_by("pk").values_list("object_id", "user__username", "change_message")
+    assert list(said) == [
+        (str(benchmark.pk), "owner", said[0][2]),
+        (str(operation.pk), "owner", said[1][2]),
+        (str(benchmark.pk), "owner", said[1][2]),
+    ]
+    assert said[0][2].startswith("API: Start a benchmark")
+    assert said[1][2].startswith("API: Cancel")
+    assert callers.owner.user.username in told(benchmark, admin_client)
+    assert callers.owner.delete(path).status_code == 204
+    deleted = LogEntry.objects.latest("pk")
+    assert (deleted.object_id, deleted.is_deletion(), deleted.user.username) == (str(benchmark.pk), True, "owner")
+
+
+def test_what_is_made_has_its_maker(callers: Callers, db: None) -> None:
+    for _ in range(2):  # sent again, it does nothing more
+        made = callers.owner.post("/collections", {"name": "fruit"}, **{"Idempotency-Key": "once"})
+        assert made.status_code == 201
+    entry = LogEntry.objects.get()
+    assert (entry.object_id, entry.object_repr, entry.user.username) == (made.json()["id"], "fruit", "owner")
+
+
+def test_many_judgments_are_one_act(callers: Callers, db: None) -> None:
+    dataset = make_dataset({f"q{n}": [({"document_id": "d"}, 1)] for n in range(200)})
+    edits = [{"query_key": f"q{n}", "doc_ref": {"document_id": "e"}, "relevance_grade": 1} for n in range(200)]
+    with CaptureQueriesContext(connection) as asked:
+        answer = callers.owner.post(f"/benchmark-datasets/{dataset.pk}/judgments/bulk", {"judgments": edits})
+    assert answer.status_code == 200, answer.content
+    entry = LogEntry.objects.get()
+    assert (entry.object_id, entry.user.username) == (str(dataset.pk), "owner")
+    assert len([query for query in asked if "django_admin_log" in query["sql"]]) == 1
+
+
+def test_pages_are_told_of_what_they_changed(admin_client: Client, db: None) -> None:
+    mapping = make_mapping(make_dataset({"q1": [({"document_id": "d1"}, 1)]}), make_collection("c", [{"title": "a"}]))
+    benchmark = make_benchmark(mapping, [0.5])
+    run = benchmark.runs.get()
+    LogEntry.objects.all().delete()
+    form = {"run": run.pk, "name": "main", "reason": "It is what we serve."}
+    assert admin_client.post(reverse("admin:benchmarks_baseline_add"), form).status_code == 302
+    assert "Pin a run as baseline" in told(run, admin_client)
+    acts = {"action": "resolve_selected", "_selected_action": [str(mapping.pk)]}
+    admin_client.post(changelist_url(Mapping), acts)
+    assert LogEntry.objects.get(object_id=str(mapping.pk)).user.username == "admin"
+    refused = {"action": "cancel_selected", "_selected_action": [str(benchmark.pk)]}
+    admin_client.post(changelist_url(Benchmark), refused)
+    assert not LogEntry.objects.filter(object_id=str(benchmark.pk)).exists()
+    admin_client.post(change_url(mapping.collection), {"name": "renamed"})
+    assert "Changed Name." in told(mapping.collection, admin_client)
+
+
+def test_who_did_something_is_not_deleted(admin_client: Client, admin_user: User) -> None:
+    """The log would go along: the account is made inactive."""
+    ada = User.objects.create_user("ada", is_staff=True)
+    collection = Collection.objects.create(name="fruit")
+    delete = reverse("admin:auth_user_delete", args=[ada.pk])
+    assert admin_client.get(delete).status_code == 200
+    LogEntry.objects.log_actions(ada.pk, [collection], 2, "Changed.", single_object=True)
+    assert admin_client.post(delete, {"post": "yes"}).status_code == 403
+    assert User.objects.filter(pk=ada.pk).exists()
+
+
+def test_superusers_read_what_was_done_to_rows_that_are_gone(admin_client: Client, admin_user: User) -> None:
+    collection = Collection.objects.create(name="<b>fruit</b>")
+    note(admin_user, [collection], "Looked at.")
+    path = change_url(collection)
+    assert admin_client.post(reverse("admin:collections_collection_delete", args=[collection.pk]), {"post": "yes"})
+    every = changelist_url(LogEntry)
+    page = admin_client.get(every).content.decode()
+    assert "Looked at." in page
+    assert "deleted" in page
+    assert "&lt;b&gt;fruit" in page
+    assert page.count(f'href="{path}"') == 1, "of the deletion there is no link"
+    for found, count in (({"q": str(collection.pk)}, 2), ({"q": "nobody"}, 0), ({"action_flag__exact": 3}, 1)):
+        assert len(admin_client.get(every, found).context["cl"].result_list) == count, found
+    entry = LogEntry.objects.latest("pk")
+    assert admin_client.get(change_url(entry)).status_code == 200
+    assert admin_client.post(change_url(entry), {"object_repr": "nothing"}).status_code == 403
+    assert (
+        admin_client.post(reverse("admin:admin_logentry_delete", args=[entry.pk]), {"post": "yes"}).status_code == 403
+    )
+    assert LogEntry.objects.count() == 2
+
+
+def test_only_superusers_read_the_log(callers: Callers) -> None:
+    note(callers.owner.user, [Collection.objects.create(name="fruit")], "Looked at.")
+    entry = LogEntry.objects.get()
+    reader = User.objects.create_user("reader", is_staff=True)
+    reader.user_permissions.set(Permission.objects.all())
+    client = Client()
+    client.force_login(reader)
+    for path in (changelist_url(LogEntry), change_url(entry)):
+        assert client.get(path).status_code == 403
+    assert changelist_url(LogEntry) not in client.get(reverse("admin:index")).content.decode()

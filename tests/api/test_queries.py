@@ -1,18 +1,15 @@
-"""Queries, judgments and versions over HTTP: every field, every refusal."""
+"""Queries, judgments, drafts and versions over HTTP: every field, every refusal."""
 
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries
 
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from apps.datasets.versions import stored_hash
-from tests.api.callers import Caller, Callers
+from tests.api.callers import Caller, Callers, assert_refused, done
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
 RECORD = DatasetRecord(
@@ -77,9 +74,7 @@ def test_it_adds_changes_and_removes_queries_in_the_draft(callers: Callers) -> N
     assert f"{path}/queries/{changed['id']}" == path_of(path) != old
     assert callers.owner.get(old).json()["until"] == 2
     for method, sent in (("PATCH", {"notes": "x"}), ("DELETE", None)):
-        late = callers.owner.ask(method, old, sent)
-        assert (late.status_code, late.json()["code"]) == (409, "outdated")
-        assert f"the one of the id {changed['id']}" in late.json()["detail"]
+        assert_refused(callers.owner.ask(method, old, sent), 409, "outdated", f"the one of the id {changed['id']}")
     assert callers.owner.delete(path_of(path)).status_code == 204
     assert first_stands(dataset)
 
@@ -92,11 +87,7 @@ def test_it_adds_changes_and_removes_queries_in_the_draft(callers: Callers) -> N
         ({"query_key": "k" * 201, "query_text": "t"}, "query_key", "more than 200 characters"),
         ({"query_key": "k", "query_text": "t", "slices": "a"}, "slices", "Expected a list of items"),
         ({"query_key": "k", "query_text": "t", "slices": [1]}, "slices[0]", "Not a valid string."),
-        (
-            {"query_key": "k", "query_text": "t", "filters": []},
-            "filters",
-            "Expected a dictionary of items",
-        ),
+        ({"query_key": "k", "query_text": "t", "filters": []}, "filters", "Expected a dictionary of items"),
         ({"query_key": "k", "query_text": "t", "judgments": []}, "judgments", "Unknown key"),
     ],
 )
@@ -113,9 +104,7 @@ def test_it_states_a_judgment_and_tells_its_fields(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
     query = path_of(path)
     body = {"doc_ref": "file:///pear.md", "relevance_grade": 1, "section_refs": ["s1"], "note": "late"}
-    answer = callers.owner.post(f"{query}/judgments", body)
-    assert answer.status_code == 201, answer.content
-    facts = answer.json()
+    facts = done(callers.owner.post(f"{query}/judgments", body), 201)
     assert set(facts) == JUDGMENT_FIELDS
     assert {key: facts[key] for key in (*body, "source", "judge", "judged_by_id", "since", "query_key")} == body | {
         "doc_ref": {"uri": "file:///pear.md"},
@@ -143,8 +132,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
     old = f"{query}/judgments/{Judgment.objects.get().pk}"
     changed = callers.owner.ask("PUT", old, {"relevance_grade": 1})
     assert (changed.status_code, changed.json()["doc_ref"], changed.json()["since"]) == (200, APPLE, 2)
-    late = callers.owner.ask("PUT", old, {"relevance_grade": 2})
-    assert (late.status_code, late.json()["code"]) == (409, "outdated")
+    assert_refused(callers.owner.ask("PUT", old, {"relevance_grade": 2}), 409, "outdated")
     new = f"{query}/judgments/{changed.json()['id']}"
     assert callers.owner.ask("PUT", new, {"relevance_grade": 2}).json()["id"] == changed.json()["id"]
     assert callers.owner.delete(new).status_code == 204
@@ -158,11 +146,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
     [
         ({"relevance_grade": 1}, "doc_ref", "This field is required."),
         ({"relevance_grade": 1, "doc_ref": {"url": "x"}}, "doc_ref.url", "has the unknown key 'url'"),
-        (
-            {"relevance_grade": 1, "doc_ref": {"document_id": "d" * 1_000_000}},
-            "doc_ref.document_id",
-            "2,000 characters",
-        ),
+        ({"relevance_grade": 1, "doc_ref": {"document_id": "d" * 10**6}}, "doc_ref.document_id", "2,000 characters"),
         ({"relevance_grade": 1, "doc_ref": "u", "section_refs": ["s" * 2_001]}, "section_refs[0]", "2000 characters"),
         ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri is blank"),
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
@@ -174,10 +158,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
 )
 def test_it_names_what_is_wrong_with_a_judgment(callers: Callers, body: Any, field: str, told: str) -> None:
     _, path = fruit(callers.owner)
-    answer = callers.owner.post(f"{path_of(path)}/judgments", body)
-    assert answer.status_code == 400, answer.content
-    assert told in answer.json()["detail"]
-    assert set(answer.json()["errors"]) == {field}
+    assert_refused(callers.owner.post(f"{path_of(path)}/judgments", body), 400, told=told, field=field)
 
 
 def test_many_judgments_are_stated_at_once_or_none(callers: Callers) -> None:
@@ -199,63 +180,62 @@ def test_many_judgments_are_stated_at_once_or_none(callers: Callers) -> None:
     assert first_stands(dataset)
 
 
-def test_what_is_nested_is_found_only_where_it_is(callers: Callers) -> None:
+@pytest.mark.parametrize("tail", [f"queries/{10**30}", f"versions/{10**30}", f"queries/{'9' * 5000}"])
+def test_a_number_that_is_too_large_is_not_found(callers: Callers, tail: str) -> None:
     _, path = fruit(callers.owner)
-    other = import_dataset(RECORD, name="another", owner=callers.owner.user).version.dataset
-    red, sour = other.queries.order_by("id")
-    judgment = red.judgments.get().pk
-    for wrong in (
-        f"{path}/queries/{red.pk}",
-        f"{path}/queries/{red.pk}/judgments/{judgment}",
-        f"/benchmark-datasets/{other.pk}/queries/{sour.pk}/judgments/{judgment}",
-        f"{path}/queries/{10**30}",
-        f"{path}/versions/{10**30}",
-        f"{path}/queries/{'9' * 5000}",
-    ):
-        assert callers.owner.get(wrong).status_code == 404, wrong
-        assert callers.owner.delete(wrong).status_code == 404, wrong
+    assert [callers.owner.ask(method, f"{path}/{tail}").status_code for method in ("GET", "DELETE")] == [404, 404]
 
 
-def test_lists_take_few_queries_whatever_their_size(
-    callers: Callers, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Callers) -> None:
     _, path = fruit(callers.owner)
-    red = path_of(path)
-    rows = [{"query_key": "red", "doc_ref": f"x:{number}", "relevance_grade": 1} for number in range(8)]
-    callers.owner.post(f"{path}/judgments/bulk", {"judgments": rows})
-    for list_path in (f"{path}/queries", f"{path}/judgments", f"{red}/judgments", f"{path}/versions"):
-        with CaptureQueriesContext(connection) as few:
-            callers.owner.get(list_path, per_page=1)
-        with django_assert_max_num_queries(min(10, len(few))):
-            callers.owner.get(list_path)
+    callers.owner.post(
+        f"{path}/judgments/bulk", {"judgments": [{"query_key": "red", "doc_ref": APPLE, "relevance_grade": 1}]}
+    )
+    callers.owner.post(f"{path_of(path)}/judgments", {"doc_ref": PEAR, "relevance_grade": 2})
+    callers.owner.patch(path_of(path, "sour"), {"query_text": "sour fruits"})
+    told = callers.owner.get(f"{path}/versions/2/difference").json()
+    assert (told["number"], told["since"]) == (2, 1)
+    assert told["sentence"] == "3 changes: 1 judgment added, 1 judgment changed, 1 query changed"
+    (added,), (changed,), (worded,) = (
+        told[kind] for kind in ("judgments_added", "judgments_changed", "queries_changed")
+    )
+    assert (added["doc_ref"], added["relevance_grade"], set(added)) == (PEAR, 2, JUDGMENT_FIELDS)
+    assert (changed["doc_ref"], changed["grade_before"], changed["relevance_grade"]) == (APPLE, 3, 1)
+    assert (worded["text_before"], worded["query_text"]) == ("sour fruit", "sour fruits")
+    assert {kind: total for kind, total in told["totals"].items() if total} == {
+        **{"judgments_added": 1, "judgments_changed": 1, "queries_changed": 1}
+    }
+    callers.owner.delete(path_of(path, "sour"))
+    late = callers.owner.post(f"{path}/versions", {"seen": told["seen"]})
+    assert (late.status_code, "edited since you looked at it" in late.json()["detail"]) == (409, True)
+    again = callers.owner.get(f"{path}/versions/2/difference", limit=1).json()
+    assert [query["query_key"] for query in again["queries_removed"]] == ["sour"]
+    assert callers.owner.post(f"{path}/versions", {"seen": again["seen"]}).status_code == 201
+    assert callers.owner.get(f"{path}/versions/2/difference").json()["queries_removed"] == again["queries_removed"]
+    assert callers.owner.get(f"{path}/versions/2/difference", limit=0).status_code == 400
+    assert callers.other.get(f"{path}/versions/2/difference").status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("name", "look", "change"),
-    [
-        ("anonymous", 401, [401] * 7),
-        ("visitor", 403, [403] * 7),
-        ("idle", 403, [403] * 7),
-        ("other", 403, [403] * 7),
-        ("reader", 200, [403] * 7),
-        ("overseer", 200, [201, 200, 201, 200, 200, 204, 201]),
-        ("owner", 200, [201, 200, 201, 200, 200, 204, 201]),
-    ],
-)
-def test_each_may_do_what_is_theirs(callers: Callers, name: str, look: int, change: list[int]) -> None:
-    _, path = fruit(callers.owner)
-    caller, red, sour = getattr(callers, name), path_of(path), path_of(path, "sour")
-    judgment = f"{red}/judgments/{Judgment.objects.get().pk}"
-    row = {"query_key": "red", "doc_ref": "x:1", "relevance_grade": 1}
-    looked = [f"{path}/queries", red, f"{red}/judgments", judgment, f"{path}/judgments", f"{path}/versions"]
-    assert {caller.get(one).status_code for one in (*looked, f"{path}/versions/1")} == {look}
-    answers = [
-        caller.post(f"{path}/queries", {"query_key": "new", "query_text": "new"}),
-        caller.ask("PATCH", sour, {"notes": "n"}),
-        caller.post(f"{red}/judgments", {"doc_ref": PEAR, "relevance_grade": 1}),
-        caller.ask("PUT", judgment, {"relevance_grade": 1}),
-        caller.post(f"{path}/judgments/bulk", {"judgments": [row]}),
-        caller.delete(red),
-        caller.post(f"{path}/versions", {}),
-    ]
-    assert [answer.status_code for answer in answers] == change
+def test_a_draft_is_frozen_with_a_note_and_never_changes_again(callers: Callers) -> None:
+    dataset, path = fruit(callers.owner)
+    nothing = callers.owner.post(f"{path}/versions", {})
+    assert (nothing.status_code, "has no draft to freeze" in nothing.json()["detail"]) == (409, True)
+    callers.owner.post(f"{path_of(path)}/judgments", {"doc_ref": PEAR, "relevance_grade": 1})
+    draft, first = callers.owner.get(f"{path}/versions").json()["versions"]
+    assert (draft["number"], draft["is_draft"], draft["judgment_count"], draft["frozen_at"]) == (2, True, 2, None)
+    assert (first["number"], first["is_draft"], first["query_count"]) == (1, False, 2)
+    changes = callers.owner.get(f"{path}/versions/2").json()["changes"]
+    assert changes == {"added": 1, "changed": 0, "removed": 0, "queries": 0, "sentence": "1 change: 1 judgment added"}
+    frozen = callers.owner.post(f"{path}/versions", {"label": "late", "note": "Judged in May."})
+    assert frozen.status_code == 201, frozen.content
+    facts = callers.owner.get(f"{path}/versions/2").json()
+    assert facts == frozen.json() | {"changes": None}
+    assert (facts["label"], facts["note"], facts["is_draft"]) == ("late", "Judged in May.", False)
+    refused = callers.owner.delete(f"{path}/versions/2")
+    assert (refused.status_code, "fruit v2 is frozen" in refused.json()["detail"]) == (409, True)
+    callers.owner.delete(path_of(path, "sour"))
+    assert_refused(callers.owner.post(f"{path}/versions", {"label": "late"}), 409, field="label")
+    assert callers.owner.delete(f"{path}/versions/3").status_code == 204
+    assert callers.owner.get(f"{path}/versions/3").status_code == 404
+    assert callers.owner.get(f"{path}/queries").json()["total"] == 2
+    assert first_stands(dataset)

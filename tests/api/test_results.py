@@ -1,8 +1,9 @@
 """What came of a benchmark over HTTP: every field, by rankings whose measures one can predict."""
 
+from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -12,10 +13,17 @@ from django.utils import timezone
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
-from tests.api.callers import Callers
+from apps.results.leaderboard.coverage import coverage_of
+from apps.results.triage.content import NAMES, content_of
+from apps.results.triage.queries import evaluation_of
+from apps.results.triage.sections import section_means
+from benchbench.ir.measures import Measure
+from tests.api.callers import Callers, assert_refused, done
+from tests.benchmarks.conftest import short_batches  # noqa: F401 (a fixture)
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
-from tests.factories import add_version
+from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import change_rankings, delete_rankings
+from tests.results.sectioned import make_sectioned, searching
 
 METRICS = {"mrr", "ap", "precision", "recall", "ndcg"}
 ANSWER = {"query_id", "query_key", "query_text", "retrieved_doc_ids", "precision_at_k", "recall_at_k"}
@@ -38,9 +46,7 @@ def test_it_tells_every_field_of_results(callers: Callers, nightly: Benchmark) -
     Run.objects.create(benchmark=nightly, run_order=3, label="late", config_hash="f" * 16, config={"top_k": 1})
     ended = timezone.now()
     Benchmark.objects.update(started_at=ended - timedelta(seconds=90), completed_at=ended)
-    answer = callers.owner.get(path(nightly, tail="/results"))
-    assert answer.status_code == 200, answer.content
-    facts = answer.json()
+    facts = done(callers.owner.get(path(nightly, tail="/results")), 200)
     first, second, pending = facts.pop("runs")
     assert facts == {
         "benchmark_id": str(nightly.pk),
@@ -68,13 +74,7 @@ def test_it_tells_every_field_of_a_run(callers: Callers, nightly: Benchmark) -> 
         "id": str(nightly.runs.get(run_order=1).pk),
         "run_order": 1,
         "config_hash": f"{1:016}",
-        "config": {
-            "search_mode": "dense",
-            "top_k": 10,
-            "use_reranker": False,
-            "rrf_k": 60,
-            "score_threshold": None,
-        },
+        "config": {"search_mode": "dense", "top_k": 10, "use_reranker": False, "rrf_k": 60, "score_threshold": None},
         "status": "completed",
         "error_message": None,
         "metrics": 0,
@@ -126,9 +126,7 @@ def test_it_tells_about_a_run(callers: Callers, nightly: Benchmark) -> None:
 def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=2)
     change_rankings(run.query_results.all(), search_ms=3.5, rerank_ms=1.25, total_ms=6.0)
-    answer = callers.owner.get(path(nightly, run, tail="/queries"), per_page=100)
-    assert answer.status_code == 200, answer.content
-    facts = answer.json()
+    facts = done(callers.owner.get(path(nightly, run, tail="/queries"), per_page=100), 200)
     rows = {row["query_key"]: row for row in facts.pop("results")}
     assert facts == {"run_id": str(run.pk), "primary_k": 10, "total": 21, "page": 1, "per_page": 100}
     third = rows["q04"]
@@ -158,14 +156,10 @@ def test_a_run_that_goes_on_has_answers_without_values(callers: Callers, nightly
 
 def test_values_are_those_of_the_version_that_is_asked_for(callers: Callers, nightly: Benchmark) -> None:
     second = add_version(nightly.dataset_version.dataset)
-    missing = callers.owner.get(path(nightly, tail="/results"), version=2)
-    assert (missing.status_code, set(missing.json()["errors"])) == (400, {"version"})
-    unresolved = callers.owner.post(path(nightly, tail="/rescore"), {"version": 2})
-    assert (unresolved.status_code, unresolved.json()["code"]) == (409, "mapping_not_resolved")
+    assert_refused(callers.owner.get(path(nightly, tail="/results"), version=2), 400, field="version")
+    assert_refused(callers.owner.post(path(nightly, tail="/rescore"), {"version": 2}), 409, "mapping_not_resolved")
     Mapping.objects.update(dataset_version=second)
-    answer = callers.owner.post(path(nightly, tail="/rescore"), {"version": 2})
-    assert answer.status_code == 200, answer.content
-    assert answer.json() | {"message": ""} == {
+    assert done(callers.owner.post(path(nightly, tail="/rescore"), {"version": 2}), 200) | {"message": ""} == {
         "benchmark_id": str(nightly.pk),
         "dataset_version": 2,
         "measured_runs": 2,
@@ -184,16 +178,7 @@ def test_values_are_those_of_the_version_that_is_asked_for(callers: Callers, nig
 def test_a_version_that_there_is_not_is_named(callers: Callers, nightly: Benchmark, version: str) -> None:
     run = nightly.runs.get(run_order=1)
     for one in (path(nightly, tail="/results"), path(nightly, run), path(nightly, run, tail="/queries")):
-        answer = callers.owner.get(one, version=version)
-        assert (answer.status_code, set(answer.json()["errors"])) == (400, {"version"})
-
-
-def test_a_run_is_found_under_its_benchmark_alone(callers: Callers, nightly: Benchmark) -> None:
-    other = search(nightly.mapping, GOOD, name="other", owner=callers.owner.user)
-    for tail in ("", "/queries"):
-        assert callers.owner.get(path(other, nightly.runs.get(run_order=1), tail=tail)).status_code == 404
-        assert callers.owner.get(f"/benchmarks/{uuid4()}/runs/{other.runs.get().pk}{tail}").status_code == 404
-        assert callers.other.get(path(other, other.runs.get(), tail=tail)).status_code == 403
+        assert_refused(callers.owner.get(one, version=version), 400, field="version")
 
 
 @pytest.mark.parametrize("tail", ["/results", "/queries", ""])
@@ -209,3 +194,47 @@ def test_it_takes_few_queries_whatever_the_size(callers: Callers, nightly: Bench
     with CaptureQueriesContext(connection) as many:
         assert callers.owner.get(path(nightly, run, tail=tail), **query).status_code == 200
     assert len(few) == len(many) <= 10
+
+
+def test_it_tells_how_far_a_run_is_judged_and_what_it_found(
+    transactional_db: None, callers: Callers, tmp_path: Path
+) -> None:
+    benchmark = make_sectioned(tmp_path)
+    run = searching(benchmark)
+    evaluation = evaluation_of(run)
+    assert evaluation is not None
+    told = {name: callers.reader.get(f"/runs/{run.pk}/{name}").json() for name in ("coverage", "sections", "content")}
+    for facts in told.values():
+        assert (facts.pop("run_id"), facts.pop("dataset_version")) == (str(run.pk), 1)
+    assert told["coverage"] == {
+        "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in coverage_of(evaluation)]
+    }
+    sections = section_means(evaluation)
+    assert sections is not None
+    assert told["sections"] == {
+        "judgments": sections.n,
+        "rows": [asdict(row) for row in sections.rows],
+        "doc_mrr": sections.doc_mrr,
+        "section_mrr": sections.section_mrr,
+    }
+    content = content_of(evaluation)
+    assert told["content"] == {
+        "k": content.k,
+        "queries": len(content.queries),
+        "unanswered": content.unanswered,
+        "means": [
+            {"name": name, "mean": mean, "queries": queries}
+            for name, (_, mean, queries) in zip(NAMES, content.means, strict=True)
+        ],
+    }
+
+
+def test_where_nothing_is_stated_nothing_is_told(callers: Callers) -> None:
+    mapping = make_mapping(make_dataset({"q": [({"document_id": "d1"}, 1)]}), make_collection())
+    benchmark = make_benchmark(mapping, [0.5, None], owner=callers.owner.user)
+    run, failed = benchmark.runs.order_by("run_order")
+    sections = callers.owner.get(f"/runs/{run.pk}/sections").json()
+    assert (sections["judgments"], sections["rows"], sections["doc_mrr"]) == (0, [], None)
+    for name in ("coverage", "sections", "content"):
+        assert_refused(callers.owner.get(f"/runs/{failed.pk}/{name}"), 409, "unmeasured")
+        assert callers.owner.get(f"/runs/{run.pk}/{name}", version=7).status_code == 400

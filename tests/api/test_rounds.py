@@ -9,7 +9,7 @@ from apps.benchmarks.models import Benchmark
 from apps.judging.models import Grade, Round
 from apps.retrieval.models import Chunk, ChunkSet
 from benchbench.ir.judging.orders import SHARE
-from tests.api.callers import Caller, Callers
+from tests.api.callers import Caller, Callers, assert_refused, done
 from tests.judging.rounds import make_compared, open_for
 
 PATH = "/judging-rounds"
@@ -32,9 +32,7 @@ def opened(benchmark: Benchmark, callers: Callers, judge: Caller) -> Round:
 
 
 def handed(caller: Caller, opened: Round, count: int = 1) -> list[dict[str, Any]]:
-    answer = caller.post(f"{PATH}/{opened.pk}/next", {"count": count})
-    assert answer.status_code == 200, answer.content
-    items: list[dict[str, Any]] = answer.json()["items"]
+    items: list[dict[str, Any]] = done(caller.post(f"{PATH}/{opened.pk}/next", {"count": count}), 200)["items"]
     return items
 
 
@@ -95,8 +93,7 @@ def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Calle
 def test_many_grades_are_all_kept_or_none(opened: Round, callers: Callers, judge: Caller) -> None:
     first, second = handed(judge, opened, 2)
     rows = [{"item_id": first["item_id"], "grade": 1}, {"item_id": second["item_id"], "grade": 7}]
-    answer = judge.post(f"{PATH}/{opened.pk}/grades", {"grades": rows})
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_round")
+    assert_refused(judge.post(f"{PATH}/{opened.pk}/grades", {"grades": rows}), 400, "invalid_round")
     assert not Grade.objects.exists()
 
 

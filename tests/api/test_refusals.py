@@ -1,0 +1,199 @@
+"""Refused requests: the sentences that say what is wrong, and values that no client of good will sends."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from rest_framework.exceptions import ValidationError
+
+from apps.api import urls  # imports all serializers
+from apps.api.fields import StrictSerializer, Whole, valid
+from apps.api.matrices import MatrixField
+from apps.api.resources.gates import RunField
+from apps.collections.importing import create_collection
+from tests.api.callers import ROOT, Caller, Callers
+from tests.api.test_datasets import PATH, questions
+
+assert urls
+COLLECTIONS = "/collections"
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ({"page": "0"}, "page: Ensure this value is greater than or equal to 1."),
+        ({"page": "1000001"}, "page: Ensure this value is less than or equal to 1000000."),
+        ({"per_page": "101"}, "per_page: Ensure this value is less than or equal to 100."),
+        *(
+            ({"page": page}, "page: A valid integer is required.")
+            for page in ("x", "1.0", "9" * 30, "１", "", "1e3", " 1")
+        ),
+        ({"page": "-1"}, "page: Ensure this value is greater than or equal to 1."),
+        ({"page": "\0"}, "page: "),
+        ({"per_page": ["1", "2"]}, "per_page is given twice: give it once."),
+        ({"pages": "1"}, "pages: Unknown key"),
+        ({"status_filter": "lost"}, 'status_filter: "lost" is not a valid choice.'),
+    ],
+)
+def test_a_query_that_is_refused_is_told(callers: Callers, query: dict[str, Any], sentence: str) -> None:
+    answer = callers.owner.get("/benchmarks", **query)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert answer.json()["detail"].startswith(sentence)
+    assert list(answer.json()["errors"]) == list(query)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "sentence"),
+    [
+        (COLLECTIONS, {}, "name", "This field is required."),
+        (COLLECTIONS, {"name": None}, "name", "This field may not be null."),
+        (COLLECTIONS, {"name": " "}, "name", "This field may not be blank."),
+        (COLLECTIONS, {"name": "n" * 201}, "name", "Ensure this field has no more than 200 characters."),
+        (COLLECTIONS, {"name": 7}, "name", "Not a valid string."),
+        (COLLECTIONS, {"title": "n"}, "title", "Unknown key: use name, description."),
+        (COLLECTIONS, [], None, "Invalid data. Expected a dictionary, but got list."),
+        ("/benchmarks/preview", {"mapping_id": "x"}, "mapping_id", "Must be a valid UUID."),
+        ("/auth/token", {"username": "u", "password": "p", "scope": []}, "scope", '"[]" is not a valid choice.'),
+        ("/auth/token", {"username": "u", "password": "p", "scope": "x"}, "scope", '"x" is not a valid choice.'),
+        ("/auth/token", {"username": 1, "password": "p"}, "username", "Not a valid string."),
+        ("/auth/token", {"username": "ada", "password": {"a": 1}}, "password", "Not a valid string."),
+        ("/auth/token", {"username": "ada"}, "password", "This field is required."),
+        ("/auth/token", [], None, "Invalid data. Expected a dictionary, but got list."),
+    ],
+)
+def test_a_body_that_is_refused_is_told(callers: Callers, path: str, body: Any, field: str, sentence: str) -> None:
+    answer = callers.owner.post(path, body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    told = answer.json()["errors"][field][0] if field else answer.json()["detail"]
+    assert told.startswith(sentence)
+    assert told in answer.json()["detail"]
+
+
+def test_a_key_is_told_where_it_stands(callers: Callers) -> None:
+    made = callers.owner.post(COLLECTIONS, {"name": "n"}).json()
+    documents = [{"external_id": "a", "text": "t"}, {"external_id": "b", "sections": [{"heading": 1}]}, "c"]
+    errors = callers.owner.post(f"{COLLECTIONS}/{made['id']}/documents", {"documents": documents}).json()["errors"]
+    assert errors["documents[1].sections[0].heading"] == ["Not a valid string."]
+    assert errors["documents[2]"] == ["Invalid data. Expected a dictionary, but got str."]
+
+
+def test_a_session_is_told_what_else_it_needs(callers: Callers) -> None:
+    page = Client(enforce_csrf_checks=True)
+    page.force_login(User.objects.get(pk=callers.owner.user.pk))
+    answer = page.post(ROOT + COLLECTIONS, {"name": "n"}, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
+    assert answer.json()["detail"] == "CSRF Failed: CSRF cookie not set."
+
+
+def test_an_address_with_a_slash_is_told_without_it(db: None) -> None:
+    told = [Caller().get(path).json()["detail"] for path in (f"{PATH}/", "/no/such/", "/nothing")]
+    assert told == [
+        f"There is nothing at {ROOT}{PATH}/: no address ends in a slash, so ask for {ROOT}{PATH}.",
+        f"There is nothing at {ROOT}/no/such/: /api/docs/ lists what is.",
+        f"There is nothing at {ROOT}/nothing: /api/docs/ lists what is.",
+    ]
+
+
+def test_a_method_and_a_body_that_are_not_read_are_told_what_is(callers: Callers) -> None:
+    ask = callers.owner.ask
+    assert ask("PUT", PATH, {}).json()["detail"] == 'Method "PUT" not allowed.'
+    assert ask("POST", PATH, {}).json()["detail"] == ('Unsupported media type "application/json" in request.')
+    send = callers.owner.client.post
+    told = [
+        send(f"{ROOT}{COLLECTIONS}", "name: n", content_type="text/yaml"),
+        send(f"{ROOT}/benchmarks/preview", '{"name"', content_type="application/json"),
+        send(ROOT + PATH, "x", content_type="multipart/form-data"),
+        callers.owner.upload(PATH, questions("a"), name="n\0"),
+        callers.owner.client.post(ROOT + PATH, {"name": "n", "file": "{}"}),
+    ]
+    assert [answer.json()["detail"].partition("(")[0] for answer in told] == [
+        'Unsupported media type "text/yaml" in request.',
+        "The body is not JSON: Expecting ':' delimiter ",
+        "Multipart form parse error - Invalid boundary in multipart: None",
+        "name: Null characters are not allowed.",
+        "file: The submitted data was not a file. Check the encoding type on the form.",
+    ]
+
+
+FORM = "multipart/form-data; boundary=x"
+PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+
+
+@pytest.mark.parametrize("token", ["\xff\xfe", "bb_\xff", "bb_" + "x" * 10_000, "e30.e30.e30", "a.b.c", "..", "\0"])
+def test_any_bytes_may_stand_for_a_token(db: None, token: str) -> None:
+    answer = Client().get(ROOT + PATH, HTTP_AUTHORIZATION=f"Bearer {token}")
+    assert (answer.status_code, set(answer.json())) == (401, {"detail", "code"})
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "status"),
+    [
+        (b"", "", 400),
+        (b"x", "", 415),
+        (b"{}", "application/json", 415),
+        (b"", "multipart/form-data", 400),
+        (b"x", "multipart/form-data", 400),
+        (b"x", FORM, 400),
+        (b"--x\r\n\r\n\r\n--x--", FORM, 400),
+        (PART % (b"name", b"n\0") + b"--x--", FORM, 400),
+        (PART % (b"name", b"\xff") + b"--x--", FORM, 400),
+        (PART % (b"\0", b"n") + b"--x--", FORM, 400),
+        (b"".join(PART % (b"k%d" % number, b"") for number in range(1100)) + b"--x--", FORM, 400),
+        (PART % (b"name", b"x" * 2_700_000) + b"--x--", FORM, 413),
+    ],
+)
+def test_any_body_may_stand_for_a_form(callers: Callers, content: bytes, content_type: str, status: int) -> None:
+    answer = callers.owner.client.generic("POST", ROOT + PATH, content, content_type=content_type)
+    assert answer.status_code == status, answer.content
+    assert {"detail", "code"} <= set(answer.json()) <= {"detail", "code", "errors"}
+
+
+NAMES = ["", "..", "\0", "…"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [(PATH, name) for name in (*NAMES, "a/b", "x" * 300, "a.json.gz", "a.zip")]
+    + [("/collections", name) for name in (*NAMES, "é" * 300 + ".zip", "a/b.jsonl", "a.jsonl.gz", ".jsonl", ".zip")],
+)
+def test_any_name_may_stand_for_a_file(callers: Callers, path: str, name: str) -> None:
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+    content = PART % (b"name", b"n") + head + b"{}\r\n--x--"
+    answer = callers.owner.client.generic("POST", ROOT + path, content, content_type=FORM)
+    assert answer.status_code == 400, answer.content
+
+
+@pytest.mark.parametrize("external_id", ["\0", "", "x" * 501])
+def test_any_text_may_stand_for_an_external_id(callers: Callers, external_id: str) -> None:
+    made = create_collection("library", owner=callers.owner.user)
+    assert callers.owner.get(f"/collections/{made.pk}/documents", external_id=external_id).status_code == 400
+
+
+class Stated(StrictSerializer):
+    whole = Whole(required=False)
+    run = RunField(required=False)
+    matrix = MatrixField(required=False)
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        ({"whole": 5.0}, {"whole": 5}),
+        ({"whole": -(2.0**53)}, {"whole": -(2**53)}),
+        ({"run": 1.0}, {"run": 1}),
+        (
+            {"matrix": {"primary_k": 5.0, "candidates": [None, 40.0], "score_thresholds": [1.0]}},
+            {"matrix": {"primary_k": 5, "candidates": [None, 40], "score_thresholds": [1.0]}},
+        ),
+    ],
+)
+def test_a_float_without_a_fraction_is_a_whole_number(stated: Any, read: Any) -> None:
+    assert repr(dict(valid(Stated, stated))) == repr(read)
+
+
+@pytest.mark.parametrize("value", [5.5, 2.0**53 + 2, "5", True, None, float("inf")])
+@pytest.mark.parametrize("name", ["whole", "run"])
+def test_other_values_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError):
+        valid(Stated, {name: value})
