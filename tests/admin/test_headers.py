@@ -21,13 +21,8 @@ from tests.proxy.conftest import COMPOSE
 
 pytestmark = pytest.mark.thorough
 
-ELSEWHERE = (
-    "https://evil.example/",
-    "//evil.example/",
-    "/\\evil.example",
-    "https:evil.example",
-    "\thttps://evil.example",
-)
+EVIL = "evil.example"
+ELSEWHERE = (f"https://{EVIL}/", f"//{EVIL}/", f"/\\{EVIL}", f"https:{EVIL}", f"\thttps://{EVIL}")
 
 
 @pytest.fixture
@@ -44,7 +39,7 @@ def policy_of(answer: Any) -> dict[str, list[str]]:
     return {name: values for name, *values in parts}
 
 
-def test_every_answer_states_where_its_parts_may_come_from(world: Client) -> None:
+def test_policies_and_headers_that_every_answer_has(world: Client) -> None:
     for path in ("/admin/", "/admin/login/", "/admin/nothing/", "/api/v2/schema", "/api/docs/", "/nothing"):
         policy = policy_of(world.get(path))
         assert policy == {name: list(values) for name, values in CONTENT_SECURITY_POLICY["DIRECTIVES"].items()}, path
@@ -52,6 +47,12 @@ def test_every_answer_states_where_its_parts_may_come_from(world: Client) -> Non
     assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == ["'none'"]
     assert "'unsafe-inline'" not in policy["script-src"]
     assert not [value for values in policy.values() for value in values if "*" in value or "http" in value]
+    for path in ("/admin/", "/api/v2/schema", "/nothing"):
+        answer = world.get(path)
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert answer["X-Frame-Options"] == "DENY"
+        assert answer["Referrer-Policy"] == "same-origin"
+        assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 def test_only_the_queues_have_scripts_in_the_page(world: Client) -> None:
@@ -61,17 +62,7 @@ def test_only_the_queues_have_scripts_in_the_page(world: Client) -> None:
         assert inline.findall(world.get(path).content.decode()) == [], path
 
 
-def test_headers_that_every_answer_has(world: Client) -> None:
-    for path in ("/admin/", "/api/v2/schema", "/nothing"):
-        answer = world.get(path)
-        assert answer["X-Content-Type-Options"] == "nosniff"
-        assert answer["X-Frame-Options"] == "DENY"
-        assert answer["Referrer-Policy"] == "same-origin"
-        assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
-
-
 def test_files_are_kept_and_not_shown(world: Client) -> None:
-    """Whatever was uploaded: no name and no content makes a page of this site."""
     files = {address for address in every_address() if NO_PAGES.get(address.name.rpartition(":")[2]) == "a file"}
     assert len(files) >= 5
     formats = {"run_export": "html", "benchmark_export": "html", "dataset_export": "beir", "mapping_export": "beir"}
@@ -148,7 +139,7 @@ def in_production(*command: str, **other: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_there_is_nothing_to_say_of_production_settings() -> None:
+def test_production_settings_are_secure_and_https_is_for_good() -> None:
     """Security alone: the services of the example do not answer."""
     told = in_production("manage.py", "check", "--deploy", "--tag", "security")
     assert "no issues" in told
@@ -160,24 +151,18 @@ def test_there_is_nothing_to_say_of_production_settings() -> None:
         "SESSION_COOKIE_SECURE True",
         "CSRF_COOKIE_SECURE True",
     ]
-
-
-def test_https_is_for_good() -> None:
     to, for_how_long = in_production("-c", ANSWERED).splitlines()[:2]  # a log follows
     assert to == "https://bench.example.org/admin/login/"
     assert for_how_long == "max-age=31536000; includeSubDomains"
 
 
-def test_the_redis_of_docker_compose_has_a_password() -> None:
+def test_redis_has_a_password_or_its_lack_is_told() -> None:
     command = COMPOSE["redis"]["command"]
     password = command[command.index("--requirepass") + 1]
     assert re.fullmatch(r"\$\{REDIS_PASSWORD:\?.+\}", password), "Compose refuses to start without one"
     sites = [service["environment"]["REDIS_URL"] for service in COMPOSE.values() if service.get("env_file")]
     assert len(sites) >= 4
     assert set(sites) == {f"redis://:{password}@redis/0"}
-
-
-def test_a_redis_without_a_password_is_told() -> None:
     told = in_production("manage.py", "check", "--deploy", "--tag", "security", REDIS_URL="redis://redis.example.org/0")
     assert "(benchbench.W002) Redis at 'redis.example.org' asks for no password." in told
     assert "REDIS_URL=redis://:PASSWORD@HOST/0" in told

@@ -10,15 +10,15 @@ from django.template.response import SimpleTemplateResponse
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.models import QueryResult
+from apps.benchmarks.models import QueryResult, Run
+from apps.datasets.models import Query
 from apps.judging.models import RoundItem
 from apps.mappings.resolving import resolve
-from apps.retrieval.indexing import build_index
-from apps.retrieval.models import ChunkSet, Index, VectorSpace
+from apps.retrieval.models import ChunkSet, VectorSpace
 from benchbench.site.panels import change_url
 from tests.admin.conftest import APPS, MakeStaff
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
+from tests.api.test_isolation import world
+from tests.factories import add_judgment
 from tests.pages import Address, every_address
 from tests.rankings import add_ranking
 
@@ -56,22 +56,12 @@ def is_act(name: str) -> bool:
 def owner(make_staff: MakeStaff) -> User:
     """Somebody who owns one of everything that has an address."""
     user = make_staff("grace")
-    collection = make_collection("shelf", [{"title": "Pears"}])
-    dataset = make_dataset({"q1": [({"document_id": "d1"}, 1), ({"document_id": "gone"}, 2)]})
-    for row in (collection, dataset):
-        row.owner = user
-        row.save()
-    mapping = make_mapping(dataset, collection, owner=user)
-    resolve(mapping)
-    run = make_benchmark(mapping, [0.5], owner=user).runs.get()
-    documents = [collection.documents.get().pk]
-    query = dataset.queries.get()
-    add_ranking(run, query, documents, scores=[1.0])
-    approve(run, name="main", reason="Because.", by=user)
-    make_round(run, owner=user)
-    index = Index.objects.create(collection=collection, name="words", encoder="keyword:a", owner=user)
-    build_index(index)
-    ChunkSet.objects.create(collection=collection, strategy="flat", fingerprint="f")
+    world(user)
+    run, query = Run.objects.get(), Query.objects.get()
+    add_judgment(query, {"document_id": "gone"}, 2)
+    resolve(run.benchmark.mapping)
+    add_ranking(run, query, [run.benchmark.mapping.collection.documents.get().pk], scores=[1.0])
+    ChunkSet.objects.create(collection=run.benchmark.mapping.collection, strategy="flat", fingerprint="f")
     VectorSpace.objects.create(encoder="keyword:a", revision="1", kind="query", dimension=1)
     return user
 

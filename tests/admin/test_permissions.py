@@ -4,15 +4,17 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import django_rq
 import pytest
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from benchbench.site.panels import change_url, changelist_url
+from benchbench.urls import queue_pages
 from tests.admin.conftest import MakeStaff
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
@@ -23,11 +25,8 @@ def benchmark_of(db: None) -> Callable[[User | None], Benchmark]:
     """Make a benchmark, with everything that it stands on, that belongs to a user."""
 
     def make(owner: User | None) -> Benchmark:
-        collection = make_collection("hidden shelf", [{"title": "On pears"}])
-        dataset = make_dataset({"q1": [({"document_id": "d1"}, 1)]})
-        for row in (collection, dataset):
-            row.owner = owner
-            row.save()
+        collection = make_collection("hidden shelf", [{"title": "On pears"}], owner=owner)
+        dataset = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, owner=owner)
         mapping = make_mapping(dataset, collection, owner=owner)
         benchmark = make_benchmark(mapping, [0.5], owner=owner)
         document = collection.documents.get()
@@ -58,18 +57,13 @@ def pages_of(benchmark: Benchmark) -> list[str]:
     return [*(change_url(row) for row in rows), *(reverse(name, args=[benchmark.pk]) for name in names)]
 
 
-def test_what_somebody_else_owns_is_in_no_list(
+def test_what_somebody_else_owns_is_in_no_list_and_filter(
     client_of_ada: Client, make_staff: MakeStaff, benchmark_of: Callable
 ) -> None:
     benchmark = benchmark_of(make_staff("grace"))
     assert benchmark.name not in client_of_ada.get(changelist_url(Benchmark)).content.decode()
     assert benchmark.name not in client_of_ada.get(reverse("admin:index")).content.decode()
-
-
-def test_what_somebody_else_owns_is_in_no_filter(
-    client_of_ada: Client, make_staff: MakeStaff, benchmark_of: Callable
-) -> None:
-    collection = benchmark_of(make_staff("grace")).mapping.collection
+    collection = benchmark.mapping.collection
     assert collection.name not in client_of_ada.get(changelist_url(type(collection.documents.get()))).content.decode()
 
 
@@ -111,26 +105,19 @@ def test_facts_are_not_edited_by_hand(client_of_ada: Client, benchmark_of: Calla
     client_of_ada.post(change_url(run), {"label": "best of all"})
     run.refresh_from_db()
     assert run.label != "best of all"
-
-
-def test_an_edit_changes_the_name_and_no_fact(client_of_ada: Client, benchmark_of: Callable) -> None:
-    benchmark = benchmark_of(None)
     client_of_ada.post(change_url(benchmark), {"name": "Renamed", "description": "", "status": "pending", "seed": "1"})
     benchmark.refresh_from_db()
     assert (benchmark.name, benchmark.status, benchmark.seed) == ("Renamed", "completed", 42)
 
 
 def test_who_does_not_see_all_cannot_give_a_row_away(client_of_ada: Client, ada: User, make_staff: MakeStaff) -> None:
-    collection = make_collection("mine")
-    collection.owner = ada
-    collection.save()
+    collection = make_collection("mine", owner=ada)
     client_of_ada.post(change_url(collection), {"name": "still mine", "owner": make_staff("grace").pk})
     collection.refresh_from_db()
     assert (collection.name, collection.owner) == ("still mine", ada)
 
 
 def test_a_row_is_shared_with_ones_own_teams_alone(client_of_ada: Client, ada: User) -> None:
-    """Others are neither offered nor set; that of the row stays."""
     mine, others, before = (Group.objects.create(name=name) for name in ("mine", "others", "before"))
     ada.groups.add(mine)
     collection = make_collection("mine")
@@ -196,3 +183,50 @@ def test_permissions_are_those_of_the_user_and_the_groups(
     found = User.objects.get(pk=user.pk)
     with django_assert_num_queries({"is_active": 0, "is_superuser": 2}.get(next(iter(alone), ""), 1)):
         assert found.get_all_permissions() == expected
+
+
+HOME = "/admin/rq/"
+
+
+def queue_addresses() -> list[str]:
+    """Return an address of each page."""
+    job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.working.work_batch", 0)
+    values = {
+        **dict.fromkeys(("queue_index", "scheduler_index", "connection_index"), 0),
+        **{"job_id": job.id, "result_id": "1", "key": "w", "scheduler_name": "s", "cron_job_name": "c", "token": "t"},
+    }
+    return [
+        reverse(f"django_rq:{page.name}", kwargs={name: values[name] for name in page.pattern.regex.groupindex})
+        for page in queue_pages()
+    ]
+
+
+def test_staff_are_refused_every_page_and_see_no_link(client: Client, make_staff: MakeStaff) -> None:
+    client.force_login(make_staff("ada"))
+    found = [ask(address).status_code for address in queue_addresses() for ask in (client.get, client.post)]
+    assert (set(found), len(found) > 40) == ({403}, True)
+    assert HOME not in client.get(reverse("admin:index")).content.decode()
+    assert django_rq.get_queue("default").count == 1
+
+
+def test_nobody_else_gets_anything_of_them(client: Client, db: None) -> None:
+    client.force_login(User.objects.create_user("visitor"))
+    assert {client.get(address).status_code for address in queue_addresses()} == {403}
+    client.logout()
+    for address in queue_addresses():
+        answer = client.get(address)
+        assert answer.status_code in (302, 401) or answer.json()["error"], address
+
+
+def test_superusers_have_them_and_the_link(admin_client: Client) -> None:
+    assert HOME in admin_client.get(reverse("admin:index")).content.decode()
+    home = admin_client.get(HOME)
+    assert home.status_code == 200
+    assert reverse("django_rq:home_json") in home.content.decode()
+    for name in ("jobs", "failed_jobs", "workers"):
+        assert admin_client.get(reverse(f"django_rq:{name}", args=[0])).status_code == 200
+
+
+def test_there_is_no_second_set_of_them() -> None:
+    with pytest.raises(NoReverseMatch):
+        reverse("admin:django_rq_home")

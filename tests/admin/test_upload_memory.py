@@ -51,7 +51,6 @@ with scratch_folder() as folder:
 
 
 def test_what_a_killed_process_left_goes_with_the_next_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another holds stays, however old it is."""
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     holders = [

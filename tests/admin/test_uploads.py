@@ -100,7 +100,6 @@ def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -
 
 
 def test_the_next_version_of_a_dataset_is_stated_in_the_form(client_of_ada: Client, ada: User, make_staff: Any) -> None:
-    """Of CSV, which states no version: by the dataset, by its name and a version, and with the same refusals."""
 
     def table(grade: int) -> bytes:
         return f"query_key,query_text,uri,grade\nq1,red,u,{grade}\n".encode()

@@ -1,0 +1,269 @@
+"""Runs in the browser, imported, pinned as baselines and judged by a gate; and datasets taken away."""
+
+import io
+import zipfile
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.models import Baseline, Benchmark, Run
+from apps.collections.models import Collection
+from apps.datasets.formats.registry import WRITERS
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve_now
+from benchbench.site.panels import change_url, changelist_url
+from tests.admin.conftest import MakeStaff
+from tests.admin.test_acts import messages_of, press
+from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.datasets.samples import SAMPLES
+from tests.drafts import set_judgment
+from tests.factories import make_benchmark as make_searched
+from tests.factories import make_collection, make_dataset, make_mapping
+from tests.results.test_pages import results_url, text_of
+
+pytestmark = pytest.mark.django_db
+
+RUN = b"q1 Q0 a 1 0.5 mine\nq1 Q0 <b> 2 0.5 mine\nq9 Q0 a 1 1 mine\n"
+PAGE, PREVIEW = "admin:run_import", "admin:run_import_preview"
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    return make_dataset({"q1": [({"document_id": "a"}, 1)], "q2": [({"document_id": "b"}, 1)]})
+
+
+def post(client: Client, page: str, dataset: Dataset, content: bytes = RUN, **fields: Any) -> Any:
+    values = {"dataset": dataset.pk, "file": SimpleUploadedFile("mine.run", content), **fields}
+    return client.post(reverse(page), values, follow=True)
+
+
+def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Dataset) -> None:
+    page = post(client_of_ada, PREVIEW, dataset).content.decode()
+    assert "1 of 2 queries</strong> of questions v1" in page
+    assert "2 results, of 2 distinct documents; read as TREC run, which calls itself “mine”" in page
+    assert "mine.run lacks, counted as 0: 1." in page
+    assert ">Import</button>" in page
+    assert not Collection.objects.exists()
+
+
+def test_ids_that_nothing_knows_are_counted_before_and_after_the_import(
+    client_of_ada: Client, dataset: Dataset
+) -> None:
+    run = b"q1 Q0 a 1 2 mine\nq1 Q0 x 2 1 mine\nq2 Q0 y 1 1 mine\nother Q0 a 1 1 mine\n"
+    told = (
+        "Queries of mine.run that the dataset does not have, left out: 1 of 3 (other).",
+        "Documents of mine.run that no judgment of the dataset names, counted as not relevant: 2 of 3 (x, y).",
+    )
+    for page in (PREVIEW, PAGE):
+        shown = post(client_of_ada, page, dataset, run).content.decode()
+        assert [sentence for sentence in told if sentence not in shown] == []
+    alien = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 <x> 1 2 mine\n").content.decode()
+    assert "None of the documents of mine.run (1: &lt;x&gt;) is named by a judgment of the dataset" in alien
+
+
+def test_documents_that_are_judged_by_another_key_are_known(client_of_ada: Client) -> None:
+    judged = make_dataset({"q1": [({"uri": "file:///a.md"}, 1), ({"file_name": "b.md"}, 0), ({"odd": 1}, 1)]})
+    shown = post(client_of_ada, PREVIEW, judged, b"q1 Q0 file:///a.md 1 2 m\nq1 Q0 b.md 2 1 m\n").content.decode()
+    assert "no judgment" not in shown
+
+
+def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client, dataset: Dataset) -> None:
+    page = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 a 1 1 t\nq1 Q0 a 2 1 t\n").content.decode()
+    assert "mine.run, line 2, ranks the document" in page
+    assert ">Import</button>" not in page
+    assert "leave the order out" in post(client_of_ada, PREVIEW, dataset, order_by="rank").content.decode()
+    assert "Choose a dataset" in client_of_ada.post(reverse(PREVIEW), {"dataset": dataset.pk}).content.decode()
+
+
+def test_a_run_is_imported_and_further_ones_into_its_benchmark(
+    client_of_ada: Client, ada: User, dataset: Dataset
+) -> None:
+    page = post(client_of_ada, PAGE, dataset, name="Elsewhere", k="1, 10", measures="ERR@10").content.decode()
+    benchmark = Benchmark.objects.get()
+    assert (benchmark.name, benchmark.owner, benchmark.k_values) == ("Elsewhere", ada, [1, 10])
+    assert "Imported mine.run (TREC run): 2 results" in page
+    assert "equal scores, ordered by id" in page
+    assert f"benchmark={benchmark.pk}" in page
+    assert "runs were made elsewhere" in page
+    again = post(client_of_ada, PAGE, dataset, benchmark=benchmark.pk)
+    assert "has the same rankings as run 1, " in again.content.decode()
+    assert ": nothing was imported" in again.content.decode()
+    post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=benchmark.pk)
+    assert [run.label for run in benchmark.runs.all()] == ["mine", "other"]
+
+
+def test_queries_without_a_relevant_judgment_may_be_left_out(client_of_ada: Client, dataset: Dataset) -> None:
+    post(client_of_ada, PAGE, dataset, empty_queries="skip")
+    assert Benchmark.objects.get().empty_queries == "skip"
+
+
+def test_what_another_owns_takes_no_run(client_of_ada: Client, admin_user: User, dataset: Dataset) -> None:
+    post(client_of_ada, PAGE, dataset)
+    Benchmark.objects.update(owner=admin_user)
+    response = post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=Benchmark.objects.get().pk)
+    assert "benchmark" in response.context["form"].errors
+    assert Run.objects.count() == 1
+
+
+def test_it_is_reached_from_the_dataset_and_from_the_benchmarks(client_of_ada: Client, dataset: Dataset) -> None:
+    assert f"{reverse(PAGE)}?dataset={dataset.pk}" in client_of_ada.get(change_url(dataset)).content.decode()
+    assert "Import a run" in client_of_ada.get(changelist_url(Benchmark)).content.decode()
+    asked = client_of_ada.get(reverse(PAGE), {"dataset": dataset.pk}).content.decode()
+    assert "questions v1" in asked
+
+
+def test_every_page_shows_a_run_that_has_no_stages_and_no_times(client_of_ada: Client, dataset: Dataset) -> None:
+    post(client_of_ada, PAGE, dataset)
+    run = Run.objects.get()
+    own = make_searched(make_mapping(dataset, make_collection()), [0.5]).runs.get()
+    page = client_of_ada.get(change_url(run)).content.decode()
+    assert "mine.run, tagged “mine”" in page
+    assert "Not known: the file states rankings, and no times." in page
+    assert "No stages are known of this run" in page
+    assert "0.00" not in client_of_ada.get(reverse("admin:benchmark_live", args=[run.benchmark_id])).content.decode()
+    for result in run.query_results.all():
+        page = client_of_ada.get(change_url(result)).content.decode()
+        assert "<dt>Time</dt>" not in page
+    for name in ("run_coverage", "run_sections", "run_content"):
+        assert client_of_ada.get(reverse(f"admin:{name}", args=[run.pk])).status_code == 200
+    compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, own.pk]}).content.decode()
+    assert "External runs, so it is not known what computed them: mine" in compared
+    assert "They searched different documents" not in compared
+
+
+ADD = "/admin/benchmarks/baseline/add/"
+
+
+@pytest.fixture
+def nightly(db: None) -> Benchmark:
+    return search(make_gated(), GOOD, POOR)
+
+
+def gate_url(run: Run) -> str:
+    return reverse("admin:run_gate", args=[run.pk])
+
+
+def test_a_run_is_pinned_from_its_page_and_wears_its_badge(
+    client_of_ada: Client, ada: User, nightly: Benchmark
+) -> None:
+    run = nightly.runs.get(run_order=1)
+    assert f"{ADD}?run={run.pk}" in client_of_ada.get(change_url(run)).content.decode()
+    assert run.label in text_of(client_of_ada.get(ADD, {"run": run.pk}))
+    blank = client_of_ada.post(ADD, {"run": run.pk, "name": "main", "reason": " "})
+    assert "reason" in blank.context["form"].errors
+    done = client_of_ada.post(ADD, {"run": run.pk, "name": "main", "reason": "The release of May."}, follow=True)
+    baseline = Baseline.objects.get()
+    assert (baseline.run, baseline.approved_by, baseline.dataset) == (run, ada, nightly.dataset_version.dataset)
+    assert done.redirect_chain[-1][0] == change_url(run)
+    for page in (change_url(run), results_url(nightly)):
+        assert "baseline main" in text_of(client_of_ada.get(page)), page
+    assert "The release of May." in text_of(client_of_ada.get(change_url(baseline.dataset)))
+
+
+def test_a_baseline_is_retired_by_button_and_then_may_be_deleted(
+    client_of_ada: Client, ada: User, nightly: Benchmark
+) -> None:
+    baseline = approve(nightly.runs.get(run_order=1), name="main", reason="Because.", by=ada)
+    delete = reverse("admin:benchmarks_baseline_delete", args=[baseline.pk])
+    assert client_of_ada.get(delete).status_code == 403
+    assert "is retired" in messages_of(press(client_of_ada, baseline, "retire_selected"))
+    baseline.refresh_from_db()
+    assert baseline.retired_by == ada
+    assert client_of_ada.post(delete, {"post": "yes"}).status_code == 302
+    assert not Baseline.objects.exists()
+
+
+def test_what_somebody_else_owns_is_neither_pinned_nor_replaced(
+    client_of_ada: Client, make_staff: MakeStaff, nightly: Benchmark
+) -> None:
+    grace = make_staff("grace")
+    hidden = nightly.runs.get(run_order=1)
+    approve(hidden, name="main", reason="Because.", by=grace)
+    Benchmark.objects.filter(pk=nightly.pk).update(owner=grace)
+    mine = search(nightly.mapping, GOOD, name="mine").runs.get()
+    assert "run" in client_of_ada.post(ADD, {"run": hidden.pk, "name": "x", "reason": "y"}).context["form"].errors
+    taken = client_of_ada.post(ADD, {"run": mine.pk, "name": "main", "reason": "y"})
+    assert "may not see" in str(taken.context["form"].errors)
+    assert Baseline.objects.get().retired_at is None
+    assert client_of_ada.get(gate_url(hidden)).status_code == 404
+    assert "main" not in str(client_of_ada.get(gate_url(mine)).context["form"]["baseline"])
+    assert hidden.label not in text_of(client_of_ada.get(changelist_url(Baseline)))
+
+
+def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: Benchmark) -> None:
+    good, poor = nightly.runs.order_by("run_order")
+    baseline = approve(good, name="main", reason="Because.", by=ada)
+    first = client_of_ada.get(gate_url(poor))
+    assert first.content.decode().count('class="bb-trail"') == 1
+    assert "nDCG@10" in first.context["form"]["rules_text"].value()
+    asked = {"baseline": baseline.pk, "rules_text": first.context["form"]["rules_text"].value()}
+    judged = client_of_ada.post(gate_url(poor), asked)
+    assert judged.context["headline"] == "Gate failed: 1 failed, of 3 checks"
+    assert "nDCG@10 against the baseline" in text_of(judged)
+    file = SimpleUploadedFile("gate.yaml", b"floors: {mrr: 0.1}")
+    assert "Gate passed" in text_of(client_of_ada.post(gate_url(poor), {**asked, "file": file}))
+    wrong = SimpleUploadedFile("gate.yaml", b"floors: {mr: 0.1}")
+    assert "file" in client_of_ada.post(gate_url(poor), {**asked, "file": wrong}).context["form"].errors
+    for fields, field in (({"rules_text": "floors: ["}, "rules_text"), ({**asked, "baseline": ""}, "baseline")):
+        response = client_of_ada.post(gate_url(poor), fields)
+        assert field in response.context["form"].errors
+        assert "Gate passed" not in text_of(response)
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_every_link_of_a_page_is_a_file_or_a_sentence(admin_client: Client) -> None:
+    version = import_dataset(SAMPLES["beir"], name="fruit").version
+    pages = [admin_client.get(change_url(row)).content.decode() for row in (version, version.dataset)]
+    given = 0
+    for format, writer in WRITERS.items():
+        url = reverse("admin:dataset_export", args=[version.pk, format])
+        assert all(url in page for page in pages)
+        answer = admin_client.get(url)
+        if answer.status_code == 200:
+            given += 1
+            assert answer["Content-Disposition"] == f'attachment; filename="fruit-v1.{writer.extension or "zip"}"'
+            assert b"".join(answer)
+        else:
+            page = admin_client.get(answer["Location"]).content.decode()
+            assert "choose another format" in page or "cannot hold" in page
+    assert given == 1
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_what_is_left_out_is_told_on_the_next_page(admin_client: Client) -> None:
+    version = import_dataset(SAMPLES["benchbench-json"], name="fruit").version
+    set_judgment(version.dataset, "q2", {"uri": "u"}, 1)
+    draft = version.dataset.versions.get(number=2)
+    assert b"".join(admin_client.get(reverse("admin:dataset_export", args=[draft.pk, "benchbench-json"])))
+    page = admin_client.get(change_url(draft)).content.decode()
+    assert "fruit-v2.json: BenchBench JSON, schema 1.0 has no place for source of 1 judgment" in page
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_the_page_of_a_mapping_gives_the_dataset_by_its_documents(admin_client: Client, make_staff: Any) -> None:
+    collection = make_collection(documents=[{"external_id": "a", "text": "red fruit", "uri": "x:a"}])
+    judged = {"q1": [({"uri": "x:a"}, 1), ({"uri": "x:gone"}, 1)]}
+    mapping = create_mapping(make_dataset(judged), collection)
+    url = reverse("admin:mapping_export", args=[mapping.pk, "beir"])
+    assert url not in admin_client.get(change_url(mapping)).content.decode(), "not resolved yet"
+    assert admin_client.get(url).status_code == 404
+    resolve_now(mapping)
+    assert url in admin_client.get(change_url(mapping)).content.decode()
+    held = zipfile.ZipFile(io.BytesIO(b"".join(admin_client.get(url))))
+    assert b"red fruit" in held.read("corpus.jsonl")
+    assert "under made ids" in admin_client.get(change_url(mapping)).content.decode()
+    Mapping.objects.update(owner=make_staff("ada"))
+    stranger = Client()
+    stranger.force_login(make_staff("bob", may=("view",)))
+    assert stranger.get(url).status_code == 404
+    Mapping.objects.update(owner=None)
+    Collection.objects.update(owner=make_staff("eve"))
+    assert stranger.get(url).status_code == 403, "its documents are somebody else's"
