@@ -56,39 +56,34 @@ def test_it_reads_another_split_and_gzipped_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "sentence"),
+    ("file", "content", "sentence"),
     [
-        ("q1\ta\t1\nq9\tb\t1\n", "test.tsv, line 3, judges the query 'q9', which queries.jsonl does not have."),
-        ("q1\ta\t1\nq1\ta\t2\n", "test.tsv, line 3, gives document 'a' the grade 2 for query 'q1', but it had"),
-        ("q1\ta\n", "test.tsv, line 2, must have three cells between tabs: query-id, corpus-id, score."),
-        ("q1\t\t1\n", "test.tsv, line 2, must have three cells between tabs: query-id, corpus-id, score."),
-        ("q1 0 a 1\n", "test.tsv, line 2, must have three cells between tabs: query-id, corpus-id, score."),
-        ("q1\ta\t1.5\n", "test.tsv, line 2, has the score '1.5', which is not an integer."),
-        ("q1\ta\thigh\n", "test.tsv, line 2, has the score 'high', which is not an integer."),
-        ("", "test.tsv holds no judgment."),
+        ("rows", "q1\ta\t1\nq9\tb\t1\n", "test.tsv, line 3, judges the query 'q9', which queries.jsonl does not have."),
+        ("rows", "q1\ta\t1\nq1\ta\t2\n", "test.tsv, line 3, gives document 'a' the grade 2 for query 'q1', but it had"),
+        ("rows", "q1\ta\n", "test.tsv, line 2, must have three cells between tabs: query-id, corpus-id, score."),
+        ("rows", "q1\t\t1\n", "test.tsv, line 2, must have three cells between tabs: query-id, corpus-id, score."),
+        ("rows", "q1 0 a 1\n", "test.tsv, line 2, must have three cells between tabs: query-id, corpus-id, score."),
+        ("rows", "q1\ta\t1.5\n", "test.tsv, line 2, has the score '1.5', which is not an integer."),
+        ("rows", "q1\ta\thigh\n", "test.tsv, line 2, has the score 'high', which is not an integer."),
+        ("rows", "", "test.tsv holds no judgment."),
+        (
+            "queries",
+            '{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}',
+            "queries.jsonl, line 2, _id 'q1' is that of",
+        ),
+        ("queries", '{"_id": "q1", "text": " "}', "queries.jsonl, line 1, text is blank."),
+        ("queries", '{"_id": "q1", "text": "a", "metadata": 1}', "queries.jsonl, line 1, metadata must be an object"),
+        (
+            "queries",
+            '{"_id": "q1", "text": "a"}\n["q2"]',
+            "queries.jsonl, line 2, holds a list: each line must be an object.",
+        ),
+        ("queries", '{"_id": "q1", "text": "a"}\n{"_id": ', "queries.jsonl, line 2, column 9, is not JSON"),
     ],
-    ids=["unknown query", "other grade", "two cells", "blank cell", "spaces", "fraction", "word", "nothing"],
-)  # fmt: skip
-def test_it_names_file_and_line_of_a_fault(tmp_path: Path, rows: str, sentence: str) -> None:
+)
+def test_it_names_file_and_line_of_a_fault(tmp_path: Path, file: str, content: str, sentence: str) -> None:
     with pytest.raises(BenchbenchError) as caught:
-        read_beir(beir(tmp_path, rows=rows))
-    assert caught.value.message.startswith(sentence)
-
-
-@pytest.mark.parametrize(
-    ("queries", "sentence"),
-    [
-        ('{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}', "queries.jsonl, line 2, _id 'q1' is that of"),
-        ('{"_id": "q1", "text": " "}', "queries.jsonl, line 1, text is blank."),
-        ('{"_id": "q1", "text": "a", "metadata": 1}', "queries.jsonl, line 1, metadata must be an object"),
-        ('{"_id": "q1", "text": "a"}\n["q2"]', "queries.jsonl, line 2, holds a list: each line must be an object."),
-        ('{"_id": "q1", "text": "a"}\n{"_id": ', "queries.jsonl, line 2, column 9, is not JSON"),
-    ],
-    ids=["id twice", "blank", "metadata", "no object", "no JSON"],
-)  # fmt: skip
-def test_it_names_file_line_and_key_of_a_faulty_query(tmp_path: Path, queries: str, sentence: str) -> None:
-    with pytest.raises(BenchbenchError) as caught:
-        read_beir(beir(tmp_path, queries=queries))
+        read_beir(beir(tmp_path, **{file: content}))
     assert caught.value.message.startswith(sentence)
 
 

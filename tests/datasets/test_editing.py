@@ -59,21 +59,21 @@ def test_freezing_makes_the_next_version(fruit: Dataset) -> None:
 
 
 def test_stating_the_same_again_changes_nothing(fruit: Dataset) -> None:
+    stated = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
+    assert (stated, draft_of(fruit)) == (Judgment.objects.get(), None)
+    first = set_judgment(fruit, "red", PEAR, 2, judge="mara")
     one = set_judgment(fruit, "red", PEAR, 1, judge="mara")
     assert set_judgment(fruit, "red", PEAR, 1, judge="mara") == one
-    assert set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT) == Judgment.objects.get(since=1)
+    assert (one.pk, one.created_at) == (first.pk, first.created_at), "an edit of an edit keeps its row"
 
 
-def test_it_refuses_what_is_no_judgment(fruit: Dataset) -> None:
+def test_it_refuses_what_is_no_judgment_and_no_draft(fruit: Dataset) -> None:
     with pytest.raises(DatasetError, match="has no query 'blue'"):
         set_judgment(fruit, "blue", APPLE, 1)
     with pytest.raises(DatasetError, match="The reference to the document has the unknown key 'url'"):
         set_judgment(fruit, "red", {"url": "x"}, 1)
     with pytest.raises(DatasetError, match="The grade 40000 is out of range"):
         set_judgment(fruit, "red", APPLE, 40_000)
-
-
-def test_freezing_needs_a_draft_and_a_new_label(fruit: Dataset) -> None:
     with pytest.raises(ConflictError, match="has no draft to freeze"):
         freeze(fruit)
     open_draft(fruit)
@@ -154,19 +154,6 @@ def test_a_draft_counts_what_it_changes(fruit: Dataset) -> None:
     assert changes_of(draft).sentence == "1 change: 1 query changed"
 
 
-def test_a_change_that_changes_nothing_opens_no_draft(fruit: Dataset) -> None:
-    stated = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
-    assert stated == Judgment.objects.get()
-    assert draft_of(fruit) is None
-
-
-def test_an_edit_of_an_edit_keeps_its_row(fruit: Dataset) -> None:
-    first = set_judgment(fruit, "red", PEAR, 1)
-    again = set_judgment(fruit, "red", PEAR, 2)
-    assert (again.pk, again.created_at) == (first.pk, first.created_at)
-    assert Judgment.objects.get(pk=first.pk).created_at == first.created_at
-
-
 def edit(doc_ref: dict[str, Any], grade: int | None, key: str = "red") -> JudgmentEdit:
     return JudgmentEdit(key, doc_ref, None if grade is None else JudgmentRecord(doc_ref, grade))
 
@@ -205,10 +192,7 @@ def test_the_same_again_opens_no_draft(fruit: Dataset) -> None:
     ],
 )
 def test_one_that_is_wrong_is_named_and_none_is_kept(
-    fruit: Dataset,
-    wrong: JudgmentEdit,
-    field: str,
-    told: str,
+    fruit: Dataset, wrong: JudgmentEdit, field: str, told: str
 ) -> None:
     with pytest.raises(DatasetError, match=told) as raised:
         edit_judgments(fruit, [edit(PEAR, 1), wrong, edit(APPLE, 0)])
@@ -217,8 +201,7 @@ def test_one_that_is_wrong_is_named_and_none_is_kept(
 
 
 def test_it_takes_few_queries_whatever_their_number(
-    fruit: Dataset,
-    django_assert_max_num_queries: DjangoAssertNumQueries,
+    fruit: Dataset, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_max_num_queries(16):
         edit_judgments(fruit, [edit({"document_id": str(number)}, 1) for number in range(200)])

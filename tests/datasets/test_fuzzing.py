@@ -1,25 +1,143 @@
-"""Valid datasets, damaged: a reader gives a dataset or a sentence, and an import that fails leaves no rows."""
+"""Files damaged, or with a key more or less: a reader gives a dataset or a sentence, and no import leaves rows."""
 
 import json
+import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.collections.sources import read_corpus
+from apps.datasets.formats.module_queries import read_module_queries
 from apps.datasets.formats.registry import FORMATS, read_dataset
+from apps.datasets.formats.sectioned import read_ground_truth
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import check
+from benchbench.errors import BenchbenchError
+from benchbench.files import beir, flowbaby, sectioned
+from benchbench.files.experiment import read_experiment
 from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.datasets.test_schema1 import FULL
-from tests.files.samples import METADATA, QRELS, TOPICS, write_file
+from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
+from tests.files.test_experiment import FULL as EXPERIMENT
 
-pytestmark = pytest.mark.fuzz
+BEIR_LINE = {"_id": "a", "text": "red", "metadata": {}}
+Where = tuple[str | int, ...]
+
+
+def whole_dataset(path: Path) -> Any:
+    """Read the Flowbaby dataset of which one file stands at `path`, beside valid ones."""
+    files = {"metadata": METADATA, "topics": TOPICS, "qrels": QRELS}
+    others = {name: value for name, value in files.items() if f"{name}.json" != path.name}
+    write_dataset(path.parent, **{name: others.get(name) for name in files})
+    return flowbaby.read_dataset(path.parent)
+
+
+FILES: dict[str, tuple[Any, Callable[[Path], Any]]] = {
+    "a.json": (FULL, read_dataset),
+    "queries.jsonl": (BEIR_LINE, lambda path: list(beir.read_queries(path))),
+    "corpus.jsonl": (BEIR_LINE, lambda path: list(read_corpus(path))),
+    "metadata.json": (METADATA, whole_dataset),
+    "topics.json": (TOPICS, whole_dataset),
+    "qrels.json": (QRELS, whole_dataset),
+    "run.json": (RUN, flowbaby.read_run),
+    "document.json": (DOCUMENT, sectioned.read_document),
+    "ground_truth.json": (TRUTH, read_ground_truth),
+    "modules.json": (MODULES, read_module_queries),
+    "experiment.yaml": (EXPERIMENT, read_experiment),
+}
+# Of each object: its file, where it is in that, how sentences call it, and the keys that it must have.
+OBJECTS: list[tuple[str, Where, str, str]] = [
+    ("a.json", (), "The file", "queries"),
+    ("a.json", ("queries", 0), "queries[0]", "query_key query_text"),
+    ("a.json", ("queries", 0, "relevant_docs", 0), "queries[0].relevant_docs[0]", "doc_ref"),
+    ("queries.jsonl", (), "queries.jsonl, line 1", "_id text"),
+    ("corpus.jsonl", (), "corpus.jsonl, line 1", "_id text"),
+    ("metadata.json", (), "metadata.json", ""),
+    ("topics.json", (0,), "topics.json[0]", "query_id query_text slice_ids"),
+    ("qrels.json", (0,), "qrels.json[0]", "query_id canonical_item_id"),
+    ("run.json", (), "run.json", "run_id entries"),
+    ("run.json", ("entries", 0), "run.json, entries[0]", "query_id canonical_item_id rank score"),
+    ("document.json", (), "document.json", "id title"),
+    ("document.json", ("sections", 0), "document.json, sections[0]", "id heading level content"),
+    (
+        *("document.json", ("sections", 0, "subsections", 0), "document.json, sections[0].subsections[0]"),
+        "id heading level content",
+    ),
+    ("ground_truth.json", (0,), "ground_truth.json[0]", "id question answer document_id section_ids evidence"),
+    ("modules.json", (), "modules.json", "benchmark_queries"),
+    (
+        *("modules.json", ("benchmark_queries", 0), "benchmark_queries[0]"),
+        "id query version expected_modules category difficulty",
+    ),
+    ("experiment.yaml", (), "experiment.yaml", "id data embeddings backends strategies"),
+    ("experiment.yaml", ("data",), "experiment.yaml, data", "documents_dir ground_truth_path"),
+    ("experiment.yaml", ("benchmark",), "experiment.yaml, benchmark", ""),
+    ("experiment.yaml", ("embeddings", 0), "experiment.yaml, embeddings[0]", "model"),
+    ("experiment.yaml", ("llms", 0), "experiment.yaml, llms[0]", "model"),
+    ("experiment.yaml", ("backends", 0), "experiment.yaml, backends[0]", "name"),
+    ("experiment.yaml", ("strategies", 0), "experiment.yaml, strategies[0]", "name"),
+]
+MUST = [(file, path, place, key) for file, path, place, keys in OBJECTS for key in keys.split()]
+
+
+def with_at(value: Any, path: Where, put: Any) -> Any:
+    """A copy of a JSON value with `put` at a place in it."""
+    if not path:
+        return put
+    if isinstance(value, list):
+        return [with_at(item, path[1:], put) if index == path[0] else item for index, item in enumerate(value)]
+    return value | {path[0]: with_at(value[path[0]], path[1:], put)}
+
+
+def at(value: Any, path: Where) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def said(folder: Path, file: str, path: Where, put: Any) -> str:
+    value, read = FILES[file]
+    with pytest.raises(BenchbenchError) as caught:
+        read(write_file(folder / file, with_at(value, path, put)))
+    assert caught.value.status == 400
+    return caught.value.message
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_whole_file_is_read(file: str, tmp_path: Path) -> None:
+    value, read = FILES[file]
+    assert read(write_file(tmp_path / file, value))
+
+
+@pytest.mark.parametrize(("file", "path", "place", "key"), MUST, ids=[f"{place}.{key}" for _, _, place, key in MUST])
+def test_a_key_that_must_be_there_is_missed_by_name(
+    file: str, path: Where, place: str, key: str, tmp_path: Path
+) -> None:
+    stated = at(FILES[file][0], path)
+    without = {name: value for name, value in stated.items() if name != key}
+    message = said(tmp_path, file, path, without)
+    assert re.fullmatch(rf"{re.escape(place)}( \(query 'q1'\))? lacks the key {key}\.", message)
+
+
+@pytest.mark.parametrize(("file", "path", "place"), [one[:3] for one in OBJECTS], ids=[one[2] for one in OBJECTS])
+def test_a_key_that_is_not_known_and_what_is_no_object_are_named(
+    file: str, path: Where, place: str, tmp_path: Path
+) -> None:
+    message = said(tmp_path, file, path, at(FILES[file][0], path) | {"colour": 1})
+    assert re.match(rf"{re.escape(place)}( \(query 'q1'\))? has the unknown key 'colour': known are \w+, ", message)
+    message = said(tmp_path, file, path, 7)
+    assert re.match(rf"{re.escape(place)}( \(query 'q1'\))?,? (must be an object, not|holds) (a number|7)", message)
+
+
 JSON_LINES = [{"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2}] * 2
 SOURCES: dict[str, dict[str, Any]] = {
     "benchbench-json": {"a.json": FULL},
+    "benchbench-json, bytes": {"a.json": json.dumps(FULL).encode()},
     "beir": {
         "queries.jsonl": b'{"_id": "q1", "text": "red", "metadata": {"a": 1}}\n{"_id": 2, "text": "blue"}\n',
         "qrels/test.tsv": b"query-id\tcorpus-id\tscore\nq1\td1\t1\n2\td1\t0\n",
@@ -33,10 +151,12 @@ SOURCES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.fuzz
 def test_every_format_is_fuzzed() -> None:
     assert {source.partition(",")[0] for source in SOURCES} == set(FORMATS)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> None:
     write = writer(tmp_path / "data", SOURCES[source])
@@ -45,6 +165,7 @@ def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> 
     fuzz(lambda path: check(read_dataset(path, format=format)), write)
 
 
+@pytest.mark.fuzz
 @pytest.mark.django_db
 @pytest.mark.parametrize("source", SOURCES)
 def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
@@ -57,11 +178,13 @@ def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
     import_each(use_case, write, models=(Dataset, DatasetVersion, Query, Judgment))
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_format_is_told_or_refused_in_a_sentence(source: str, tmp_path: Path) -> None:
     fuzz(read_dataset, writer(tmp_path / "data", SOURCES[source]), examples=60)
 
 
+@pytest.mark.fuzz
 def test_a_damaged_zip_is_a_sentence(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data/qrels.txt", QRELS_TXT)

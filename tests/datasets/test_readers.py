@@ -112,7 +112,7 @@ def test_every_format_is_told_by_its_content_and_says_which_it_was(format: str, 
     assert record.source_format == format
 
 
-def test_topics_of_three_words_that_end_in_a_number_are_no_judgments(tmp_path: Path) -> None:
+def test_topics_and_keys_that_look_like_something_else(tmp_path: Path) -> None:
     topics = write_file(tmp_path / "topics.tsv", "q1\tpopulation of 1950\nq2\tsummer of 69\n")
     write_file(tmp_path / "qrels.txt", "q1 0 d1 1\nq2\t0\td2\t1\n")
     assert sniff(topics) == "trec-topics"
@@ -120,9 +120,6 @@ def test_topics_of_three_words_that_end_in_a_number_are_no_judgments(tmp_path: P
     assert [query.text for query in read_dataset(tmp_path).queries] == ["population of 1950", "summer of 69"]
     six = write_file(tmp_path / "six.tsv", "q1\tyears of war were 5 again\n")
     assert sniff(six) == "trec-topics"
-
-
-def test_keys_that_begin_as_json_does_are_keys(tmp_path: Path) -> None:
     assert sniff(write_file(tmp_path / "qrels", "{q 0 d1 1\n[q 0 d2 1\n")) == "trec-qrels"
     assert sniff(write_file(tmp_path / "topics", "{q\tsummer of 69\n")) == "trec-topics"
     assert sniff(write_file(tmp_path / "lines.jsonl", '{"a":\t1}\n{"a":\t2}\n')) == "table"
@@ -224,18 +221,6 @@ class TestFlowbaby:
             "golden",
             "1.0.0",
             METADATA["slice_definitions"],
-        )
-
-    def test_it_reads_a_split(self, tmp_path: Path) -> None:
-        record = read_dataset(write_dataset(tmp_path / "data"), split="train")
-        assert [query.key for query in record.queries] == ["q3"]
-
-    def test_what_its_metadata_contradicts_is_a_warning(self, tmp_path: Path) -> None:
-        topics = [TOPICS[0] | {"expected_positive_count": 3, "slice_ids": ["c"]}, *TOPICS[1:]]
-        warnings = read_dataset(write_dataset(tmp_path / "data", topics=topics)).warnings
-        assert warnings == (
-            "The slice 'c' is not among the slice_definitions of metadata.json.",
-            "The topic 'q1' expects 3 relevant items, and qrels.json has 2.",
         )
 
 

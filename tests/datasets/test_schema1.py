@@ -103,28 +103,20 @@ def test_it_reads_a_dataset() -> None:
     assert (third.judgments, third.slices, third.filters, third.metadata) == ([], [], {}, {})
 
 
-def test_it_reads_a_file_that_states_the_least() -> None:
+def test_it_reads_what_is_stated_in_another_way() -> None:
     record = parse({"queries": [{"query_key": "q1", "query_text": "x"}]})
     assert (record.name, record.label, record.schema_version, record.metadata) == ("", "", "1.0", {})
-
-
-def test_it_drops_a_byte_order_mark() -> None:
     assert parse(b"\xef\xbb\xbf" + json.dumps(FULL).encode()) == parse(FULL)
-
-
-def test_it_accepts_an_alias_beside_its_key_when_both_agree() -> None:
     assert parse(query(query_id="q1", query="red fruit")) == parse(query())
+    assert parse(query(metadata=None) | {"metadata": None}) == parse(query())
 
 
-def test_it_counts_a_judgment_stated_twice_alike_once() -> None:
+def test_it_counts_a_judgment_stated_twice_once() -> None:
     record = parse(
         judged("shop:plum", {"doc_ref": {"uri": "shop:plum"}}, {"doc_ref": "shop:plum", "relevance_grade": "2"})
     )
     assert record.queries[0].judgments == [JudgmentRecord({"uri": "shop:plum"}, 2)]
     assert record.duplicates == 2
-
-
-def test_it_holds_references_to_be_the_same_whatever_the_order_of_their_keys() -> None:
     record = parse(judged({"doc_ref": {"uri": "u", "path": "p"}}, {"doc_ref": {"path": "p", "uri": "u"}}))
     assert record.duplicates == 1
 
@@ -133,10 +125,6 @@ def test_a_key_of_a_reference_that_is_null_is_not_stated() -> None:
     record = parse(judged({"doc_ref": {"document_id": None, "uri": "u", "path": None}}, "u"))
     assert record.queries[0].judgments == [JudgmentRecord({"uri": "u"}, 2)]
     assert "is empty" in refusal(judged({"doc_ref": {"document_id": None}})).message
-
-
-def test_metadata_that_is_null_is_none() -> None:
-    assert parse(query(metadata=None) | {"metadata": None}) == parse(query())
 
 
 @pytest.mark.parametrize(
@@ -199,15 +187,12 @@ def test_it_takes_the_grades_from_0_to_3(grade: int | str) -> None:
     assert type(judgment.grade) is int
 
 
-def test_it_refuses_too_large_a_file_as_such() -> None:
+def test_it_keeps_the_limits_of_a_file() -> None:
     with pytest.raises(
         BenchbenchError, match="The file has more than 10,000 bytes, the most that is allowed"
     ) as caught:
         parse(b" " * 10_001)
     assert caught.value.status == 413
-
-
-def test_it_takes_as_much_as_the_limits_allow() -> None:
     content = json.dumps(
         {"queries": [{"query_key": k, "query_text": k, "relevant_docs": ["a", "b", "c"]} for k in "xyz"]}
     )

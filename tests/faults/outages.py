@@ -23,7 +23,7 @@ from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
 from tests.faults.planting import ACTIONS, action
 from tests.faults.small_disk import mount
-from tests.files.spoiling import Spoil, spoil, ways
+from tests.files.samples import Spoil, spoil, ways
 
 THE_TEST = "the test of faults"  # how its session is called in PostgreSQL, which these faults leave alone
 FULL_SECONDS = 3

@@ -1,17 +1,33 @@
-"""Each reader of files, on valid files that are damaged: see tests/damages.py."""
+"""Readers of files on damaged files, and on what our writers wrote. Datasets: tests/datasets/test_round_trips.py."""
 
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchbench.files import beir, flowbaby, trec
-from benchbench.files.flowbaby_results import read_summary
+from benchbench.files.flowbaby_results import (
+    Provenance,
+    QueryFigures,
+    compare_summaries,
+    read_summary,
+    results,
+    summary,
+    written,
+)
 from benchbench.files.runs import read_run_file
-from tests.damages import Damage, damaged_bytes, damaged_value, fuzz
+from benchbench.ir.canonical import Run, RunEntry
+from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
+from benchbench.reading.strict_json import read_value
+from tests.damages import EXAMPLES, Damage, damaged_bytes, damaged_value, drawn, fuzz
+from tests.datasets.samples import FILLED
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
 from tests.files.test_flowbaby import SUMMARY
 from tests.files.test_trec import CLASSIC, XML
@@ -22,7 +38,6 @@ TREC_LINES = b"1\twhat is it\n2\twhere\tis it\n"
 BEIR_QRELS = b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\nq2\td1\t2\n"
 BEIR_QUERIES = b'{"_id": "q1", "text": "one", "metadata": {"split": "x"}}\n{"_id": 2, "text": "two"}\n'
 ASKED = {"q1", "q2"}
-pytestmark = pytest.mark.fuzz
 
 
 def read_ranked_trec(path: Path) -> None:
@@ -50,6 +65,7 @@ BYTES: dict[str, tuple[Callable[[Path], Any], bytes, str]] = {
 }
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", BYTES)
 def test_a_reader_survives_damaged_bytes(name: str, tmp_path: Path) -> None:
     read, content, file_name = BYTES[name]
@@ -58,6 +74,7 @@ def test_a_reader_survives_damaged_bytes(name: str, tmp_path: Path) -> None:
     fuzz(read, lambda damages: write_file(path, damaged_bytes(content, damages)))
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize(
     ("read", "value", "name"),
     [
@@ -73,6 +90,7 @@ def test_a_reader_survives_damaged_values(read: Callable[[Path], Any], value: An
     fuzz(read, lambda damages: write_file(tmp_path / name, damaged_value(value, damages)))
 
 
+@pytest.mark.fuzz
 def test_the_reader_of_a_flowbaby_dataset_survives_damaged_values(tmp_path: Path) -> None:
     whole = {"metadata": METADATA, "topics": TOPICS, "qrels": QRELS}
 
@@ -83,6 +101,54 @@ def test_the_reader_of_a_flowbaby_dataset_survives_damaged_values(tmp_path: Path
     fuzz(flowbaby.read_dataset, write)
 
 
+@pytest.mark.fuzz
 def test_a_damaged_archive_is_a_sentence(tmp_path: Path) -> None:
     packed = gzip.compress(TREC_RUN)
     fuzz(trec.read_run, lambda damages: write_file(tmp_path / "run.gz", damaged_bytes(packed, damages), packed=True))
+
+
+SCORES = st.floats(allow_nan=False, allow_infinity=False)
+ENTRIES = st.lists(st.builds(RunEntry, FILLED, FILLED, st.integers(1, 2**70), SCORES), max_size=5)
+DRAWN = drawn(max(EXAMPLES // 20, 40))
+COLUMN = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)
+
+
+@pytest.mark.fuzz
+@DRAWN
+@given(run_id=FILLED, entries=ENTRIES)
+def test_a_flowbaby_run(run_id: str, entries: list[RunEntry], tmp_path: Path) -> None:
+    path = write_file(tmp_path / "run.json.gz", "".join(flowbaby.written_run(run_id, entries)))
+    assert flowbaby.read_run(path) == Run(run_id, tuple(entries))
+
+
+@pytest.mark.fuzz
+@DRAWN
+@given(truth=st.dictionaries(COLUMN, st.dictionaries(COLUMN, st.integers(-9, 9), min_size=1), min_size=1))
+def test_trec_judgments(truth: dict[str, dict[str, int]], tmp_path: Path) -> None:
+    rows = [(query, document, grade) for query, of in truth.items() for document, grade in of.items()]
+    with TemporaryDirectory(dir=tmp_path) as folder:
+        read = trec.read_qrels(write_file(Path(folder) / "qrels.txt", "".join(trec.write_qrels(rows))))
+    assert {query: {name.decode(): grade for name, grade in of.items()} for query, of in read.items()} == truth
+
+
+def test_flowbaby_results_and_summaries(tmp_path: Path) -> None:
+    queries = [
+        QueryFigures("q1", ("a", "b"), 3, {"mrr": 1 / 3, "ndcg@5": 0.1}),
+        QueryFigures("ü", ("b",), 1, {"mrr": 1.0, "ndcg@5": 1e-300}),
+    ]
+    about: dict[str, Any] = {"run_id": "one", "timestamp": "2026-03-01T12:00:00Z", "dataset_id": "golden"}
+    versions = {"dataset_version": "1.0", "canonicalization_version": "v1"}
+    for profile in (FLOWBABY_1_0, FLOWBABY_1_1):
+        content = results(queries, profile=profile, cutoffs=[5], judged=[0, 2])
+        assert read_value(write_file(tmp_path / "results.json", written(content))) == content
+        for others in (
+            {},
+            {"git_sha": "abc", "selection_split": "train", "evaluation_split": "test", "duration_ms": 7},
+        ):
+            short = summary(content, Provenance(**about, **versions, **others))
+            read = read_summary(write_file(tmp_path / "summary.json", written(short)))
+            known = {key: value for key, value in asdict(read).items() if value is not None}
+            assert known.items() <= short.items()
+            measures = compare_summaries(read, read)["measures"]
+            assert measures.keys() == short["metrics"].keys()
+            assert {of["difference"] for of in measures.values()} == {0}

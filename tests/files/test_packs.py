@@ -13,7 +13,7 @@ import pytest
 
 from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
 from benchbench.local_files.placing import OutputError
-from tests.files.spoiling import spoil, ways
+from tests.files.samples import spoil, ways
 
 MOST = 10**6
 

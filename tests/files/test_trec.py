@@ -1,8 +1,16 @@
-import gzip
+"""Files of TREC, and files of rankings that were made elsewhere, as `benchbench score` ranks them."""
 
+import gzip
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from benchbench.errors import BenchbenchError
+from benchbench.files.runs import read_run_file
 from benchbench.files.trec import Topic, as_text, read_qrels, read_run, read_topics, write_topics
 
 CLASSIC = """
@@ -25,26 +33,41 @@ XML = """<?xml version="1.0"?>
 """
 
 
+@pytest.mark.parametrize(
+    ("read", "content", "sentence"),
+    [
+        (read_qrels, "q1 0 d1", r"file\.txt, line 1, has 3 columns: qid, iter, docno and rel are expected\."),
+        (read_qrels, "q1 0 d1 1\nq1 0 d2 1 x", "line 2, has 5 columns"),
+        (read_qrels, "q1 0 d1 1.5", r"line 1, has the grade '1\.5', which is not an integer"),
+        (read_qrels, "q1 0 d1 1_0", "which is not an integer"),
+        (read_qrels, "q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document 'd1' of the query 'q1' again"),
+        (read_qrels, b"q\xff 0 d 1", r"has the query 'q\\ufffd', which is not UTF-8"),
+        (read_qrels, "\n", "holds no judgment"),
+        (read_run, "q1 Q0 d1 1 .5", r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are "),
+        (read_run, "q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score 'high', which is not a number"),
+        (read_run, "q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
+        (read_run, "q1 Q0 d1 1 1_0 t", "line 1, has the score '1_0'"),
+        (read_run, b"q\xff Q0 d 1 1 t", r"has the query 'q\\ufffd', which is not UTF-8"),
+        (read_run, "", "holds no result"),
+        (read_topics, "1 no tab", r"file\.txt, line 1, has no tab"),
+        (read_topics, "1\t ", "line 1, has a topic without a text"),
+        (read_topics, " \ta", "line 1, has a topic without a number"),
+        (read_topics, b"1\ta\n2\t\xff", r"file\.txt, line 2, is not UTF-8"),
+        (read_topics, "1\ta\n1\tb", r"line 2, has the number '1' of file\.txt, line 1: it names one topic"),
+        (read_topics, "<top>\n<title> t\n</top>", "line 1, has a topic without a number"),
+        (read_topics, "<top><num>1<title>t</top>\n<top><num>2<narr>t</top>", "line 2, has a topic without a text"),
+        (read_topics, "<xml>", "holds no topic"),
+    ],
+)
+def test_it_names_the_line_at_fault(written, read, content, sentence):
+    with pytest.raises(BenchbenchError, match=sentence):
+        read(written(content))
+
+
 class TestQrels:
     def test_it_reads_any_white_space_and_any_integer(self, written):
         path = written("\ufeffq1 0 d1 2\r\n  q1\t0   d2\t-1  \n\nq2 Q0 d\u00a01 +0", "qrels.gz")
         assert read_qrels(path) == {"q1": {b"d1": 2, b"d2": -1}, "q2": {"d\u00a01".encode(): 0}}
-
-    @pytest.mark.parametrize(
-        ("content", "sentence"),
-        [
-            ("q1 0 d1", r"file\.txt, line 1, has 3 columns: qid, iter, docno and rel are expected\."),
-            ("q1 0 d1 1\nq1 0 d2 1 x", "line 2, has 5 columns"),
-            ("q1 0 d1 1.5", r"line 1, has the grade '1\.5', which is not an integer"),
-            ("q1 0 d1 1_0", "which is not an integer"),
-            ("q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document 'd1' of the query 'q1' again"),
-            (b"q\xff 0 d 1", r"has the query 'q\\ufffd', which is not UTF-8"),
-            ("\n", "holds no judgment"),
-        ],
-    )
-    def test_it_names_the_line_at_fault(self, written, content, sentence):
-        with pytest.raises(BenchbenchError, match=sentence):
-            read_qrels(written(content))
 
 
 class TestRun:
@@ -54,21 +77,6 @@ class TestRun:
             "q1": ([b"d1", "ü".encode()], [0.5, -float("inf")]),
             "q2": ([b"d1"], [0.001]),
         }
-
-    @pytest.mark.parametrize(
-        ("content", "sentence"),
-        [
-            ("q1 Q0 d1 1 .5", r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are "),
-            ("q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score 'high', which is not a number"),
-            ("q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
-            ("q1 Q0 d1 1 1_0 t", "line 1, has the score '1_0'"),
-            (b"q\xff Q0 d 1 1 t", r"has the query 'q\\ufffd', which is not UTF-8"),
-            ("", "holds no result"),
-        ],
-    )
-    def test_it_names_the_line_at_fault(self, written, content, sentence):
-        with pytest.raises(BenchbenchError, match=sentence):
-            read_run(written(content))
 
     def test_ids_of_any_bytes_can_be_measured_and_utf_8_kept(self, written):
         ranked = read_run(written(b"q1 Q0 d\xff 1 1 t\nq1 Q0 d 1 1 t"))["q1"].ranking()
@@ -113,19 +121,80 @@ class TestTopics:
             Topic("2", "coronavirus origin"),
         ]
 
-    @pytest.mark.parametrize(
-        ("content", "sentence"),
-        [
-            ("1 no tab", r"file\.txt, line 1, has no tab"),
-            ("1\t ", "line 1, has a topic without a text"),
-            (" \ta", "line 1, has a topic without a number"),
-            (b"1\ta\n2\t\xff", r"file\.txt, line 2, is not UTF-8"),
-            ("1\ta\n1\tb", r"line 2, has the number '1' of file\.txt, line 1: it names one topic"),
-            ("<top>\n<title> t\n</top>", "line 1, has a topic without a number"),
-            ("<top><num>1<title>t</top>\n<top><num>2<narr>t</top>", "line 2, has a topic without a text"),
-            ("<xml>", "holds no topic"),
-        ],
-    )
-    def test_it_names_the_line_at_fault(self, written, content, sentence):
-        with pytest.raises(BenchbenchError, match=sentence):
-            read_topics(written(content))
+
+TREC_RUN = "q1 Q0 b 1 0.5 mine\nq1 Q0 a 2 0.5 mine\nq9 Q0 a 1 1 mine\nq1 Q0 c 3 0.7 mine\n"
+ENTRIES = [("q1", "b", 1, 0.9), ("q1", "a", 2, 0.5), ("q9", "a", 1, 1.0)]
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
+    return path
+
+
+def flowbaby(entries: list[tuple[str, str, int, float]]) -> str:
+    keys = ("query_id", "canonical_item_id", "rank", "score")
+    return json.dumps({"run_id": "ours", "entries": [dict(zip(keys, entry, strict=True)) for entry in entries]})
+
+
+@pytest.mark.parametrize("name", ["a.run", "a.run.gz"])
+def test_it_ranks_a_trec_run_by_score_and_then_by_id_descending(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, TREC_RUN)
+    found = read_run_file(path, {"q1"})
+    assert (found.format, found.tags, found.others, found.first_others) == ("trec", ("mine",), 1, ("q9",))
+    assert found.rankings["q1"].documents == ["c", "b", "a"]
+    assert found.rankings["q1"].scores.tolist() == [0.7, 0.5, 0.5]
+    assert (found.tied, found.results) == (1, 3)
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_pipe_is_refused_since_it_is_read_more_than_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for format in ("", "trec", "flowbaby"):
+        with pytest.raises(BenchbenchError, match="pipe is a pipe, which gives its content once: write it to a file"):
+            read_run_file(tmp_path / "pipe", {"q1"}, format=format)
+
+
+def test_scores_that_are_equal_as_singles_are_ties(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.run", "q1 Q0 a 1 1.00000001 x\nq1 Q0 b 2 1.0 y\nq1 Q0 c 3 -inf y\n")
+    found = read_run_file(path, {"q1"})
+    assert found.rankings["q1"].documents == ["b", "a", "c"]
+    assert found.rankings["q1"].scores.tolist() == [1.0, 1.00000001, -np.finfo(np.float64).max]
+    assert (found.tied, found.tags) == (1, ("x", "y"))
+
+
+def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path: Path) -> None:
+    agreed = read_run_file(write(tmp_path / "a.json", flowbaby(ENTRIES)), {"q1"})
+    assert (agreed.format, agreed.tags, agreed.others) == ("flowbaby", ("ours",), 1)
+    assert agreed.rankings["q1"].documents == ["b", "a"]
+    rising = write(tmp_path / "b.json", flowbaby([("q1", "b", 1, 0.1), ("q1", "a", 2, 0.5)]))
+    with pytest.raises(BenchbenchError, match="ranks and scores that disagree"):
+        read_run_file(rising, {"q1"})
+    assert read_run_file(rising, {"q1"}, order_by="rank").rankings["q1"].scores.tolist() == [0.1, 0.5]
+    assert read_run_file(rising, {"q1"}, order_by="score").rankings["q1"].documents == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.run", "q1 Q0 a 1 2 x\nq1 Q0 b 2 1 x\n\nq1 Q0 a 3 0 x\n", "a.run, line 4, ranks the document 'a' .* line 1"),
+        ("a.json", flowbaby([*ENTRIES, ("q1", "b", 3, 0.1)]), r"a.json, entries\[3\], .* after entries\[0\]"),
+        ("a.run", "q1 Q0 a 1 2 x\nq1 Q0 b 2 high x\n", "a.run, line 2, has the score"),
+        ("qrels.txt", "\nq1 0 a 1\n", "does not look like a run: .*, and line 2 has 4 columns;"),
+        ("empty.run", "\n", "empty.run is empty"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str, sentence: str) -> None:
+    with pytest.raises(BenchbenchError, match=sentence):
+        read_run_file(write(tmp_path / name, content), {"q1"})
+
+
+def test_a_format_that_is_told_is_not_looked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.run", "q1 Q0 a 1 2\n")
+    with pytest.raises(BenchbenchError, match=r"a\.run, line 1, has 5 columns"):
+        read_run_file(path, {"q1"}, format="trec")
+    with pytest.raises(BenchbenchError, match="leave the order out"):
+        read_run_file(write(path, TREC_RUN), {"q1"}, order_by="rank")
+    with pytest.raises(BenchbenchError, match="there are trec, flowbaby"):
+        read_run_file(path, {"q1"}, format="csv")
+    path = write(tmp_path / "a.run", "q1 Q0 a 1 2 x\nq2 Q0 b 2 1 x\nq2 Q0 b 3 1 x\n")
+    assert read_run_file(path, {"q1"}).others == 1

@@ -18,7 +18,6 @@ from websockets.sync.client import connect
 from apps.operations.admission import _places
 from tests.conftest import kept_redis
 from tests.damages import EXAMPLES, drawn
-from tests.datasets.test_schema1_damaged import ODD
 from tests.operations.watched import ALL
 from tests.sockets import cookie_of, make_watcher
 
@@ -27,6 +26,16 @@ DROPPED = 1006  # the code that a client gives a connection which ended without 
 LONGEST, LONGEST_OF_DAPHNE = 4096, 2**20
 PING = b'{"type": "ping"}'
 DEPTHS = st.sampled_from([1, 20, 1020, 4000])
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["q1", "\0", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
 VALUES = st.one_of(
     ODD,
     ODD.map(lambda value: {"type": value}),

@@ -20,7 +20,7 @@ from benchbench.local_files import sealed
 from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
 from tests.factories import make_collection
-from tests.files.spoiling import spoil, ways
+from tests.files.samples import spoil, ways
 from tests.retrieval.conftest import KEYWORDS, dense
 
 pytestmark = pytest.mark.django_db

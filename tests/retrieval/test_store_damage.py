@@ -16,7 +16,7 @@ from apps.retrieval.search.open_indexes import close_indexes, open_index
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import SEAL, collection_name
 from benchbench.ir.planning.ann import Ann
-from tests.files.spoiling import spoil, ways
+from tests.files.samples import spoil, ways
 from tests.retrieval.arms import keep, require_installed, unit
 from tests.retrieval.test_approximate import make_random
 
