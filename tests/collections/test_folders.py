@@ -1,12 +1,16 @@
-"""Reading a folder of files."""
+"""Reading a folder of files, and the command import_collection."""
 
+import json
 import os
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
 
 from apps.collections.folders import read_files, read_html, scan, sections_of
+from apps.collections.models import Collection
 from benchbench.errors import BenchbenchError
 
 
@@ -17,7 +21,7 @@ def write(folder: Path, **files: str | bytes) -> None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_it_describes_a_file(tmp_path: Path) -> None:
+def test_it_describes_a_file_and_prefixes_its_uri(tmp_path: Path) -> None:
     write(tmp_path, guides__install_dot_md="Read me.\n\n## Installing ##\n\nPress the button.\n")
     (record,) = read_files(scan(tmp_path))
     content = (tmp_path / "guides/install.md").read_bytes()
@@ -27,12 +31,8 @@ def test_it_describes_a_file(tmp_path: Path) -> None:
     assert record.content_hash == sha256(content).hexdigest()
     assert record.title == "Installing"
     assert record.text == content.decode()
-
-
-def test_it_prefixes_uris(tmp_path: Path) -> None:
-    write(tmp_path, guides__a_dot_txt="x")
     (record,) = read_files(scan(tmp_path), uri_prefix="https://intranet/")
-    assert record.uri == "https://intranet/guides/a.txt"
+    assert record.uri == "https://intranet/guides/install.md"
 
 
 def test_it_reads_the_folders_within_sorted_by_path_and_leaves_out_what_is_hidden_or_another_kind(
@@ -84,25 +84,19 @@ def test_it_reads_html_as_a_reader_sees_it() -> None:
     assert text == "Fruit\nApples and pears <fresh>.\nPlums.\none\ntwo\na\n  b"
 
 
-def test_it_names_the_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_it_names_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     write(tmp_path, deep__latin_dot_txt="café".encode("latin-1"))
     with pytest.raises(BenchbenchError, match=r"^deep/latin\.txt is not UTF-8: byte 3"):
         list(read_files(scan(tmp_path)))
-
-
-def test_it_names_the_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.txt")).write_text("x")
     with pytest.raises(BenchbenchError, match="is not UTF-8: rename it"):
         list(read_files(scan(tmp_path)))
 
 
-def test_it_refuses_a_folder_without_documents(tmp_path: Path) -> None:
+def test_it_refuses_a_folder_without_documents_and_no_folder(tmp_path: Path) -> None:
     write(tmp_path, a_dot_pdf="x")
     with pytest.raises(BenchbenchError, match=r"holds no document: looked for files that end in \.htm, "):
         read_files(scan(tmp_path))
-
-
-def test_it_refuses_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(BenchbenchError, match="is not a folder"):
         scan(tmp_path / "absent")
 
@@ -137,3 +131,54 @@ def test_headings_of_html_begin_sections() -> None:
         ("!", 2, "", "!"),
     ]
     assert [one.section_id for one in sections_of(headings, len(text))] == ["about-us", "use", "section"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.md").write_text("# A")
+    (tmp_path / "b.txt").write_text("B")
+    (tmp_path / "c.pdf").write_text("")
+    return tmp_path
+
+
+@pytest.mark.django_db
+def test_it_imports_a_folder_and_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("import_collection", folder, name="letters", uri_prefix="x:")
+    out, err = capsys.readouterr()
+    assert out == (
+        'Collection "letters" holds 2 documents: 2 created, 0 updated, 0 unchanged, 0 removed, 0 duplicates.\n'
+    )
+    assert err == "Files of other kinds, left out: 1.\n"
+    assert list(Collection.objects.get().documents.values_list("uri", flat=True)) == ["x:a.md", "x:b.txt"]
+
+
+@pytest.mark.django_db
+def test_it_brings_a_collection_up_to_date_and_reports_as_json(
+    folder: Path, admin_user: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("import_collection", folder, name="letters", owner="admin")
+    (folder / "b.txt").unlink()
+    call_command("import_collection", folder, name="letters", owner="admin", keep_missing=True)
+    capsys.readouterr()
+    call_command("import_collection", folder, name="letters", owner="admin", json=True)
+    collection = Collection.objects.get()
+    assert collection.owner == admin_user
+    assert json.loads(capsys.readouterr().out) == {
+        "collection": str(collection.id),
+        "documents": 1,
+        "created": 0,
+        "updated": 0,
+        "unchanged": 1,
+        "removed": 1,
+        "duplicates": 0,
+        "empty": 0,
+    }
+
+
+@pytest.mark.django_db
+def test_errors_of_the_command_are_sentences(folder: Path) -> None:
+    with pytest.raises(CommandError, match=r"^No user is called 'nobody': make one with"):
+        call_command("import_collection", folder, name="letters", owner="nobody")
+    with pytest.raises(CommandError, match="absent does not exist"):
+        call_command("import_collection", folder / "absent", name="letters")
+    assert not Collection.objects.exists()

@@ -1,13 +1,11 @@
 """Importing documents."""
 
 import json
-import threading
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from django.db import connection, transaction
 
 from apps.collections.folders import read_files, scan
 from apps.collections.importing import (
@@ -19,7 +17,7 @@ from apps.collections.importing import (
 )
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentError, DocumentRecord, SectionRecord
-from apps.collections.sources import Source, open_source, read_corpus
+from apps.collections.sources import Source, open_source
 from benchbench.errors import BenchbenchError, ConflictError
 
 APPLE = DocumentRecord("apple", "Apple", "A red fruit.", uri="shop:apple", metadata={"season": "autumn"})
@@ -255,28 +253,3 @@ def test_it_finds_the_corpus_in_a_directory(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").rename(tmp_path / "queries.jsonl")
     with pytest.raises(BenchbenchError, match="import those as a dataset"):
         open_source(tmp_path / "queries.jsonl")
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_second_import_waits_for_the_first() -> None:
-    collection = create_collection("fruit")
-    reports: list[ImportReport] = []
-
-    def second() -> None:
-        reports.append(import_documents(collection, [APPLE, PEAR]))
-        connection.close()
-
-    with transaction.atomic():
-        import_documents(collection, [APPLE])
-        other = threading.Thread(target=second)
-        other.start()
-        other.join(0.3)
-        assert other.is_alive(), "it waits for the lock"
-    other.join(10)
-    assert reports == [ImportReport(created=1, unchanged=1)]
-    assert Document.objects.count() == 2
-
-
-def test_it_imports_adi(fruit: Collection, shared_data: Path) -> None:
-    assert import_documents(fruit, read_corpus(shared_data / "adi/corpus.jsonl")) == ImportReport(created=82)
-    assert fruit.document_count == 82

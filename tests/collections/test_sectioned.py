@@ -1,16 +1,18 @@
-"""Reading sectioned documents, and a BEIR corpus."""
+"""Reading sectioned documents and a BEIR corpus, also damaged ones."""
 
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from apps.collections.importing import create_collection, import_documents
-from apps.collections.models import Section
+from apps.collections.importing import create_collection, import_collection, import_documents
+from apps.collections.models import Collection, Document, Section
 from apps.collections.records import DocumentRecord
 from apps.collections.sources import open_source, read_corpus
 from benchbench.errors import BenchbenchError
+from tests.damages import fuzz, import_each, writer
 
 DOCUMENT = {
     "id": "A",
@@ -57,13 +59,10 @@ def test_the_markdown_beside_it_is_the_text_and_sections_are_found_in_it(tmp_pat
     assert spans(record) == {"s1": "## One\n\nfirst\n\n", "s2": "### Two ###\nsecond\n\nand ", "s3": "third\n"}
 
 
-def test_a_section_that_the_markdown_lacks_has_no_span(tmp_path: Path) -> None:
+def test_a_document_without_sections_has_those_of_its_headings(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
     (tmp_path / "a.md").write_text("## One\n\n## Three\n")
     assert spans(read(tmp_path)[0]) == {"s1": "## One\n\n", "s2": "", "s3": "## Three\n"}
-
-
-def test_a_document_without_sections_has_those_of_its_headings(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"id": "A", "title": "About"}))
     (tmp_path / "a.md").write_text("# About\n")
     (record,) = read(tmp_path)
@@ -112,18 +111,12 @@ def test_it_reads_documents_in_file_order(tmp_path: Path) -> None:
     assert (seven.external_id, seven.title, seven.text, seven.place) == ("7", "", "", "corpus.jsonl, line 3")
 
 
-def test_it_reads_a_gzipped_corpus(tmp_path: Path) -> None:
+def test_it_reads_a_gzipped_corpus_or_says_why_not(tmp_path: Path) -> None:
     path = corpus(tmp_path, gzip.compress(b'{"_id": "a", "text": "x"}\n'), "corpus.jsonl.gz")
     assert [record.external_id for record in read_corpus(path)] == ["a"]
-
-
-def test_it_says_when_a_gzipped_corpus_is_cut_off(tmp_path: Path) -> None:
     whole = gzip.compress(b'{"_id": "a", "text": "x"}\n' * 100)
     with pytest.raises(BenchbenchError, match=r"corpus\.jsonl\.gz cannot be unpacked past line \d+"):
         list(read_corpus(corpus(tmp_path, whole[:-12], "corpus.jsonl.gz")))
-
-
-def test_it_says_when_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(BenchbenchError, match=r"corpus\.jsonl cannot be read: No such file"):
         list(read_corpus(tmp_path / "corpus.jsonl"))
 
@@ -153,3 +146,32 @@ def test_it_names_file_and_line_of_a_fault(tmp_path: Path, line: str | bytes, se
         list(read_corpus(path))
     assert caught.value.status == 400
     assert caught.value.message.endswith(".")
+
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "corpus": {
+        "corpus.jsonl": b'{"_id": "a", "title": "Pears", "text": "Green.", "uri": "shop:a", "metadata": {"n": 1}}\n'
+        b'\n{"_id": 7, "text": ""}\n{"_id": "c", "text": "\\u00e9"}\n'
+    },
+    "sectioned": {"a.json": DOCUMENT, "a.md": b"# About\n\n## One\n\nfirst\n", "b.json": DOCUMENT | {"id": "B"}},
+    "texts": {"a.md": b"# About\n\nfirst\n", "b/c.html": b"<html><title>C</title><p>An &amp; other</p></html>"},
+}
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_reader_gives_documents_or_a_sentence(source: str, tmp_path: Path) -> None:
+    write = writer(tmp_path / "data", SOURCES[source])
+    assert len(list(open_source(write([])).documents)) == {"corpus": 3}.get(source, 2)
+    fuzz(lambda path: list(open_source(path).documents), write)
+
+
+@pytest.mark.fuzz
+@pytest.mark.django_db
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
+    def use_case(path: Path) -> None:
+        collection, report = import_collection(open_source(path), name="damaged")
+        assert collection.documents.count() == collection.document_count == report.created
+
+    import_each(use_case, writer(tmp_path / "data", SOURCES[source]), models=(Collection, Document, Section))

@@ -10,8 +10,15 @@ from apps.benchmarks.models import Benchmark
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import LLMJudge, Round
 from apps.operations import queueing
-from tests.judging.rounds import make_compared, make_judges, open_for
-from tests.judging.simulated import SIZE, grade_sample, judged_by_model, make_simulated
+from tests.judging.rounds import (
+    SIZE,
+    grade_sample,
+    judged_by_model,
+    make_compared,
+    make_judges,
+    make_simulated,
+    open_for,
+)
 from tests.retrieval.llm_server import LLMServer, known_server
 
 

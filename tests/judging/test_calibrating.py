@@ -15,8 +15,7 @@ from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyReport, ve
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.retrieval.llms import asking
 from benchbench.ir.judging.agreement import alpha
-from tests.judging.rounds import make_judges, open_for
-from tests.judging.simulated import SIZE, grade_of, grade_sample, judged_by_model
+from tests.judging.rounds import SIZE, grade_of, grade_sample, judged_by_model, make_judges, open_for
 from tests.retrieval.llm_server import LLMServer
 
 

@@ -87,7 +87,6 @@ def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark: Benchmark, r
 
 
 def test_what_changed_since_is_left_out_and_counted(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
-    """A query is reworded, and a document is judged elsewhere."""
     dataset = benchmark.mapping.dataset
     grade_all(round_of_ada, ada, 2)
     reworded = dataset.queries.get(key="q2")

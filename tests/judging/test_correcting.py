@@ -18,8 +18,7 @@ from apps.judging.llm.calibration import draw_sample
 from apps.judging.llm.verdicts import CORRECTED, PolicyReport, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
 from benchbench.ir.judging.orders import query_order
-from tests.judging.rounds import open_for
-from tests.judging.simulated import grade_of, judged_by_model
+from tests.judging.rounds import grade_of, judged_by_model, open_for
 from tests.rankings import change_rankings
 from tests.results.test_pages import text_of
 from tests.retrieval.llm_server import LLMServer

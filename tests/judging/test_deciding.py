@@ -4,24 +4,33 @@ from collections.abc import Sequence
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
 
+from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
-from apps.datasets.models import Query
+from apps.datasets.models import Judgment, Query
+from apps.judging.closing import close_round
 from apps.judging.grading import grade_item, undo
 from apps.judging.handing import next_items
-from apps.judging.judges import RoundError
-from apps.judging.models import Round, RoundState, Slot
+from apps.judging.judges import RoundError, change_round
+from apps.judging.llm.calibration import draw_sample
+from apps.judging.models import Grade, LLMJudge, Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.question import Question
 from apps.judging.settling import deciding
 from apps.mappings.resolving import resolve
+from apps.operations.working import wait
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.state import State
 from benchbench.ir.measures import Measure
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
-from tests.judging.rounds import open_for, state_now
+from tests.judging.rounds import SIZE, grade_of, grade_sample, judged_by_model, make_judges, open_for, state_now
 from tests.kept import made_once
 from tests.rankings import add_ranking
+from tests.retrieval.llm_server import LLMServer
 
 QUERIES, DOCUMENTS = 20, 12
 
@@ -68,74 +77,68 @@ def grade_on(opened: Round, judge: User, most: int) -> int:
     return graded
 
 
-def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_told(apart: Benchmark) -> None:
-    judge = User.objects.create_user("ada", is_staff=True)
-    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5", uniform_share=0.1)
+def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_told(apart: Benchmark, ada: User) -> None:
+    opened = open_for(apart, [ada], order="decisive", measure="nDCG@5", uniform_share=0.1)
     assert opened.item_count == QUERIES * 10
     begun = state_of(opened)
     assert begun is not None
     assert not begun[0].settled
     assert [run.run_order for run in begun[1]] == [1, 2]
 
-    graded = grade_on(opened, judge, opened.item_count)
+    graded = grade_on(opened, ada, opened.item_count)
     assert graded < opened.item_count
     opened.refresh_from_db()
     state = state_of(opened)
     assert state is not None
     assert (state[0].settled, state[0].winner, opened.answered_at is None) == (True, 1, False)
-    assert next_items(opened, judge) == []
+    assert next_items(opened, ada) == []
     Round.objects.update(goes_on=True)
-    assert len(next_items(Round.objects.get(), judge)) == 1
+    assert len(next_items(Round.objects.get(), ada)) == 1
 
 
-def test_a_settled_question_that_is_undone_is_open_again(apart: Benchmark) -> None:
-    judge = User.objects.create_user("ada", is_staff=True)
-    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5")
-    grade_on(opened, judge, opened.item_count)
+def test_a_settled_question_that_is_undone_is_open_again(apart: Benchmark, ada: User) -> None:
+    opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
+    grade_on(opened, ada, opened.item_count)
     while (state := state_of(opened)) and state[0].settled:
-        undo(opened, judge, count=10)
+        undo(opened, ada, count=10)
     assert state is not None
     assert opened.answered_at is None
-    assert next_items(opened, judge) != []
+    assert next_items(opened, ada) != []
 
 
-def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: Benchmark) -> None:
-    judge = User.objects.create_user("ada", is_staff=True)
-    opened = open_for(apart, [judge], measure="nDCG@5", depth=5, scale=[{"grade": n, "name": str(n)} for n in range(3)])
-    grade_on(opened, judge, 60)
+def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: Benchmark, ada: User) -> None:
+    opened = open_for(apart, [ada], measure="nDCG@5", depth=5, scale=[{"grade": n, "name": str(n)} for n in range(3)])
+    grade_on(opened, ada, 60)
     state_of(opened)
-    undo(opened, judge, count=3)
+    undo(opened, ada, count=3)
     known = state_of(opened)
     deciding._desks.clear()
     RoundState.objects.update(mark="")
     assert known == state_of(opened)
 
 
-def test_new_grades_change_what_comes_next(apart: Benchmark) -> None:
-    judge = User.objects.create_user("ada", is_staff=True)
-    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5")
+def test_new_grades_change_what_comes_next(apart: Benchmark, ada: User) -> None:
+    opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
     before = list(Slot.objects.filter(round=opened).order_by("place").values_list("item_id", flat=True))
-    grade_on(opened, judge, 40)
+    grade_on(opened, ada, 40)
     state_of(opened)
     waiting = Slot.objects.filter(round=opened, done=False).order_by("place").values_list("item_id", flat=True)
     assert list(waiting) != [item for item in before if item in set(waiting)]
 
 
-def test_a_budget_of_a_decisive_round_ends_it(apart: Benchmark) -> None:
-    judge = User.objects.create_user("ada", is_staff=True)
-    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5", budget=7)
+def test_a_budget_of_a_decisive_round_ends_it(apart: Benchmark, ada: User) -> None:
+    opened = open_for(apart, [ada], order="decisive", measure="nDCG@5", budget=7)
     assert opened.item_count > 7
-    assert grade_on(opened, judge, 100) == 7
+    assert grade_on(opened, ada, 100) == 7
 
 
-def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark) -> None:
-    judge = User.objects.create_user("ada", is_staff=True)
+def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark, ada: User) -> None:
     runs = [apart.runs.get(run_order=1)]
-    assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[judge])) is None
+    assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[ada])) is None
     with pytest.raises(RoundError, match="needs two runs"):
-        open_round(runs, RoundOptions("one"), judges=[judge])
+        open_round(runs, RoundOptions("one"), judges=[ada])
     with pytest.raises(RoundError, match="cannot decide a round"):
-        open_for(apart, [judge], measure="Judged@10")
+        open_for(apart, [ada], measure="Judged@10")
 
 
 @pytest.mark.parametrize(("grade", "learns"), [(1, False), (0, True)])
@@ -146,3 +149,82 @@ def test_a_dataset_of_relevant_documents_alone_teaches_nothing_of_the_others(gra
     assert taught is not None
     alone = "by grades of this round, which alone count since the dataset states relevant documents only, these are 0"
     assert ("here are 2 and" if learns else alone) in taught
+
+
+@pytest.fixture
+def opened(simulated: Benchmark, ada: User) -> Round:
+    opened = open_for(simulated, [ada], owner=ada, order="decisive", measure="nDCG@5", seed=3)
+    draw_sample(opened, SIZE, ada)
+    return opened
+
+
+def evident_state(opened: Round) -> State:
+    state = state_now(opened).state
+    assert state is not None
+    return state
+
+
+def test_the_calibration_sample_comes_first_in_the_decisive_order(opened: Round, ada: User) -> None:
+    evident_state(opened)
+    first = set(opened.calibration_items.order_by("place").values_list("item", flat=True))
+    assert {item.pk for item in next_items(opened, ada, count=20)} <= first
+
+
+def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_version(
+    opened: Round, ada: User, server: LLMServer
+) -> None:
+    grade_sample(opened, ada)
+    before = evident_state(opened)
+    judge = judged_by_model(opened, errors=0.1)
+    now = state_now(opened)
+    after = evident_state(opened)
+    assert now.row.evidence["model"] == judge.name
+    assert (now.row.grades, now.row.sample_size) == (SIZE, RoundState.objects.get().sample_size)
+    assert (after.judged, after.holes) == (before.judged, before.holes)
+    assert [(pair.least, pair.greatest) for pair in after.pairs] == [
+        (pair.least, pair.greatest) for pair in before.pairs
+    ]
+    assert sum(pair.spread for pair in after.pairs) < sum(pair.spread for pair in before.pairs)
+
+    deciding._desks.clear()
+    RoundState.objects.update(mark="")
+    assert evident_state(opened) == after, "another process says the same"
+
+    closed = close_round(opened, ada)
+    assert closed.version is not None
+    assert closed.judgments == SIZE
+    assert not closed.version.judgments.filter(source="llm").exists()
+    assert not closed.version.judgments.filter(judge__contains=judge.name).exists()
+
+
+def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_changed(
+    opened: Round, ada: User, server: LLMServer
+) -> None:
+    grade_sample(opened, ada, 29)
+    before = evident_state(opened)
+    judged_by_model(opened)
+    assert (evident_state(opened), state_now(opened).row.evidence["model"]) == (before, "")
+    row = opened.calibration_items.order_by("place").select_related("item__query", "item__document")[29]
+    grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
+    assert state_now(opened).row.evidence["model"] == LLMJudge.objects.get().name
+    change_round(opened, ada, guidelines="Think twice.")
+    assert state_now(Round.objects.get()).row.evidence["model"] == ""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_texts_are_evidence_where_a_run_has_vectors_and_the_page_names_them(admin_client: Client) -> None:
+    library = make_library()
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse", "dense"]})
+    wait(launch(benchmark))
+    (ada,) = make_judges("ada")
+    Judgment.objects.filter(grade__lte=1).delete()
+    opened = open_for(Benchmark.objects.get(), [ada], owner=ada, order="decisive", measure="nDCG@5")
+    told = state_now(opened)
+    assert told.row.evidence == {"index": "keywords", "model": ""}
+    assert Grade.objects.count() == 0
+    before = told.state
+    deciding._desks.clear()
+    RoundState.objects.update(mark="")
+    assert evident_state(opened) == before, "what is packed says the same"
+    page = admin_client.get(reverse("admin:round_state_fragment", args=[opened.pk])).content.decode()
+    assert "vectors of the index &quot;keywords&quot;" in page

@@ -58,10 +58,7 @@ def test_a_model_judges_every_item_and_its_grades_bear_its_name(
 def test_the_prompt_holds_scale_guidelines_query_and_document_as_data(round_of_ada: Round) -> None:
     Round.objects.filter(pk=round_of_ada.pk).update(
         guidelines="Fresh fruit only.",
-        scale=[
-            {"grade": 0, "name": "Off", "description": ""},
-            {"grade": 3, "name": "On", "description": "All of it."},
-        ],
+        scale=[{"grade": 0, "name": "Off", "description": ""}, {"grade": 3, "name": "On", "description": "All of it."}],
     )
     round_of_ada.refresh_from_db()
     item = shown([round_of_ada.items.get(query__key="q1", document__external_id="d3").pk])[0]

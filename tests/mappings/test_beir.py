@@ -1,6 +1,5 @@
 """Importing BEIR directories, small ones made here and a real one. SciFact: tests/benchmarks/test_scifact.py."""
 
-import gzip
 import json
 import re
 import shlex
@@ -22,6 +21,8 @@ from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import BenchbenchError
 from tests.retrieval.conftest import dense
+
+pytestmark = pytest.mark.django_db(transaction=True)
 
 FRUIT = {"d1": "an apple", "d2": "a pear", "d3": "a plum and a pear"}
 ENCODER = "keyword:apple,pear,plum"
@@ -62,7 +63,6 @@ def run(capsys, directory: Path, *options: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.django_db(transaction=True)
 def test_it_makes_everything_under_one_name_and_builds_the_index(fruit, capsys, admin_user):
     told = run(capsys, fruit, "--model", ENCODER, "--owner", "admin")
     mapping = Mapping.objects.get(name="fruit", owner=admin_user)
@@ -80,7 +80,6 @@ def test_it_makes_everything_under_one_name_and_builds_the_index(fruit, capsys, 
     ]
 
 
-@pytest.mark.django_db(transaction=True)
 def test_importing_the_same_again_changes_nothing(fruit, capsys):
     first = run(capsys, fruit, "--model", ENCODER)
     again = run(capsys, fruit, "--model", ENCODER)
@@ -93,7 +92,6 @@ def test_importing_the_same_again_changes_nothing(fruit, capsys):
     assert Operation.objects.count() == 1
 
 
-@pytest.mark.django_db(transaction=True)
 def test_the_model_of_imported_vectors_can_be_named(fruit, capsys):
     vectors = str(write_vectors(fruit / "vectors.npz"))
     assert run(capsys, fruit, "--vectors", vectors)["index"]["encoder"] == ""
@@ -110,7 +108,6 @@ def test_the_model_of_imported_vectors_can_be_named(fruit, capsys):
     assert caught.value.returncode == 2
 
 
-@pytest.mark.django_db(transaction=True)
 def test_another_split_under_the_name_is_refused_with_ways_out_that_work(fruit, capsys):
     run(capsys, fruit, "--no-vectors")
     (fruit / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
@@ -127,7 +124,6 @@ def test_another_split_under_the_name_is_refused_with_ways_out_that_work(fruit, 
     assert run(capsys, fruit, "--no-vectors")["dataset"]["version"] == 2
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_changed_corpus_makes_a_new_version_of_the_index(fruit, capsys):
     first = run(capsys, fruit, "--no-vectors")
     write(fruit / "corpus.jsonl", [{"_id": key, "text": text} for key, text in (FRUIT | {"d9": "a pear too"}).items()])
@@ -138,7 +134,6 @@ def test_a_changed_corpus_makes_a_new_version_of_the_index(fruit, capsys):
     assert not is_stale(Mapping.objects.get())
 
 
-@pytest.mark.django_db(transaction=True)
 def test_each_way_to_vectors_is_an_index_of_its_own(fruit, capsys):
     ways = (["--no-vectors"], ["--model", ENCODER], ["--vectors", str(write_vectors(fruit / "vectors.npz"))])
     assert [run(capsys, fruit, *way)["index"]["version"] for way in ways] == [1, 2, 3]
@@ -157,7 +152,6 @@ def test_imported_vectors_need_no_operation(fruit):
     assert opened.document_ids[best.ids[0]] == Document.objects.get(external_id="d1").pk
 
 
-@pytest.mark.django_db(transaction=True)
 def test_an_interrupted_build_is_taken_up_again(fruit):
     left = import_beir(fruit, name="fruit", model=ENCODER).indexed  # and nobody works
     found = import_beir(fruit, name="fruit", model=ENCODER).indexed
@@ -170,20 +164,10 @@ def test_an_interrupted_build_is_taken_up_again(fruit):
     assert Index.objects.get().status == "ready"
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_failed_index_is_told_with_what_was_kept(fruit, capsys):
     with pytest.raises(CommandError, match=r"mapping are imported, but the index failed: .*no distinct keywords"):
         run(capsys, fruit, "--model", "keyword:pear,pear")
     assert Mapping.objects.get().status == "partial"
-
-
-@pytest.mark.django_db
-def test_it_reads_packed_files(fruit):
-    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
-        (fruit / f"{name}.gz").write_bytes(gzip.compress((fruit / name).read_bytes()))
-        (fruit / name).unlink()
-    done = import_beir(fruit, name="fruit", lexical_only=True)
-    assert (done.collection.document_count, done.mapping.total_count) == (3, 4)
 
 
 @pytest.mark.django_db
@@ -217,7 +201,6 @@ def test_it_wants_one_way_to_vectors(fruit):
         import_beir(fruit / "corpus.jsonl", name="fruit")
 
 
-@pytest.mark.django_db(transaction=True)
 def test_adi_by_words(shared_data, capsys):
     call_command("import_beir", str(shared_data / "adi"), "--name", "adi", "--no-vectors")
     said = capsys.readouterr().out

@@ -10,12 +10,14 @@ from apps.collections.models import Collection
 from apps.mappings import resolving
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import ResolveError, is_stale, resolve, resolve_now
+from apps.mappings.resolving import is_stale, resolve, resolve_now
 from apps.operations.handlers import handler_for
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from tests.factories import add_judgment, add_version, make_collection, make_dataset
+
+pytestmark = pytest.mark.django_db
 
 LIBRARY = [
     {"external_id": "a", "uri": "file:///a.md", "file_name": "a.md", "content_hash": "aa" * 32},
@@ -66,7 +68,6 @@ ALL_STORED = [
 ]
 
 
-@pytest.mark.django_db
 def test_it_gives_each_judgment_a_document_or_a_reason():
     mapping = resolve(make_mapping()).mapping
     assert stored(mapping) == ALL_STORED
@@ -79,7 +80,6 @@ def test_it_gives_each_judgment_a_document_or_a_reason():
     assert mapping.status == "partial"
 
 
-@pytest.mark.django_db
 def test_it_looks_only_into_its_own_collection():
     elsewhere = make_collection("elsewhere", LIBRARY)
     mapping = create_mapping(make_dataset({"q1": [({"document_id": "a"}, 1)]}), make_collection(documents=LIBRARY))
@@ -87,7 +87,6 @@ def test_it_looks_only_into_its_own_collection():
     assert mapping.resolutions.get().document.collection != elsewhere
 
 
-@pytest.mark.django_db
 def test_it_finds_a_document_by_its_public_id():
     collection = make_collection(documents=LIBRARY)
     public = str(collection.documents.get(external_id="b").uuid)
@@ -96,7 +95,6 @@ def test_it_finds_a_document_by_its_public_id():
     assert stored(mapping)[0][1] == "b"
 
 
-@pytest.mark.django_db
 def test_all_of_none_is_resolved():
     mapping = make_mapping({"q1": []})
     assert mapping.status == "pending"
@@ -104,14 +102,12 @@ def test_all_of_none_is_resolved():
     assert (mapping.mapped_count, mapping.total_count, mapping.status) == (0, 0, "resolved")
 
 
-@pytest.mark.django_db
 def test_it_counts_different_grades_for_one_document_as_conflicts():
     grades = [({"document_id": "a"}, 2), ({"uri": "file:///a.md"}, 1), ({"document_id": "b"}, 1)]
     agreeing = [({"document_id": "a"}, 1), ({"uri": "file:///a.md"}, 1)]
     assert resolve(make_mapping({"q1": grades, "q2": agreeing})).mapping.counts["conflicts"] == 1
 
 
-@pytest.mark.django_db
 def test_it_resolves_again_from_nothing():
     mapping = resolve(make_mapping()).mapping
     collection = mapping.collection
@@ -122,7 +118,6 @@ def test_it_resolves_again_from_nothing():
     assert mapping.resolutions.count() == 8
 
 
-@pytest.mark.django_db
 def test_it_resolves_older_versions_and_counts_the_latest():
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1), ({"document_id": "missing"}, 1)]})
     query = dataset.versions.get().queries.get()
@@ -136,15 +131,6 @@ def test_it_resolves_older_versions_and_counts_the_latest():
     assert (mapping.dataset_version.number, mapping.total_count, mapping.status) == (2, 2, "resolved")
 
 
-@pytest.mark.django_db
-def test_it_refuses_a_dataset_without_a_frozen_version():
-    mapping = make_mapping()
-    mapping.dataset.versions.update(frozen_at=None)
-    with pytest.raises(ResolveError, match="freeze its draft"):
-        resolve(mapping)
-
-
-@pytest.mark.django_db
 def test_it_is_stale_once_the_dataset_or_the_collection_has_changed():
     mapping = make_mapping()
     assert not is_stale(mapping)  # pending: there is nothing that could be out of date
@@ -160,7 +146,6 @@ def test_it_is_stale_once_the_dataset_or_the_collection_has_changed():
     assert is_stale(mapping)
 
 
-@pytest.mark.django_db
 def test_the_number_of_queries_does_not_grow_with_the_collection(django_assert_max_num_queries):
     documents = [{"external_id": f"d{n}"} for n in range(300)]
     mapping = make_mapping({"q1": [({"document_id": f"d{n}"}, 1) for n in range(100)]}, documents)
@@ -168,13 +153,11 @@ def test_the_number_of_queries_does_not_grow_with_the_collection(django_assert_m
         assert resolve(mapping).mapping.mapped_count == 100
 
 
-@pytest.mark.django_db
 def test_chunks_leave_no_seam(monkeypatch):
     monkeypatch.setattr(resolving, "CHUNK", 3)
     assert stored(resolve(make_mapping()).mapping) == ALL_STORED
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("limit", "value"), [("MAX_REFS", 7), ("MAX_DOCS", 2), ("MAX_WALL_MS", 0)], ids=["references", "documents", "time"]
 )

@@ -1,14 +1,18 @@
-"""The ground truth of a mapping, by hand-made cases."""
+"""The ground truth of a mapping, and judging a document where it is seen."""
 
 import pytest
+from django.contrib.auth.models import User
 
-from apps.datasets.models import Judgment
+from apps.datasets.editing.drafts import draft_of, end_queries, freeze, open_draft
+from apps.datasets.models import Judgment, Query
+from apps.datasets.versions import stored_hash
 from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.repairing import JudgingError, judge_document, stated_for, unjudge_document
 from apps.mappings.resolving import resolve
 from apps.mappings.truth import TruthError, truth
-from tests.factories import add_judgment, add_version, make_collection, make_dataset
-
-pytestmark = pytest.mark.django_db
+from tests.drafts import set_judgment
+from tests.factories import add_judgment, add_version, make_collection, make_dataset, make_mapping
 
 
 @pytest.fixture
@@ -55,21 +59,25 @@ CASES = {
 }
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(("queries", "grades", "unresolved"), CASES.values(), ids=CASES)
 def test_the_truth(library, queries, grades, unresolved):
     assert truth_of(queries, library) == (grades, *unresolved)
 
 
+@pytest.mark.django_db
 def test_unresolved_judgments_can_be_dropped_and_are_still_counted(library):
     assert truth_of(PARTLY_LOST, library, unresolved="drop") == ({"q1": {"a": 3}, "q2": {}}, 3, 3 / 6)
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("order", [(1, 2, -1), (2, -1, 1), (-1, 1, 2)])
 def test_of_several_judgments_of_one_document_the_highest_grade_counts(library, order):
     references = [{"document_id": "a"}, {"uri": "file:///a"}, {"path": "file:///a"}]
     assert truth_of({"q1": list(zip(references, order, strict=True))}, library)[0] == {"q1": {"a": 2}}
 
 
+@pytest.mark.django_db
 def test_an_older_version_keeps_its_own_truth(library):
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1), ({"document_id": "b"}, 1)], "q2": []})
     first = dataset.versions.get()
@@ -83,6 +91,7 @@ def test_an_older_version_keeps_its_own_truth(library):
     assert [sorted(graded.values()) for graded in truth(mapping, second).grades.values()] == [[1, 3]]
 
 
+@pytest.mark.django_db
 def test_it_refuses_what_the_mapping_does_not_know(library):
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1)]})
     mapping = create_mapping(dataset, library)
@@ -95,6 +104,7 @@ def test_it_refuses_what_the_mapping_does_not_know(library):
         truth(mapping, make_dataset(name="others").versions.get())
 
 
+@pytest.mark.django_db
 def test_it_takes_two_queries(library, django_assert_num_queries):
     queries = {f"q{n}": [({"document_id": "a"}, 1), ({"document_id": "x"}, 1)] for n in range(20)}
     mapping = resolve(create_mapping(make_dataset(queries), library)).mapping
@@ -102,8 +112,85 @@ def test_it_takes_two_queries(library, django_assert_num_queries):
         truth(mapping, mapping.dataset_version)
 
 
+@pytest.mark.django_db
 def test_of_some_queries_it_tells_only_of_them(library):
     mapping = resolve(create_mapping(make_dataset({"q1": [({"document_id": "a"}, 2)], "q2": []}), library)).mapping
     whole = truth(mapping, mapping.dataset_version)
     for query_id, graded in whole.grades.items():
         assert truth(mapping, mapping.dataset_version, query_ids=[query_id]).grades == {query_id: graded}
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return User.objects.create_user("ada")
+
+
+@pytest.fixture
+def judged_mapping(db: None) -> Mapping:
+    """One document is judged under two references, one under its uri, one not at all."""
+    collection = make_collection("library", [{"uri": "lib:1"}, {"uri": "lib:2"}, {"uri": "lib:3"}])
+    judgments = [({"document_id": "d1"}, 3), ({"uri": "lib:1"}, 1), ({"uri": "lib:2"}, 2), ({"uri": "gone"}, 1)]
+    return make_mapping(make_dataset({"q": judgments}), collection)
+
+
+def grades(judged_mapping: Mapping, number: int) -> dict[str, list[int]]:
+    version = judged_mapping.dataset.versions.get(number=number)
+    stated = stated_for(judged_mapping, version, Query.objects.get())
+    documents = judged_mapping.collection.documents.in_bulk(stated)
+    return {documents[key].external_id: [one.grade for one in judged] for key, judged in stated.items()}
+
+
+def judge(judged_mapping: Mapping, name: str, grade: int, by: User, note: str = "") -> Judgment:
+    document = judged_mapping.collection.documents.get(external_id=name)
+    return judge_document(judged_mapping, Query.objects.get(), document, grade, by=by, note=note)
+
+
+def test_a_document_is_found_under_every_reference(judged_mapping: Mapping) -> None:
+    assert grades(judged_mapping, 1) == {"d1": [3, 1], "d2": [2]}
+
+
+def test_the_grade_that_is_stated_is_the_one_that_counts(judged_mapping: Mapping, ada: User) -> None:
+    """Of several judgments of a document the highest counts: an other that stayed would outvote a lower grade."""
+    judged = judge(judged_mapping, "d1", 0, ada, "About apples.")
+    assert (judged.source, judged.judge, judged.judged_by, judged.note) == ("human", "ada", ada, "About apples.")
+    judge(judged_mapping, "d2", 1, ada)
+    judge(judged_mapping, "d3", 2, ada)
+    judge(judged_mapping, "d3", 3, ada)
+    assert grades(judged_mapping, 2) == {"d1": [0], "d2": [1], "d3": [3]}
+    assert grades(judged_mapping, 1) == {"d1": [3, 1], "d2": [2]}, "the frozen version stays"
+    references = [one.doc_ref for one in draft_of(judged_mapping.dataset).judgments.order_by("ref_hash")]
+    assert {"uri": "lib:2"} in references, "the reference that the dataset has is kept"
+    assert {"document_id": "d3"} in references
+
+
+def test_taking_it_away_takes_every_judgment_of_the_document(judged_mapping: Mapping, ada: User) -> None:
+    query, documents = Query.objects.get(), judged_mapping.collection.documents
+    unjudge_document(judged_mapping, query, documents.get(external_id="d1"))
+    assert grades(judged_mapping, 2) == {"d2": [2]}
+    with pytest.raises(JudgingError, match="has no judgment for 'q'"):
+        unjudge_document(judged_mapping, query, documents.get(external_id="d3"))
+
+
+def test_sections_stay_with_the_judgment(judged_mapping: Mapping, ada: User) -> None:
+    set_judgment(judged_mapping.dataset, "q", {"uri": "lib:2"}, 2, section_refs=["s1"])
+    version = freeze(judged_mapping.dataset)
+    assert judge(judged_mapping, "d2", 3, ada).section_refs == ["s1"]
+    assert stored_hash(version) == version.content_hash
+
+
+def test_it_refuses_what_no_value_would_show(judged_mapping: Mapping, ada: User) -> None:
+    document = judged_mapping.collection.documents.get(external_id="d3")
+    document.removed_at = document.created_at
+    document.save()
+    with pytest.raises(JudgingError, match="was removed from the collection"):
+        judge(judged_mapping, "d3", 1, ada)
+    end_queries(open_draft(judged_mapping.dataset), Query.objects.all())
+    with pytest.raises(JudgingError, match="'q' was reworded or removed since"):
+        judge(judged_mapping, "d2", 1, ada)
+
+
+def test_a_grade_that_is_stated_already_opens_no_draft(judged_mapping: Mapping, ada: User) -> None:
+    judged = judge(judged_mapping, "d3", 1, ada)
+    freeze(judged_mapping.dataset)
+    assert judge(judged_mapping, "d3", 1, ada) == judged
+    assert draft_of(judged_mapping.dataset) is None
