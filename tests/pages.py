@@ -9,29 +9,19 @@ from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 # What addresses are that show nothing by themselves; a new one is taken for a page until it stands here.
+ACTS = ("logout", "stop_job", "confirm_action", "actions")
+FILES = ("dataset_export", "mapping_export", "benchmark_export", "run_export", "benchmark_manifest")
+PREVIEWS = ("dataset_preview", "run_import_preview", "benchmark_preview", "round_preview", "round_llm_preview")
 NO_PAGES = {
-    "logout": "an act",
-    "stop_job": "an act",
-    "confirm_action": "an act",
-    "actions": "an act",
+    **dict.fromkeys(ACTS, "an act"),
+    **dict.fromkeys(FILES, "a file"),
+    **dict.fromkeys((*PREVIEWS, "index_grid_preview"), "answers a form that is being filled in"),
+    **dict.fromkeys(("view_on_site", "benchmarks_benchmark_import_run"), "sends on"),
     "autocomplete": "JSON, and asked for by a form",
     "home_json": "JSON",
     "jsi18n": "a script",
-    "view_on_site": "sends on",
-    "benchmarks_benchmark_import_run": "sends on",
-    "dataset_preview": "answers a form that is being filled in",
-    "run_import_preview": "answers a form that is being filled in",
-    "benchmark_preview": "answers a form that is being filled in",
     "round_exchange": "JSON, with what a judge said",
     "round_decide": "JSON, with what was decided",
-    "round_preview": "answers a form that is being filled in",
-    "round_llm_preview": "answers a form that is being filled in",
-    "index_grid_preview": "answers a form that is being filled in",
-    "dataset_export": "a file",
-    "mapping_export": "a file",
-    "benchmark_export": "a file",
-    "run_export": "a file",
-    "benchmark_manifest": "a file",
     "metrics": "figures for a monitor, in its own format",
 }
 # By path and view, those that have no name, and that nothing which visits all addresses visits.
@@ -47,21 +37,9 @@ UNNAMED = {
 }
 # Parts of pages, asked for by themselves.
 FRAGMENTS = {
-    "search",
-    "operation_progress",
-    "dataset_shape",
-    "benchmark_live",
-    "benchmark_verdict",
-    "benchmark_choices",
-    "run_coverage",
-    "run_sections",
-    "run_content",
-    "run_import_choices",
-    "round_state_fragment",
-    "round_text",
-    "round_choices",
-    "round_llm_judges",
-    "round_verdicts",
+    *("search", "operation_progress", "dataset_shape", "benchmark_live", "benchmark_verdict", "benchmark_choices"),
+    *("run_coverage", "run_sections", "run_content", "run_import_choices", "round_state_fragment", "round_text"),
+    *("round_choices", "round_llm_judges", "round_verdicts"),
 }
 
 

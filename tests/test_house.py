@@ -1,4 +1,4 @@
-"""What holds for the whole checkout."""
+"""What holds for the whole checkout, and migrations that old code survives."""
 
 import ast
 import os
@@ -6,13 +6,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
+from django.db import migrations, models
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import NOT_PROVIDED
 
 from tests.pages import UNNAMED, unnamed
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+HEAVY = "bm25s chromadb ir_datasets ir_measures scipy sentence_transformers torch transformers"
 
 IMPORT_EVERYTHING = """
 import importlib, pkgutil, sys
@@ -34,20 +40,10 @@ def test_no_module_imports_a_heavy_library_until_it_is_used() -> None:
     assert done.returncode == 0, done.stderr
     imported = set(done.stdout.split())
     assert {"apps", "benchbench", "django"} <= imported
-    assert not imported & {
-        "bm25s",
-        "chromadb",
-        "ir_datasets",
-        "ir_measures",
-        "scipy",
-        "sentence_transformers",
-        "torch",
-        "transformers",
-    }
+    assert not imported & set(HEAVY.split())
 
 
 def test_a_view_without_a_name_is_known() -> None:
-    """Tests that visit all addresses find them by name; a few have none, whose reasons are written."""
     assert set(unnamed()) == set(UNNAMED)
 
 
@@ -87,7 +83,6 @@ def test_no_room_reads_the_environment_past_the_settings() -> None:
 
 
 def test_defaults_are_those_that_are_described() -> None:
-    """Stating every one of them in the environment makes no other settings than stating none."""
     defaults = {name: value for name, value in stated(".env.example").items() if value and name not in EXAMPLES}
     in_docs = {name: value for name, value in stated("docs/configuration.md").items() if value and name not in EXAMPLES}
     assert defaults == in_docs
@@ -101,22 +96,12 @@ def test_defaults_are_those_that_are_described() -> None:
     assert told[0].stdout == told[1].stdout
 
 
+TARGETS = "demo test thorough faults fuzz install run worker lint openapi perf clean"
+
+
 def test_make_without_a_target_lists_the_targets() -> None:
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
-    for target in (
-        "demo",
-        "test",
-        "thorough",
-        "faults",
-        "fuzz",
-        "install",
-        "run",
-        "worker",
-        "lint",
-        "openapi",
-        "perf",
-        "clean",
-    ):
+    for target in TARGETS.split():
         assert f"make {target} " in listed
 
 
@@ -138,11 +123,7 @@ def folders() -> dict[Path, list[Path]]:
     return found
 
 
-def test_a_folder_holds_at_most_twenty_modules() -> None:
-    assert {str(folder.relative_to(CHECKOUT)): len(held) for folder, held in folders().items() if len(held) > 20} == {}
-
-
-def test_a_module_has_at_most_three_hundred_lines_and_a_function_forty() -> None:
+def test_folders_modules_and_functions_keep_their_limits() -> None:
     too_long = []
     for module in (module for held in folders().values() for module in held):
         text = module.read_text()
@@ -152,6 +133,7 @@ def test_a_module_has_at_most_three_hundred_lines_and_a_function_forty() -> None
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 40:
                 too_long.append(f"{module.relative_to(CHECKOUT)}: {node.name}")
     assert too_long == []
+    assert {str(folder.relative_to(CHECKOUT)): len(held) for folder, held in folders().items() if len(held) > 20} == {}
 
 
 def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -160,7 +142,7 @@ def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def test_every_module_and_package_says_what_it_is() -> None:
+def test_every_module_says_what_it_is_by_a_thing() -> None:
     silent = []
     for folder, held in folders().items():
         for module in (*held, folder / "__init__.py"):
@@ -168,10 +150,6 @@ def test_every_module_and_package_says_what_it_is() -> None:
             if module.exists() and not known and ast.get_docstring(ast.parse(module.read_text())) is None:
                 silent.append(str(module.relative_to(CHECKOUT)))
     assert silent == []
-
-
-def test_a_docstring_of_a_module_begins_with_the_name_of_a_thing() -> None:
-    """Not with a question such as "What becomes of it": a reader who looks for a thing reads first words only."""
     asking = []
     for room in ("apps", "benchbench"):
         for module in (CHECKOUT / room).rglob("*.py"):
@@ -185,3 +163,81 @@ def test_lines_of_the_documentation_can_be_read_beside_code() -> None:
     pages = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
     lines = [(page.name, line) for page in pages for line in page.read_text().splitlines()]
     assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []
+
+
+# Migrations that do something to look at, and why code that does not know them goes on.
+LOOKED_AT: dict[str, str] = {}
+TAKES_AWAY = (
+    migrations.RemoveField,
+    migrations.RenameField,
+    migrations.DeleteModel,
+    migrations.RenameModel,
+    migrations.AlterModelTable,
+)
+GOES_ON = (
+    migrations.CreateModel,
+    migrations.AddIndex,
+    migrations.RemoveIndex,
+    migrations.RemoveConstraint,
+    migrations.AlterModelOptions,
+    migrations.AlterModelManagers,
+)
+
+
+def breaks(operation: Any, migration: str = "") -> str:
+    """Say why code that does not know an operation of a migration cannot go on after it; "" where it can."""
+    if isinstance(operation, TAKES_AWAY):
+        return "takes away what the code before still reads: stop using it in one version, and remove it in the next"
+    if isinstance(operation, migrations.AddField):
+        field = operation.field
+        if not (field.null or field.many_to_many or field.db_default is not NOT_PROVIDED):
+            return "adds a column that the code before cannot fill: give it db_default, or let it be null"
+        return ""
+    if isinstance(operation, GOES_ON) or migration in LOOKED_AT:
+        return ""
+    return f"does {type(operation).__name__}: see what the code before writes and reads, and say so in LOOKED_AT"
+
+
+def test_no_migration_breaks_the_code_before() -> None:
+    loader = MigrationLoader(None)
+    found = {
+        f"{app}.{name}": why
+        for (app, name), migration in loader.disk_migrations.items()
+        if f"apps.{app}" in settings.INSTALLED_APPS and name > "0001_initial"
+        for operation in migration.operations
+        if (why := breaks(operation, f"{app}.{name}"))
+    }
+    assert found == {}
+    known = {f"{app}.{name}" for app, name in loader.disk_migrations}
+    assert LOOKED_AT.keys() <= known
+
+
+@pytest.mark.parametrize(
+    ("operation", "told"),
+    [
+        (migrations.AddField("batch", "place", models.IntegerField(default=0)), "give it db_default"),
+        (migrations.AddField("batch", "place", models.IntegerField(db_default=0)), ""),
+        (migrations.AddField("batch", "place", models.IntegerField(null=True)), ""),
+        (migrations.RenameField("batch", "place", "rank"), "remove it in the next"),
+        (migrations.RemoveField("batch", "place"), "remove it in the next"),
+        (migrations.AlterModelTable("batch", "batches"), "remove it in the next"),
+        (migrations.AddIndex("batch", models.Index(fields=["state"], name="state")), ""),
+        (migrations.RemoveConstraint("batch", "state"), ""),
+        (migrations.AlterField("batch", "place", models.IntegerField(null=True)), "does AlterField"),
+        (migrations.AddConstraint("batch", models.UniqueConstraint(fields=["place"], name="p")), "does AddConstraint"),
+        (migrations.AlterUniqueTogether("batch", {("place", "state")}), "does AlterUniqueTogether"),
+        (migrations.RunSQL("ALTER TABLE batch DROP place"), "say so in LOOKED_AT"),
+        (migrations.RunPython(migrations.RunPython.noop), "does RunPython"),
+        (migrations.SeparateDatabaseAndState(), "does SeparateDatabaseAndState"),
+    ],
+)
+def test_it_tells_what_breaks(operation: Any, told: str) -> None:
+    assert told in breaks(operation)
+    assert bool(breaks(operation)) == bool(told)
+
+
+def test_a_look_is_for_what_can_be_survived_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOOKED_AT, "benchmarks.0002_seen", "selects, and changes nothing")
+    assert not breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0002_seen")
+    assert breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0003_unseen")
+    assert breaks(migrations.RemoveField("batch", "place"), "benchmarks.0002_seen")

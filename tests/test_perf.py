@@ -1,5 +1,6 @@
-"""The scripts of perf/ still fit the code that they measure. What they measure takes minutes, and is not run here."""
+"""Scripts and mutants of perf/ fit the code. What they measure takes minutes, and is not run here."""
 
+import ast
 import runpy
 import sys
 from pathlib import Path
@@ -7,11 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-pytestmark = pytest.mark.thorough
+from perf.mutants import MUTANTS, ROOT, Mutant, MutantError, mutated
 
 SCRIPTS = sorted(set((Path(__file__).parent.parent / "perf").glob("*.py")))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("script", [one for one in SCRIPTS if one.stem != "throwaway"], ids=lambda one: one.stem)
 def test_it_finds_what_it_imports_and_tells_of_its_arguments(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -28,3 +30,35 @@ def test_it_finds_what_it_imports_and_tells_of_its_arguments(
         with pytest.raises(SystemExit, match="0"):
             found["main"]()
         assert "usage:" in capsys.readouterr().out
+
+
+def names_of_tests(path: Path) -> set[str]:
+    """Return the tests of a module as pytest names them, without its path and without parameters."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}::{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+        elif isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+    return found
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_it_applies_once_and_its_tests_are_there(mutant: Mutant) -> None:
+    text = (ROOT / mutant.file).read_text()
+    compile(mutated(mutant, text), mutant.file, "exec")
+    assert mutant.tests
+    for test in mutant.tests:
+        path, _, name = test.partition("::")
+        assert name in names_of_tests(ROOT / path)
+
+
+def test_its_names_are_unique() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_text_that_does_not_occur_once_is_refused(count: int) -> None:
+    mutant = Mutant("loud", "It shouts.", "apps/voice.py", {"whisper": "shout"}, [])
+    with pytest.raises(MutantError, match=f"loud does not apply: apps/voice.py has this text {count} times"):
+        mutated(mutant, "whisper()\n" * count)

@@ -1,4 +1,4 @@
-"""Judging a round as people do it: by keys, by touch, without a connection, two at once; and what closing changes."""
+"""Judging a hit, and a round: by keys, by touch, without a connection, two at once; and what closing changes."""
 
 import os
 import re
@@ -11,11 +11,16 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, Route, expect
 
+from apps.benchmarks.models import QueryResult
+from apps.datasets.models import Judgment
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round
+from benchbench.site.panels import change_url
+from tests.benchmarks.conftest import make_library
 from tests.browser.conftest import PATIENCE, outside
-from tests.judging.rounds import make_orchard, open_for
-from tests.judging.simulated import grade_sample, judged_by_model, make_simulated
+from tests.browser.test_main_job import press
+from tests.created import run_benchmark
+from tests.judging.rounds import grade_sample, judged_by_model, make_orchard, make_simulated, open_for
 
 pytestmark = pytest.mark.thorough
 
@@ -235,3 +240,36 @@ def look(page: Page, name: str) -> None:
         page.screenshot(path=f"{folder}/{name}-{'dark' if dark else 'light'}-{width}.png")
     page.evaluate("document.documentElement.classList.remove('dark')")
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def make_ranking() -> QueryResult:
+    benchmark = run_benchmark(
+        make_library(documents=20, queries=4), name="Which mode?", matrix={"search_modes": ["dense"]}
+    )
+    return benchmark.runs.get().query_results.order_by("pk")[0]
+
+
+def test_a_hit_is_graded_on_its_page(page: Page) -> None:
+    result = outside(make_ranking)
+    page.goto(change_url(result))
+    page.locator(".bb-hit").first.locator("text=Judge").click()
+    page.wait_for_selector(".bb-passage")
+    page.keyboard.press("n")
+    page.keyboard.type("It only mentions them.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
+    page.wait_for_selector("text=Draft of version 2 of questions, with 1 change")
+    assert page.locator(".bb-hit").first.locator("text=in the draft: 0").is_visible()
+    judged = outside(lambda: Judgment.objects.get(since=2))
+    assert (judged.grade, judged.judge, judged.note) == (0, "ada", "It only mentions them.")
+
+    press(page, "Freeze as version 2")
+    page.wait_for_selector("text=Judgments changed")
+    press(page, "Freeze for good")
+    press(page, "Resolve the mapping again")
+    press(page, "Re-score on v2")
+    page.wait_for_url(re.compile(r"version=2"))
+    page.wait_for_selector("#moved >> text=1 judgment changed")
+    page.click(".bb-board tbody th a")
+    page.wait_for_url(re.compile(r"version=2"))
+    assert page.locator("[aria-label='Dataset version of the values'] [aria-current]").text_content() == "v2"

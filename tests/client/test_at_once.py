@@ -4,9 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import httpx
@@ -18,6 +16,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.client import Client, ClientError
+from tests.api.test_at_once import at_once
 from tests.client.conftest import questions
 
 pytestmark = pytest.mark.thorough
@@ -49,17 +48,6 @@ def statuses(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     return counted
 
 
-def at_once(ask: Callable[[int], Any]) -> list[Any]:
-    ready = Barrier(CLIENTS)
-
-    def one(number: int) -> Any:
-        ready.wait()
-        return ask(number)
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        return list(pool.map(one, range(CLIENTS)))
-
-
 def test_twenty_clients_at_once_lose_nothing(
     serve: Any, manage: Any, token: str, library: Collection, tmp_path: Path, statuses: Counter[int]
 ) -> None:
@@ -83,7 +71,7 @@ def test_twenty_clients_at_once_lose_nothing(
             return shared["dataset_id"], shared["id"]
 
     begun = time.monotonic()
-    shared = at_once(whole_job)
+    shared = at_once(CLIENTS, whole_job)
     print(f"\n{CLIENTS} clients took {time.monotonic() - begun:.1f} s: {dict(sorted(statuses.items()))}")
     assert len(set(shared)) == 1
     assert set(statuses) <= {200, 201, 202, 409, 429}
@@ -119,7 +107,7 @@ def test_one_of_twenty_starts_a_benchmark(
             except ClientError as error:
                 return error.code
 
-        told = at_once(start)
+        told = at_once(CLIENTS, start)
     operation = Operation.objects.get(subject_id=benchmark["id"])
     assert sorted(told) == sorted([str(operation.pk)] + ["conflict"] * (CLIENTS - 1))
     assert statuses == {200: 1, 409: CLIENTS - 1}

@@ -1,5 +1,6 @@
 """What is sent again, what is not, and what is told of it."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from benchbench.client import Client, ClientError
 from benchbench.client.connection import ATTEMPTS
@@ -86,14 +88,11 @@ def test_it_waits_as_usual_where_a_site_asks_for_nothing_that_can_be_read(stated
         assert Client(site.address).ask("DELETE", "/benchmarks/b") is None
 
 
-def test_it_does_not_wait_for_hours() -> None:
+def test_it_gives_up_after_hours_or_attempts() -> None:
     too_often = (429, {"detail": "Too often.", "code": "throttled"}, {"Retry-After": "3600"})
     with scripted(too_often) as site, pytest.raises(ClientError, match=r"Too often\.") as raised:
         Client(site.address).results("b")
     assert (raised.value.status, raised.value.code) == (429, "throttled")
-
-
-def test_it_gives_up_in_the_end() -> None:
     with scripted(*[(LOST, b"")] * (ATTEMPTS + 1)) as site:
         with pytest.raises(ClientError) as raised:
             Client(site.address).results("b")
@@ -177,3 +176,107 @@ def test_it_wants_an_address_and_a_token_that_can_be_one(monkeypatch: pytest.Mon
         Client()
     with pytest.raises(ClientError, match="copy it anew"):
         Client("https://bench.example.org", token="bb_…")
+
+
+INDEX = {"total_documents": 200, "processed_documents": 0}
+BENCHMARK = {"total_runs": 4, "completed_runs": 0, "failed_runs": 0}
+
+
+def state_of(kind: str, status: str, stage: str = "", error: str | None = None, **progress: Any) -> tuple[int, Any]:
+    told = {"status": status, "stage": stage or status, "queue_position": None, "waiting_for": None, **progress}
+    return 200, {"operation_id": "o", "kind": kind, "status": status, "error": error, "progress": told}
+
+
+def test_it_says_each_thing_once() -> None:
+    said: list[str] = []
+    with scripted(
+        state_of("benchmark", "pending", "starting", **BENCHMARK, queue_position=2, percent=0),
+        state_of("benchmark", "pending", "starting", **BENCHMARK, waiting_for="A host is taken.", percent=0),
+        state_of("benchmark", "running", "evaluating", **BENCHMARK, percent=41.2),
+        state_of("benchmark", "running", "evaluating", **BENCHMARK, percent=41.3),
+        state_of("benchmark", "completed", **BENCHMARK | {"completed_runs": 3, "failed_runs": 1}, percent=100),
+    ) as site:
+        ended = Client(site.address).wait({"operation_uuid": "o"}, progress=said.append, every=0.01)
+        assert {path for _, path, _, _ in site.asked} == {"/api/v2/operations/o"}
+    assert ended["status"] == "completed"
+    assert said == [
+        "benchmark: starting, number 3 in the queue, 0 %, 0 of 4 runs",
+        "benchmark: starting, A host is taken., 0 %, 0 of 4 runs",
+        "benchmark: evaluating, 41 %, 0 of 4 runs",
+        "benchmark: completed, 4 of 4 runs (1 failed)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "progress", "sentence"),
+    [
+        ("index", INDEX | {"processed_documents": 50}, "index: running, 25 %"),
+        ("index", INDEX | {"total_documents": 0}, "index: running"),
+        ("resolve", {"total_refs": 8, "processed_refs": 4}, "resolve: running, 50 %"),
+        ("llm_judging", {"total_answers": 8, "answers": 2}, "llm_judging: running, 25 %"),
+        ("measure", {"total_rankings": 8, "measured_rankings": 2}, "measure: running, 25 %"),
+    ],
+)
+def test_it_tells_how_far_each_kind_is(kind: str, progress: dict[str, Any], sentence: str) -> None:
+    said: list[str] = []
+    with scripted(state_of(kind, "running", **progress), state_of(kind, "completed", **progress)) as site:
+        Client(site.address).wait("o", progress=said.append, every=0.01)
+    assert said == [sentence, f"{kind}: completed"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code", "told"),
+    [
+        ("failed", "The model is not here.", "operation_failed", "failed: The model is not here."),
+        ("cancelled", None, "operation_cancelled", "was cancelled"),
+        ("running", None, "timeout", "After 0 s it goes on. index: running, 0 %"),
+    ],
+)
+def test_what_does_not_complete_is_an_error(status: str, error: str | None, code: str, told: str) -> None:
+    with scripted(state_of("index", status, error=error, **INDEX)) as site, pytest.raises(ClientError) as raised:
+        Client(site.address).wait("o", timeout=0)
+    assert (raised.value.code, told in str(raised.value)) == (code, True)
+
+
+def test_what_was_not_started_is_not_waited_for() -> None:
+    with pytest.raises(ClientError, match="start it first"):
+        Client("http://127.0.0.1:9").wait({"id": "b", "operation_uuid": None})
+
+
+def test_it_reads_a_list_to_its_end() -> None:
+    pages = [(200, {"things": list(rows), "total": 5, "page": 1, "per_page": 2}) for rows in ("ab", "cd", "e")]
+    with scripted(*pages) as site:
+        assert "".join(Client(site.address).rows("/things", kind="k")) == "abcde"
+        asked = [path for _, path, _, _ in site.asked]
+    assert asked == [f"/api/v2/things?kind=k&page={page}&per_page=100" for page in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("names", "code"), [(["other"], "not_found"), (["library", "library"], "ambiguous")])
+def test_it_finds_one_collection_of_a_name_or_says_why_not(names: list[str], code: str) -> None:
+    rows = [{"id": str(number), "name": name} for number, name in enumerate(names)]
+    page = (200, {"collections": rows, "total": len(rows), "page": 1, "per_page": 100})
+    with scripted(page) as site, pytest.raises(ClientError, match="named 'library'") as raised:
+        Client(site.address).find_collection("library")
+    assert raised.value.code == code
+
+
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
+SCHEMA = yaml.load(CHECKED_IN.read_text(encoding="utf-8"), yaml.CSafeLoader)
+
+
+def test_a_model_judges_at_the_addresses_of_the_schema() -> None:
+    answers: list[Any] = [(200, {}), (202, {}), (201, {"size": 30}), (200, {"judges": []}), (200, {})]
+    with scripted(*answers) as site:
+        client = Client(site.address)
+        client.llm_cost("r", "ollama:llama3", most=5)
+        client.judge_by_llm("r", "ollama:llama3")
+        client.draw_calibration_sample("r", 30)
+        assert client.llm_judges("r") == []
+        client.verdicts("r", llm="ollama:llama3")
+        asked = [(method, path.partition("?")[0]) for method, path, _, _ in site.asked]
+        bodies = [json.loads(content) for _, _, _, content in site.asked if content]
+        keyed = ["idempotency-key" in headers for _, _, headers, _ in site.asked]
+    for method, path in asked:
+        assert method.lower() in SCHEMA["paths"][path.replace("/r/", "/{round_id}/")]
+    assert bodies == [{"llm": "ollama:llama3", "most": 5}, {"llm": "ollama:llama3", "most": None}, {"size": 30}]
+    assert keyed == [False, True, True, False, False]

@@ -1,55 +1,56 @@
-"""From signing in to deleting, by the API of a live site alone, watched over a WebSocket."""
+"""From an upload to deleting, and a round of judging, by the client on a live site."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from django.contrib.auth.models import User
 
+from apps.collections.models import Collection
 from benchbench.client import Client, ClientError
-from tests.client.conftest import ENCODER, JUDGED, PASSWORD, documents
+from tests.client.conftest import JUDGED
 from tests.judging.rounds import make_compared
-from tests.operations.streamed import Watcher, is_end
 
 pytestmark = pytest.mark.thorough
 
-MATRIX = {
-    "search_modes": ["dense"],
-    "score_thresholds": [None, 0.9],
-    "k_values_for_metrics": [2, 5],
-    "primary_k": 5,
-}
+MATRIX = {"search_modes": ["dense"], "score_thresholds": [None, 0.9], "k_values_for_metrics": [2, 5], "primary_k": 5}
 
 
-def test_the_whole_job_is_done_by_the_api_alone(ada: User, site: str, manage: Any, questions_file: Path) -> None:
+def test_the_whole_job_is_done_by_the_client(
+    site: str, token: str, manage: Any, library: Collection, questions_file: Path
+) -> None:
     manage("manage.py", "worker")
-    access = sign_in(site)
-    with Client(site, token=access) as client:
-        collection, index = make_searchable(client)
+    with Client(site, token=token) as client:
         dataset = client.upload(questions_file, name="fruits", description="Three.")
         mapping = client.resolve(client.map(dataset, client.find_collection("library")))
         assert (mapping["mapping_status"], mapping["mapped_count"], mapping["total_count"]) == ("partial", 7, 8)
-        assert client.map(dataset, collection)["id"] == mapping["id"]
+        assert client.map(dataset, library.pk)["id"] == mapping["id"]
         benchmark = client.create_benchmark("which", mapping, MATRIX, metrics=["map@5"])
-        watch(client, benchmark, site, access)
+        said: list[str] = []
+        ended = client.wait(client.start(benchmark), progress=said.append, timeout=180)
+        assert (ended["status"], said[-1]) == ("completed", "benchmark: completed, 2 of 2 runs")
+        assert refused(lambda: client.start(benchmark)) == 409
         results = client.results(benchmark)
         assert_measured(client, benchmark, results)
-        assert_judged(client, dataset, benchmark, results)
-        with pytest.raises(ClientError) as refused:
-            client.ask("DELETE", f"/benchmark-datasets/{dataset['id']}")
-        assert refused.value.status == 409
-        for path in (
-            f"/benchmarks/{benchmark['id']}",
-            f"/benchmark-datasets/{dataset['id']}/mappings/{mapping['id']}",
-            f"/benchmark-datasets/{dataset['id']}",
-            f"/indexes/{index['id']}",
-            f"/collections/{collection['id']}",
-        ):
-            assert client.ask("DELETE", path) is None
-            with pytest.raises(ClientError) as gone:
-                client.ask("GET", path)
-            assert gone.value.status == 404
+        judged = client.gate(benchmark, {"floors": {"recall@5": 0.8}}, run=1)
+        assert (judged["outcome"], judged["markdown"][:14]) == ("passed", "## Gate passed")
+        assert client.gate(benchmark, "floors:\n  recall@5: 0.8\n", run=2)["outcome"] == "failed"
+        assert refused(lambda: client.gate(benchmark, {"floor": {}})) == 400
+        assert client.export(benchmark, "csv").startswith(b"run_id,")
+        assert client.export(benchmark, "trec-run", run=results["runs"][1]["id"]).count(b"\n") == 3
+        path = f"/benchmark-datasets/{dataset['id']}"
+        assert refused(lambda: client.ask("DELETE", path)) == 409
+        for gone in (f"/benchmarks/{benchmark['id']}", path):
+            assert client.ask("DELETE", gone) is None
+            assert refused(lambda gone=gone: client.ask("GET", gone)) == 404  # type: ignore[misc]
+
+
+def refused(act: Callable[[], Any]) -> int:
+    """Return the status with which the site refuses an act."""
+    with pytest.raises(ClientError) as raised:
+        act()
+    return raised.value.status
 
 
 def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str, site: str) -> None:
@@ -83,43 +84,6 @@ def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str
         assert (refused.value.status, refused.value.code) == (409, "round_state")
 
 
-def sign_in(site: str) -> str:
-    with httpx.Client(base_url=f"{site}/api/v2", trust_env=False, timeout=180) as http:
-        answer = http.post("/auth/token", json={"username": "ada", "password": PASSWORD})
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["access"])
-
-
-def make_searchable(client: Client) -> tuple[Any, Any]:
-    """Return a collection of documents and an index of it that a worker has built."""
-    collection = client.ask("POST", "/collections", once=True, json={"name": "library"})
-    path = f"/collections/{collection['id']}"
-    filled = client.ask("POST", f"{path}/documents", once=True, json={"documents": documents()})
-    assert filled["created"] == 5
-    index = client.ask("POST", f"{path}/indexes", once=True, json={"name": "fruits", "encoder": ENCODER})
-    said: list[str] = []
-    client.wait(client.ask("POST", f"/indexes/{index['id']}/build", once=True), progress=said.append)
-    assert said[-1] == "index: completed"
-    assert client.ask("GET", f"/indexes/{index['id']}")["stats"]["num_documents"] == 5
-    return collection, index
-
-
-def watch(client: Client, benchmark: dict[str, Any], site: str, access: str) -> None:
-    """Start a benchmark, and be told of its end by polling and by a WebSocket."""
-    socket = {"subprotocols": [f"access_token.{access}"]}
-    address = f"{site.replace('http', 'ws')}/ws/operations"
-    watcher = Watcher(address, lambda message: message["type"] != "current_state" and is_end(message), **socket)
-    said: list[str] = []
-    started = client.start(benchmark)
-    ended = client.wait(started, progress=said.append, timeout=180)
-    assert (ended["status"], said[-1]) == ("completed", "benchmark: completed, 2 of 2 runs")
-    last = watcher.told()[-1]["data"]
-    assert (last["operation_id"], last["status"]) == (started["operation_uuid"], "completed")
-    with pytest.raises(ClientError) as refused:
-        client.start(benchmark)
-    assert refused.value.status == 409
-
-
 def assert_measured(client: Client, benchmark: dict[str, Any], results: dict[str, Any]) -> None:
     """Every fruit is found first; above the threshold stands nothing else. One relevant document is not there."""
     whole, cut = results["runs"]
@@ -132,25 +96,3 @@ def assert_measured(client: Client, benchmark: dict[str, Any], results: dict[str
     found = {query["query_key"]: query["retrieved_doc_ids"] for query in client.queries(benchmark, cut)}
     assert set(found) == set(JUDGED)
     assert {len(ids) for ids in found.values()} == {1}
-
-
-def assert_judged(client: Client, dataset: dict[str, Any], benchmark: dict[str, Any], results: dict[str, Any]) -> None:
-    """Compare the two runs, make the better one the baseline, hold both against rules, and take files along."""
-    whole, cut = (run["id"] for run in results["runs"])
-    compared = client.ask("GET", "/comparison", params={"run": [whole, cut], "baseline": whole, "measure": "recall@5"})
-    (difference,) = compared["differences"]
-    assert (difference["run"], difference["losses"], difference["wins"]) == (cut, 3, 0)
-    baselines = f"/benchmark-datasets/{dataset['id']}/baselines"
-    approved = {"run_id": whole, "name": "main", "reason": "It finds all that is there."}
-    baseline = client.ask("POST", baselines, once=True, json=approved)
-    rules = {"floors": {"recall@5": 0.8}}
-    judged = client.gate(benchmark, rules, run=1)
-    assert (judged["outcome"], judged["markdown"][:14]) == ("passed", "## Gate passed")
-    assert client.gate(benchmark, "floors:\n  recall@5: 0.8\n", baseline="main", run=2)["outcome"] == "failed"
-    with pytest.raises(ClientError) as refused:
-        client.gate(benchmark, {"floor": {}})
-    assert refused.value.status == 400
-    assert client.export(benchmark, "csv").startswith(b"run_id,")
-    assert client.export(benchmark, "trec-run", run=cut).count(b"\n") == 3
-    client.ask("POST", f"{baselines}/{baseline['id']}/retire", once=True)
-    client.ask("DELETE", f"{baselines}/{baseline['id']}")

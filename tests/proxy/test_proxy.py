@@ -1,21 +1,27 @@
 """The site behind nginx: what it refuses, and what comes through as it was sent."""
 
 import json
+import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.urls import reverse
 
+from apps.api.parsers import FORM_BYTES, UploadParser
+from apps.api.urls import urlpatterns
 from benchbench.client import Client
 from tests.client.conftest import PASSWORD
 from tests.client.scripted import scripted
 from tests.operations.streamed import Watcher
+from tests.proxy.conftest import COMPOSE, environment, filled_in
 
 pytestmark = pytest.mark.thorough
 
@@ -65,7 +71,6 @@ def test_it_lets_go_of_a_sender_who_stops(proxy: Any) -> None:
 
 
 def test_it_says_who_asks_and_how(proxy: Any, http: httpx.Client) -> None:
-    """What is added last to X-Forwarded-For is true, whatever the client states."""
     stated = {
         "Host": "bench.example.org:8443",
         "X-Forwarded-For": "203.0.113.9",
@@ -87,7 +92,6 @@ def test_it_says_who_asks_and_how(proxy: Any, http: httpx.Client) -> None:
 
 
 def test_a_download_comes_as_it_is_sent(proxy: Any, http: httpx.Client) -> None:
-    """The second half is sent only once the first has arrived."""
     half, arrived = b"x" * MIB, Event()
 
     class Slow(BaseHTTPRequestHandler):
@@ -115,7 +119,6 @@ def test_a_download_comes_as_it_is_sent(proxy: Any, http: httpx.Client) -> None:
 
 
 def test_the_site_works_behind_it(proxy: Any, serve: Callable[..., str], ada: User, token: str) -> None:
-    """An upload larger than ordinary bodies, a WebSocket with its subprotocol, and throttles by the true address."""
     address = proxy(serve(BENCHBENCH_PROXIES="1", BENCHBENCH_API_RATE_AUTH="2/d"))
     corpus = b"".join(
         json.dumps({"_id": f"d{number}", "text": "apple " * 100_000}).encode() + b"\n" for number in range(8)
@@ -141,3 +144,80 @@ def sign_in(address: str, stated: str, own: str) -> int:
             json={"username": f"nobody at {stated}", "password": PASSWORD},
             headers={"X-Forwarded-For": stated},
         ).status_code
+
+
+@pytest.mark.parametrize(
+    ("proxies", "same", "other"),
+    [
+        (0, ["203.0.113.1", "203.0.113.2", "203.0.113.3"], None),
+        (1, ["203.0.113.1, 10.0.0.1", "203.0.113.2, 10.0.0.1", "10.0.0.1"], "10.0.0.1, 10.0.0.2"),
+        (2, ["203.0.113.1, 10.0.0.1, 10.9.9.9", "10.0.0.1, 10.9.9.9", "10.0.0.1, 10.8.8.8"], "10.0.0.2, 10.9.9.9"),
+    ],
+)
+def test_it_believes_its_proxies_alone(
+    db: None, client: Any, settings: Any, proxies: int, same: list[str], other: str | None
+) -> None:
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
+    settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"auth": (2, 86_400)}
+
+    def sign_in(forwarded: str) -> int:
+        body = {"username": f"nobody at {forwarded}", "password": "guessed"}
+        headers = {"X-Forwarded-For": forwarded}
+        return client.post("/api/v2/auth/token", body, "application/json", headers=headers).status_code
+
+    assert [sign_in(forwarded) for forwarded in same] == [401, 401, 429]
+    if other:
+        assert sign_in(other) == 401
+
+
+DATASET, CORPUS = "BENCHMARK_DATASET_MAX_UPLOAD_BYTES", "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
+PAGES = {
+    "admin:datasets_dataset_add": DATASET,
+    "admin:dataset_preview": DATASET,
+    "admin:benchmark_from_manifest": DATASET,
+    "admin:collections_collection_add": CORPUS,
+    "admin:run_import": CORPUS,
+    "admin:run_import_preview": CORPUS,
+    "admin:login": None,
+    "admin:benchmarks_benchmark_add": None,
+}
+LOCATION = re.compile(r'location ~ "(.+)" \{\s+client_max_body_size (\d+);')
+SAMPLES = {"id": "8d9f8a3e-5c0b-4e0e-9d55-1f0a5b0e2c11", "int": "7"}
+
+
+def most(path: str) -> int | None:
+    """Return how large a body the proxy lets through to `path`, None for what it lets through anywhere."""
+    return next((int(size) for regex, size in LOCATION.findall(filled_in()) if re.search(regex, path)), None)
+
+
+def limits_of_the_api() -> Iterator[tuple[str, str | None]]:
+    """Yield each address of the API with the setting that limits what may be uploaded there."""
+    for pattern in urlpatterns:
+        parsers: list[Any] = getattr(getattr(pattern.callback, "view_class", None), "parser_classes", [])
+        limits = [parser.limit for parser in parsers if issubclass(parser, UploadParser)]
+        path = re.sub(r"<(\w+):\w+>", lambda found: SAMPLES[found[1]], str(pattern.pattern))
+        yield f"/api/v2/{path}", limits[0] if limits else None
+
+
+def test_only_uploads_may_be_large() -> None:
+    limits = [*limits_of_the_api(), *((reverse(name), limit) for name, limit in PAGES.items())]
+    assert {limit for _, limit in limits} == {None, DATASET, CORPUS}
+    for path, limit in limits:
+        assert most(path) == (limit and getattr(settings, limit) + FORM_BYTES), path
+
+
+def test_what_django_reads_itself_comes_through() -> None:
+    ordinary = re.search(r"^    client_max_body_size (\d+)m;", filled_in(), re.MULTILINE)
+    assert ordinary is not None
+    assert int(ordinary[1]) * 2**20 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+
+
+@pytest.mark.parametrize(("name", "body"), [(DATASET, "DATASET_BODY_BYTES"), (CORPUS, "CORPUS_BODY_BYTES")])
+def test_another_limit_of_the_site_is_another_of_the_proxy(name: str, body: str) -> None:
+    assert environment(**{name: "5000"})[body] == str(5000 + FORM_BYTES)
+
+
+def test_nobody_comes_past_the_proxy() -> None:
+    open_to_all = [name for name, service in COMPOSE.items() if "ports" in service]
+    assert open_to_all == ["proxy"]
+    assert COMPOSE["web"]["environment"]["BENCHBENCH_PROXIES"] == "${BENCHBENCH_PROXIES:-1}"

@@ -60,27 +60,17 @@ def test_it_prints_a_table_and_says_what_the_figures_hide(trec, capsys):
 
 
 def test_queries_of_other_splits_are_told_from_those_without_judgments(golden, tmp_path, capsys):
-    """The run of the golden files answers a query of each split."""
     assert main([*golden, "-k", "5", "--evaluation-split", "test"]) == 0
     assert "in other splits, left out: " in capsys.readouterr().err
 
 
-def test_it_measures_at_5_10_and_20_where_nothing_is_said(trec, capsys):
+def test_options_choose_measures_and_the_mean(trec, capsys):
     names = [f"{name}@{k}" for k in (5, 10, 20) for name in ("R", "P", "AP", "nDCG")]
     assert list(printed(capsys, *trec)["measures"]) == [*names, "RR"]
     assert list(printed(capsys, *trec, "-k", "3")["measures"]) == ["R@3", "P@3", "AP@3", "nDCG@3", "RR"]
-
-
-def test_one_option_takes_several_measures_as_users_of_ir_measures_type_them(trec, capsys):
     assert list(printed(capsys, *trec, "-m", "nDCG@10", "P@10", "AP")["measures"]) == ["nDCG@10", "P@10", "AP"]
     assert list(printed(capsys, "-m", "RR", "P@1", *trec, "-m", "AP")["measures"]) == ["RR", "P@1", "AP"]
-
-
-def test_it_takes_measures_of_the_library(trec, capsys):
     assert printed(capsys, *trec, "-m", "MAP", "-m", "RBP(p=0.5)")["measures"]["AP"] == 0.5
-
-
-def test_a_profile_weighs_the_queries_of_any_files(trec, capsys):
     assert printed(capsys, *trec, "-m", "RR", "--profile", "flowbaby-1.1")["measures"] == {"RR": (2 * 0.5 + 1) / 4}
 
 

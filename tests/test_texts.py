@@ -1,4 +1,4 @@
-"""Numbers and moments in texts."""
+"""Numbers and moments in texts, and what is stored and shown of an error."""
 
 import re
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from django.test import override_settings
 from apps.api.answers import Moment
 from apps.results.templatetags.benchbench import difference, value
 from benchbench.decimals import counted, short_signed, signed
+from benchbench.errors import BenchbenchError, told
 from benchbench.timestamps import timestamp
 
 
@@ -81,10 +82,22 @@ def moments() -> Iterator[tuple[str, str]]:
 
 
 def test_nothing_else_makes_text_of_a_moment() -> None:
-    """There is one function, and one field of the API."""
     others = set()
     for room in ("apps", "benchbench"):
         for file in (ROOT / room).rglob("*.py"):
             if ".isoformat(" in file.read_text() or "serializers.DateTimeField(" in file.read_text():
                 others.add(str(file.relative_to(ROOT)))
     assert others == FOR_PEOPLE | {"benchbench/timestamps.py"}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (BenchbenchError("The model './mine' is not here."), "The model './mine' is not here."),
+        (OSError(28, "No space left", "/srv/site/vectors/7.bin"), "OSError: [Errno 28] No space left: '…/7.bin'"),
+        (ValueError("see https://x.org/a/b for /srv/hub/x.json"), "ValueError: see https://x.org/a/b for …/x.json"),
+        (ValueError("1/2 of a/b"), "ValueError: 1/2 of a/b"),
+    ],
+)
+def test_it_is_told_without_the_folders_of_the_server(error: Exception, said: str) -> None:
+    assert told(error) == said
