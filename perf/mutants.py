@@ -54,6 +54,7 @@ OF_CLOCKS = "tests/operations/test_clocks.py::test_"
 OF_FOLDERS = "tests/retrieval/test_stores.py::TestAFolder::test_"
 OF_GROWING = "tests/retrieval/test_raptor.py::TestGrowing::test_"
 OF_LEASING = "tests/operations/test_leasing.py::test_"
+KEEP_VALUES = "keep_values(batch, benchmark.measures, found.query_ids, found.valued, hashed, was_searched=True)"
 OF_MEASURING = "tests/benchmarks/test_measuring.py::test_"
 OF_PACKS = "tests/files/test_packs.py::test_"
 OF_SEALS = "tests/files/test_local_files.py::test_"
@@ -151,8 +152,8 @@ MUTANTS = [
         "Measured values are stored before the commit of their batch.",
         "apps/benchmarks/running/execution.py",
         {
-            "    with lease.commit({": "    keep_values(batch, measuring)\n    with lease.commit({",
-            "        keep_values(batch, measuring)\n": "",
+            "    with lease.commit({": f"    {KEEP_VALUES}\n    with lease.commit({{",
+            f"        {KEEP_VALUES}\n": "",
         },
         [OF_MEASURING + "an_attempt_that_falls_over_amid_its_commit_leaves_no_values"],
     ),
@@ -161,8 +162,8 @@ MUTANTS = [
         "Measured values are stored after the commit of their batch.",
         "apps/benchmarks/running/execution.py",
         {
-            "        keep_values(batch, measuring)\n": "",
-            "(benchmark), lists)\n": "(benchmark), lists)\n    keep_values(batch, measuring)\n",
+            f"        {KEEP_VALUES}\n": "",
+            "(benchmark), lists)\n": f"(benchmark), lists)\n    {KEEP_VALUES}\n",
         },
         [OF_MEASURING + "an_attempt_that_falls_over_amid_its_commit_leaves_no_values"],
     ),

@@ -94,8 +94,8 @@ def test_an_attempt_that_falls_over_amid_its_commit_leaves_no_values(
     benchmark = make(library)
     keep_values, errors = execution.keep_values, [OSError(5, "The disk is away")]
 
-    def fall_over_once(*arguments: Any) -> None:
-        keep_values(*arguments)
+    def fall_over_once(*arguments: Any, **options: Any) -> None:
+        keep_values(*arguments, **options)
         if errors:
             raise errors.pop()
 

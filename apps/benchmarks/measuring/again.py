@@ -15,8 +15,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from apps.benchmarks.measuring.approximations import keep_losses
-from apps.benchmarks.measuring.batch_values import Valued, forget_values, keep_measured
-from apps.benchmarks.measuring.evaluating import evaluate_runs, measured, truth_of
+from apps.benchmarks.measuring.batch_values import Valued, forget_values, keep_values, measured
+from apps.benchmarks.measuring.evaluating import evaluate_runs, truth_of
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
@@ -121,7 +121,7 @@ def measure_part(batch: Batch, lease: Lease) -> None:
         valued |= measured(parsed, query_ids, truths, documents_by_query(source_id), sharing)
         lease.report(len(valued) * len(query_ids))
     with lease.commit():
-        keep_measured(batch, names, query_ids, valued, truth_hash(truth))
+        keep_values(batch, names, query_ids, valued, truth_hash(truth), was_searched=False)
 
 
 def finish_measuring(operation: Operation) -> None:

@@ -1,27 +1,26 @@
 """The values of a batch's rankings: measured once, while they are in memory, told as sums so far, and kept by query."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import FinalList, rows_of
+from apps.benchmarks.measuring.reading import NO_IDS, FinalList, by_source, rows_of
 from apps.benchmarks.models import BatchValues, Benchmark, Run
 from apps.mappings.truth import Truth, truth_hash
 from apps.operations.models import Batch
 from benchbench.database import binary
-from benchbench.ir.measures import GradedRankings, Measure, Truths, Values, evaluate
+from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
 COLUMNS = (
     *("run_id", "batch_id", "measures", "query_ids", "failed_query_ids"),
     *("values", "truth_hash", "was_searched"),
 )
-Ids = Sequence[int] | NDArray[np.int64]
-Row = tuple[UUID, Ids, Ids, Values]  # a run, its queries that have values, those that failed, and the values (m, q)
+Ranked = tuple[NDArray[np.int64], Sequence[int]]  # documents, best first, and how many of them each run returns
 
 
 class Valued(NamedTuple):
@@ -31,121 +30,103 @@ class Valued(NamedTuple):
     missing: NDArray[np.bool_]
 
 
-@dataclass(slots=True)
-class _Part:
-    """What is known of one run: queries in the order they were measured in, their values and whether each counts."""
+def measured(
+    measures: Sequence[Measure],
+    query_ids: Sequence[int],
+    truths: Truths,
+    lists: Mapping[int, Ranked],
+    runs: Iterable[Run],
+) -> dict[UUID, Valued]:
+    """Return the values of runs that return the first documents of the same lists, each read and graded once."""
+    ranked = [lists.get(query_id, (NO_IDS, ())) for query_id in query_ids]
+    missing = np.array([query_id not in lists for query_id in query_ids], dtype=bool)
+    graded = truths.grade_arrays([documents for documents, _ in ranked])
+    valued = {}
+    for run in runs:
+        lengths = np.array([lengths[run.place - 1] if lengths else 0 for _, lengths in ranked], np.int64)
+        values = evaluate(measures, graded.heads(lengths))
+        values[:, missing] = np.nan
+        valued[run.pk] = Valued(values, missing)
+    return valued
 
-    answered: dict[int, None] = field(default_factory=dict)
-    failed: dict[int, None] = field(default_factory=dict)
-    short: list[int] = field(default_factory=list)
-    values: list[Values] = field(default_factory=list)
-    counted: list[NDArray[np.bool_]] = field(default_factory=list)
 
+@dataclass(frozen=True, slots=True)
+class SearchedValues:
+    """The values of what a batch searched: of several repetitions of a query the first that did not fail.
 
-class Measuring:
-    """Measures the rankings of one batch's queries for its runs: of several repetitions the first that did not fail."""
+    `short` has the queries of each run whose lists were cut short, `in_means` which queries count if they are answered.
+    """
 
-    def __init__(self, benchmark: Benchmark, runs: Iterable[Run], truth: Truth) -> None:
-        """`truth` is that of the batch's queries."""
-        self._runs = {run.pk for run in runs}
-        self.measures = list(benchmark.measures)
-        self.truth_hash = truth_hash(truth)
-        self._parsed = [Measure.parse(name) for name in benchmark.measures]
-        self._skips_empty = benchmark.empty_queries == "skip"
-        self._parts: dict[UUID, _Part] = {}
-        # Most runs have all queries.
-        self._truths = lru_cache(lambda query_ids: Truths.of([truth.grades[query_id] for query_id in query_ids]))
+    query_ids: Sequence[int]
+    valued: Mapping[UUID, Valued]
+    short: Mapping[UUID, list[int]]
+    in_means: NDArray[np.bool_]
 
-    def add(self, lists: Iterable[FinalList]) -> None:
-        """Measure what is new among `lists`, for each run of its own first documents; repetitions come in order."""
-        by_source: dict[int, list[FinalList]] = {}
-        for final_list in lists:
-            by_source.setdefault(final_list.source, []).append(final_list)
-        for some in by_source.values():
-            self._add(some)
-
-    def _add(self, lists: Sequence[FinalList]) -> None:
-        """Measure lists of one source, which all of its runs answered alike, or failed."""
-        measured = [(place, run) for place, run in enumerate(lists[0].run_ids) if run in self._runs]
-        parts = {place: self._parts.setdefault(run, _Part()) for place, run in measured}
-        if not parts:
-            return
-        first = next(iter(parts.values()))
-        new: dict[int, FinalList] = {}
-        lost: dict[int, None] = {}
-        for final_list in lists:
-            if final_list.query_id in first.answered or final_list.query_id in new:
-                continue
-            if final_list.error:
-                lost[final_list.query_id] = None
-            else:
-                new[final_list.query_id] = final_list
-        is_new = not first.values
-        for part in parts.values():
-            part.failed |= lost
-            part.failed = {query_id: None for query_id in part.failed if query_id not in new}
-        if new or is_new:
-            graded = self._truths(tuple(new)).grade_arrays([final_list.document_ids for final_list in new.values()])
-            for place, part in parts.items():
-                self._measure(part, place, new, graded)
-
-    def _measure(self, part: _Part, place: int, new: Mapping[int, FinalList], graded: GradedRankings) -> None:
-        heads = graded.heads(np.array([final_list.lengths[place] for final_list in new.values()], np.int64))
-        part.answered |= dict.fromkeys(new)
-        part.short += [query_id for query_id, final_list in new.items() if final_list.short[place]]
-        part.values.append(evaluate(self._parsed, heads))
-        part.counted.append(graded.has_relevant if self._skips_empty else np.ones(len(new), bool))
-
-    def told(self) -> dict[str, dict[str, Any]]:
+    def sums(self) -> dict[str, dict[str, Any]]:
         """Return by run id what the values add to the provisional means: queries completed, failed and counted, those
         cut short; per measure the sum of the values and how many there are, since a query that counts may have none
         (`FirstRelevant`)."""
-        return {str(run_id): _sums(part) for run_id, part in self._parts.items()}
+        return {str(run_id): self._sums(run_id, *valued) for run_id, valued in self.valued.items()}
 
-    def rows(self) -> Iterator[Row]:
-        for run_id, part in self._parts.items():
-            yield run_id, list(part.answered), list(part.failed), np.hstack(part.values)
-
-
-def keep_values(batch: Batch, measuring: Measuring) -> None:
-    """Store the values of a batch for the end of its runs."""
-    _store(batch, measuring.measures, measuring.truth_hash, measuring.rows(), was_searched=True)
-
-
-def _store(batch: Batch, measures: Sequence[str], truth_hash: str, rows: Iterable[Row], *, was_searched: bool) -> None:
-    def encoded() -> Iterator[tuple[bytes, ...]]:
-        for run_id, answered, failed, values in rows:
-            yield (
-                *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
-                *binary.int8_arrays([answered, failed]),
-                *(binary.field(values.astype("<f8").tobytes()), binary.text(truth_hash), binary.boolean(was_searched)),
-            )
-
-    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, encoded())
+    def _sums(self, run_id: UUID, values: Values, missing: NDArray[np.bool_]) -> dict[str, Any]:
+        counted = self.in_means & ~missing
+        return {
+            "completed": len(missing),
+            "failed": int(missing.sum()),
+            "counted": int(counted.sum()),
+            "short": self.short[run_id],
+            "sums": np.nansum(values[:, counted], axis=1).tolist(),
+            "valued": np.count_nonzero(~np.isnan(values[:, counted]), axis=1).tolist(),
+        }
 
 
-def _sums(part: _Part) -> dict[str, Any]:
-    counted = np.concatenate(part.counted)
-    values = np.hstack(part.values)[:, counted]
-    return {
-        "completed": len(part.answered) + len(part.failed),
-        "failed": len(part.failed),
-        "counted": int(counted.sum()),
-        "short": part.short,
-        "sums": np.nansum(values, axis=1).tolist(),
-        "valued": np.count_nonzero(~np.isnan(values), axis=1).tolist(),
-    }
+def measure_lists(
+    benchmark: Benchmark, runs: Iterable[Run], truth: Truth, lists: Iterable[FinalList]
+) -> SearchedValues:
+    """Measure final lists for the runs that return their first documents; `truth` is that of their queries."""
+    by_source_and_query: dict[int | None, dict[int, FinalList]] = {}
+    for final in lists:
+        of_source = by_source_and_query.setdefault(final.source, {})
+        if final.query_id not in of_source or of_source[final.query_id].error:
+            of_source[final.query_id] = final
+    asked = set().union(*by_source_and_query.values())
+    query_ids = [query_id for query_id in truth.grades if query_id in asked]
+    truths = Truths.of([truth.grades[query_id] for query_id in query_ids])
+    measures = [Measure.parse(name) for name in benchmark.measures]
+    valued: dict[UUID, Valued] = {}
+    short = {}
+    for source, sharing in by_source(runs).items():
+        found = {key: final for key, final in by_source_and_query[source].items() if not final.error}
+        ranked = {query_id: (final.document_ids, final.lengths) for query_id, final in found.items()}
+        valued |= measured(measures, query_ids, truths, ranked, sharing)
+        for run in sharing:
+            short[run.pk] = [query_id for query_id, final in found.items() if final.short[run.place - 1]]
+    skips = benchmark.empty_queries == "skip"
+    in_means = truths.n_relevant > 0 if skips else np.ones(len(query_ids), bool)
+    return SearchedValues(query_ids, valued, short, in_means)
 
 
-def keep_measured(
-    batch: Batch, measures: Sequence[str], query_ids: Sequence[int], valued: Mapping[UUID, Valued], truth_hash: str
+def keep_values(
+    batch: Batch,
+    measures: Sequence[str],
+    query_ids: Sequence[int],
+    valued: Mapping[UUID, Valued],
+    truth_hash: str,
+    *,
+    was_searched: bool,
 ) -> None:
-    """Store the values of whole runs, (m, q) in the order of `query_ids`, that a batch measured from stored lists."""
-    whole = np.array(query_ids, np.int64)
+    """Store the values of a batch for the end of its runs, (m, q) in the order of `query_ids`."""
+    ids = np.array(query_ids, np.int64)
     rows = (
-        (run_id, whole[~missing], whole[missing], values[:, ~missing]) for run_id, (values, missing) in valued.items()
+        (
+            *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
+            *binary.int8_arrays([ids[~missing], ids[missing]]),
+            *(binary.field(values[:, ~missing].astype("<f8").tobytes()), binary.text(truth_hash)),
+            binary.boolean(was_searched),
+        )
+        for run_id, (values, missing) in valued.items()
     )
-    _store(batch, measures, truth_hash, rows, was_searched=False)
+    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, rows)
 
 
 def forget_values(runs: Iterable[Run]) -> None:

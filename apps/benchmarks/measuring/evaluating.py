@@ -3,24 +3,21 @@
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal, cast
-from uuid import UUID
 
-import numpy as np
 from django.db import connection
-from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from apps.benchmarks.measuring.batch_values import Valued, kept_values
-from apps.benchmarks.measuring.reading import NO_IDS, by_source, documents_by_query
+from apps.benchmarks.measuring.batch_values import Valued, kept_values, measured
+from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import packed
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import Truth, truth, truth_hash, truths
 from benchbench.database.binary import binary_cursor
-from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, mean
 
 quoted = connection.ops.quote_name
 IDENTITY = ("run_id", "dataset_version_id", "policies_hash")
@@ -91,26 +88,6 @@ def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: di
 def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
     """Return what the benchmark does with unresolved judgments."""
     return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
-
-
-def measured(
-    measures: Sequence[Measure],
-    query_ids: list[int],
-    truths: Truths,
-    lists: Mapping[int, tuple[NDArray[np.int64], list[int]]],
-    runs: Iterable[Run],
-) -> dict[UUID, Valued]:
-    """Return the values of runs that return the first documents of the same lists, each read and graded once."""
-    ranked = [lists.get(query_id, (NO_IDS, [])) for query_id in query_ids]
-    missing = np.array([query_id not in lists for query_id in query_ids], dtype=bool)
-    graded = truths.grade_arrays([documents for documents, _ in ranked])
-    valued = {}
-    for run in runs:
-        lengths = np.array([lengths[run.place - 1] if lengths else 0 for _, lengths in ranked], np.int64)
-        values = evaluate(measures, graded.heads(lengths))
-        values[:, missing] = np.nan
-        valued[run.pk] = Valued(values, missing)
-    return valued
 
 
 def _evaluation(

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.measuring.batch_values import Measuring, keep_values
+from apps.benchmarks.measuring.batch_values import keep_values, measure_lists
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
@@ -26,6 +26,7 @@ from apps.benchmarks.running.preparing import prepare
 from apps.benchmarks.running.rankings import final_lists, store_final_lists, store_stage_lists
 from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
+from apps.mappings.truth import Truth, truth_hash
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
@@ -89,17 +90,17 @@ def execute(batch: Batch, lease: Lease) -> None:
     work = _work(batch, lease)
     benchmark, query_ids = work.benchmark, work.query_ids
     truth = truth_of(benchmark, benchmark.dataset_version, query_ids=query_ids)
-    measuring = Measuring(benchmark, work.runs, truth)
     if benchmark.execution == Benchmark.Execution.ISOLATED:
-        lists, outcomes, notes = isolated_queries(work, measuring)
+        lists, outcomes, notes = isolated_queries(work, truth)
     else:
         lists, outcomes, notes = shared_queries(work)
     lease.check()
     made_by = _made_by(work, outcomes)
-    measuring.add(lists)
-    with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **work.faults.as_result()}):
+    found = measure_lists(benchmark, work.runs, truth, lists)
+    hashed = truth_hash(truth)
+    with lease.commit({"made_by": made_by, "runs": found.sums(), "notes": notes, **work.faults.as_result()}):
         store_final_lists(lists)
-        keep_values(batch, measuring)
+        keep_values(batch, benchmark.measures, found.query_ids, found.valued, hashed, was_searched=True)
         store_stage_lists(work.plan, outcomes, query_ids, work.indexes, source_ids(benchmark), lists)
 
 
@@ -168,13 +169,13 @@ def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]
     return list(lists), outcomes, stages.notes
 
 
-def isolated_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
+def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
     itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
-    only. Between queries the lease is told, with what `measuring` makes of the rankings so far: a batch may take long,
-    and its runs have no values before it ends but these.
+    only. Between queries, at most every TOLD_SECONDS, the lease is given the provisional means by `truth`: a batch may
+    take long, and its runs have no other values before it ends.
     """
     benchmark, queries, lease = work.benchmark, work.queries, work.lease
     plans = {str(run.pk): plan_of([run]) for run in work.runs}
@@ -182,7 +183,7 @@ def isolated_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList],
     lists: list[FinalList] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: Noted = {}
-    telling = Telling(lease, measuring)
+    told_at = time.monotonic()
     done = 0
     _warm_up(work, plans)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
@@ -199,7 +200,9 @@ def isolated_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList],
             for stage_key, told in stages.notes.items() if repetition == 1 else ():
                 for name, more in told.items():
                     note(notes, stage_key, name, more)
-        telling.tell(lists, done)
+        if time.monotonic() - told_at >= TOLD_SECONDS:
+            lease.report(done, {"runs": measure_lists(benchmark, work.runs, truth, lists).sums()}, always=True)
+            told_at = time.monotonic()
     return lists, outcomes, notes
 
 
@@ -212,23 +215,6 @@ def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
             work.stages(work.queries[:1], tolerant=True, faults=Faults()).run(plan.only([key], truth=False))
             if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
                 _asked_before.append(key)
-
-
-class Telling:
-    """Tells the lease of a batch, at most every TOLD_SECONDS, what its rankings add to the provisional means."""
-
-    def __init__(self, lease: Lease, measuring: Measuring) -> None:
-        self._lease, self._measuring = lease, measuring
-        self._counted = 0
-        self._told = time.monotonic()
-
-    def tell(self, lists: Sequence[FinalList], done: int) -> None:
-        if time.monotonic() - self._told < TOLD_SECONDS:
-            return
-        self._measuring.add(lists[self._counted :])
-        self._counted = len(lists)
-        self._lease.report(done, {"runs": self._measuring.told()}, always=True)
-        self._told = time.monotonic()
 
 
 def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:
