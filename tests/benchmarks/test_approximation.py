@@ -253,7 +253,7 @@ def test_a_query_that_a_retry_searches_again_is_told_once(library: Mapping) -> N
     benchmark = benchmark_of(library, search_modes=["dense", "sparse"], ann=[NARROW])
     wait(launch(benchmark))
     run = run_of(benchmark, NARROW)
-    noted, _ = notes_of(benchmark)
+    noted = notes_of(benchmark).queries
     (told,) = noted.values()
     assert len(told["short"]) == benchmark.dataset_version.query_count
     lost = StageList.objects.filter(source=run.source).order_by("query").first()
@@ -262,5 +262,5 @@ def test_a_query_that_a_retry_searches_again_is_told_once(library: Mapping) -> N
     Run.objects.filter(pk=run.pk).update(failed_queries=1)
     wait(retry(Benchmark.objects.get(pk=benchmark.pk)))
     assert benchmark.runs.get(pk=run.pk).failed_queries == 0
-    noted, _ = notes_of(benchmark)
+    noted = notes_of(benchmark).queries
     assert noted == dict.fromkeys(noted, told)

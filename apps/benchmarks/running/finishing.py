@@ -1,6 +1,7 @@
 """The end of a benchmark's operation: means for runs that completed, a reason for runs that did not."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models.functions import Now
@@ -12,7 +13,6 @@ from apps.benchmarks.measuring.batch_values import forget_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import calls_of, timings_of
@@ -31,38 +31,33 @@ def finish(operation: Operation) -> None:
     benchmark = benchmark_of(operation)
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
-    short = short_queries(operation)
-    # The others too: the mapping may have been resolved again since they completed, and one page holds them together.
-    others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-    made = {benchmark.dataset_version: evaluate_runs(benchmark, runs)}
+    # The others too, on every version: the mapping may have been resolved again since they completed, a retry adds runs
+    # to a benchmark that was re-scored, and one page holds all of them together.
+    every = [*runs, *benchmark.runs.filter(status=Run.Status.COMPLETED)]
+    versions = dict.fromkeys([benchmark.dataset_version, *scored_versions(benchmark)])
+    made = {version: evaluate_runs(benchmark, every, version=version) for version in versions}
     evaluations = {evaluation.run_id: evaluation for evaluation in made[benchmark.dataset_version]}
-    if others:
-        made[benchmark.dataset_version] += evaluate_runs(benchmark, others)
-    # A retry adds runs to a benchmark that was re-scored: a page of that version would lack them.
-    for version in scored_versions(benchmark):
-        if version != benchmark.dataset_version:
-            made[version] = evaluate_runs(benchmark, [*runs, *others], version=version)
-    noted, stalls_of_stages = notes_of(benchmark)
+    noted = notes_of(benchmark)
     plan = plan_of(runs)
-    stalls = {run.run_key: sum(stalls_of_stages[stage.key] for stage in run.stages) for run in plan.runs}
-    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, noted)
-    made_by, timings, calls = made_by_run(operation), timings_of(runs), calls_of(runs)
+    stalls = {run.run_key: sum(noted.stalls[stage.key] for stage in run.stages) for run in plan.runs}
+    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, noted.queries)
+    timings, calls = timings_of(runs), calls_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
-        approximation = approximations.get(run.pk)
-        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []))
+        key, approximation = str(run.pk), approximations.get(run.pk)
+        run.provenance = provenance_of(run, made_by=noted.environments[key])
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
-        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)], calls[run.pk].fallbacks)
+        own = _warnings(benchmark, run, len(noted.short[key]), stalls[key], calls[run.pk].fallbacks)
         run.warnings = own + unfound + ann_warnings(approximation)
         run.error_message = _why_failed(run, evaluations[run.pk], approximation)
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
     for version, of_version in made.items():
-        keep_losses(benchmark, [*runs, *others], of_version, version)
+        keep_losses(benchmark, every, of_version, version)
     forget_values(runs)  # their evaluations hold them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
@@ -93,43 +88,33 @@ def benchmark_of(operation: Operation) -> Benchmark:
     return benchmarks.get(pk=operation.subject_id)
 
 
-def short_queries(operation: Operation) -> dict[str, set[int]]:
-    """Return per run the queries in which a depth left too few documents, also of operations before this one."""
-    short: dict[str, set[int]] = {}
-    for past in Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id):
-        for result in partials(past):
-            for run_id, part in result.items():
-                short.setdefault(run_id, set()).update(part.get("short", ()))
-    return short
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the batches of a benchmark noted, those of earlier operations too.
 
-
-def made_by_run(operation: Operation) -> dict[str, list[Any]]:
-    """Return per run the distinct environments of the workers that did its batches, also in operations before this."""
-    operations = Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id)
-    done = Batch.objects.filter(operation__in=operations, result__has_keys=["made_by", "runs"]).order_by("pk")
-    environments: dict[str, list[Any]] = {}
-    for environment, parts in done.values_list("result__made_by", "result__runs"):
-        for run_id in parts:
-            distinct = environments.setdefault(run_id, [])
-            if environment not in distinct:
-                distinct.append(environment)
-    return environments
-
-
-def notes_of(benchmark: Benchmark) -> tuple[NotedQueries, Counter[str]]:
-    """Return what the batches noted of each stage, those of earlier operations too: the queries, and the stalls.
-
-    A query counts once, though a retry searched it again.
+    By run: the queries in which a depth left too few documents, and the distinct environments of the workers. By stage:
+    `queries`, each once though a retry searched it again, and `stalls`.
     """
-    queries: NotedQueries = {}
-    stalls: Counter[str] = Counter()
-    done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE)
-    for notes in done.filter(result__has_key="notes").values_list("result__notes", flat=True):
-        for stage, noted in notes.items():
-            stalls[stage] += noted.pop(STALLS, 0)
+
+    short: defaultdict[str, set[int]]
+    environments: defaultdict[str, list[Any]]
+    queries: NotedQueries
+    stalls: Counter[str]
+
+
+def notes_of(benchmark: Benchmark) -> Notes:
+    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter())
+    done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by")
+    for result in done.order_by("pk").values_list("result", flat=True).iterator():
+        for run_id, part in result["runs"].items():
+            notes.short[run_id].update(part["short"])
+            if result["made_by"] not in notes.environments[run_id]:
+                notes.environments[run_id].append(result["made_by"])
+        for stage, noted in result["notes"].items():
+            notes.stalls[stage] += noted.pop(STALLS, 0)
             for name, ids in noted.items():
-                queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
-    return queries, stalls
+                notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
+    return notes
 
 
 def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fallbacks: int) -> list[str]:
