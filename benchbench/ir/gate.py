@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,11 @@ class Outcome(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    UNDECIDED = "cannot be decided"
+    UNDECIDED = "undecided"
+
+    @property
+    def phrase(self) -> str:
+        return "cannot be decided" if self is Outcome.UNDECIDED else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +136,17 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One rule and what came of it. `value` is what was found as a number where it is one, `n` how many queries.
-
-    `mean` says which mean a floor is on.
-    """
+class CheckReport:
+    """The result of one rule."""
 
     name: str
     wanted: str
     found: str
     outcome: Outcome
-    n: int | None = None
-    note: str = ""
+    n: Annotated[int | None, "Queries that the check looked at."] = None
     value: float | None = None
-    mean: Mean | None = None
+    mean: Annotated[Mean | None, "Which mean a floor is on."] = None
+    note: str = ""
 
 
 def overall(outcomes: Sequence[Outcome]) -> Outcome:
@@ -155,7 +157,7 @@ def overall(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome.PASSED
 
 
-def judge(rules: Rules, evidence: Evidence) -> list[Check]:
+def judge(rules: Rules, evidence: Evidence) -> list[CheckReport]:
     """Hold every rule against what was measured, in the order in which a rules file states them."""
     checks = [_floor(floor, evidence) for floor in rules.floors]
     checks += [_change(change, evidence) for change in rules.changes]
@@ -168,7 +170,7 @@ def judge(rules: Rules, evidence: Evidence) -> list[Check]:
     return checks
 
 
-def _floor(floor: Floor, evidence: Evidence) -> Check:
+def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
     name = f"{floor.measure} in {floor.slice}" if floor.slice else str(floor.measure)
     name += f", {floor.mean} mean" if floor.mean is not Mean.BENCHMARK else ""
     wanted = f"≥ {figure(floor.at_least)}"
@@ -187,14 +189,14 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
         return _undecided(name, wanted, why, n)
     mean = floor.mean.of(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
     outcome = _passed(mean >= floor.at_least)
-    return Check(name, wanted, _beside(mean, floor.at_least), outcome, n, value=mean, mean=floor.mean)
+    return CheckReport(name, wanted, _beside(mean, floor.at_least), outcome, n, mean, floor.mean)
 
 
 def _there_are(slices: Mapping[str, Mask]) -> str:
     return f" There are {', '.join(sorted(slices))}." if slices else " The queries have no slices."
 
 
-def _change(change: Change, evidence: Evidence) -> Check:
+def _change(change: Change, evidence: Evidence) -> CheckReport:
     name = f"{change.measure} against the baseline"
     gain = change.must_gain is not None
     limit = (change.must_gain if gain else change.may_lose) or 0.0
@@ -212,7 +214,7 @@ def _change(change: Change, evidence: Evidence) -> Check:
         )
     outcome, note = _gain(difference, limit) if gain else _loss(difference, low, limit)
     shown = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
-    return Check(name, wanted, shown, outcome, difference.n, note, value=difference.mean)
+    return CheckReport(name, wanted, shown, outcome, difference.n, difference.mean, note=note)
 
 
 def _gain(difference: Difference, limit: float) -> tuple[Outcome, str]:
@@ -228,7 +230,7 @@ def _loss(difference: Difference, low: float, limit: float) -> tuple[Outcome, st
     return _passed(not lost), said if possible else ""
 
 
-def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> Check:
+def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
     name = f"{rule.measure} of {rule.queries[0]}" if len(rule.queries) == 1 else f"{rule.measure} of named queries"
     wanted = f"each ≥ {figure(rule.at_least)}" if len(rule.queries) > 1 else f"≥ {figure(rule.at_least)}"
     places = {key: place for place, key in enumerate(evidence.keys)}
@@ -243,12 +245,12 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> Check:
         elif values[places[key]] < rule.at_least:
             below[key] = f"{key} ({figure(float(values[places[key]]))})"
     if not below:
-        return Check(name, wanted, "none below", Outcome.PASSED, len(rule.queries), value=0.0)
+        return CheckReport(name, wanted, "none below", Outcome.PASSED, len(rule.queries), 0.0)
     observed = f"{len(below)} of {len(rule.queries)} below: {some_of(list(below.values()))}"
-    return Check(name, wanted, observed, Outcome.FAILED, len(rule.queries), value=float(len(below)))
+    return CheckReport(name, wanted, observed, Outcome.FAILED, len(rule.queries), float(len(below)))
 
 
-def _false_answers(at_most: float, evidence: Evidence) -> Check:
+def _false_answers(at_most: float, evidence: Evidence) -> CheckReport:
     name, wanted = "false answers", f"≤ {figure(at_most)} of the queries without a relevant document"
     asked = evidence.unanswerable & ~evidence.failed
     n = int(asked.sum())
@@ -257,16 +259,16 @@ def _false_answers(at_most: float, evidence: Evidence) -> Check:
     answered = int((asked & evidence.returned).sum())
     share = answered / n
     observed = f"{_beside(share, at_most)} ({answered} of {n} answered)"
-    return Check(name, wanted, observed, _passed(share <= at_most), n, value=share)
+    return CheckReport(name, wanted, observed, _passed(share <= at_most), n, share)
 
 
-def _latency(statistic: str, at_most: float, evidence: Evidence) -> Check:
+def _latency(statistic: str, at_most: float, evidence: Evidence) -> CheckReport:
     name, wanted = f"{statistic} latency", f"≤ {at_most:g} ms"
     ms = evidence.latency_ms.get(statistic)
     if ms is None:
         return _undecided(name, wanted, _no_latency(statistic, evidence))
     note = "The sum of what shared stages cost, not of single searches." if evidence.shared else ""
-    return Check(name, wanted, f"{ms:g} ms", _passed(ms <= at_most), evidence.samples, note, value=ms)
+    return CheckReport(name, wanted, f"{ms:g} ms", _passed(ms <= at_most), evidence.samples, ms, note=note)
 
 
 def _no_latency(statistic: str, evidence: Evidence) -> str:
@@ -277,16 +279,16 @@ def _no_latency(statistic: str, evidence: Evidence) -> str:
     return f"{evidence.samples} timed searches are too few for it."
 
 
-def _failed_queries(at_most: int, evidence: Evidence) -> Check:
+def _failed_queries(at_most: int, evidence: Evidence) -> CheckReport:
     failed = int(evidence.failed.sum())
     errors = [key for key, bad in zip(evidence.keys, evidence.failed, strict=True) if bad]
     observed = f"{failed}: {some_of(errors)}" if failed else "0"
     n = len(evidence.keys)
-    return Check("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, value=float(failed))
+    return CheckReport("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, float(failed))
 
 
-def _undecided(name: str, wanted: str, why: str, n: int | None = None) -> Check:
-    return Check(name, wanted, "–", Outcome.UNDECIDED, n, why)
+def _undecided(name: str, wanted: str, why: str, n: int | None = None) -> CheckReport:
+    return CheckReport(name, wanted, "–", Outcome.UNDECIDED, n, note=why)
 
 
 def _passed(yes: bool) -> Outcome:

@@ -14,7 +14,7 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
-from benchbench.ir.gate import Check, Outcome
+from benchbench.ir.gate import CheckReport, Outcome
 from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, pinned, search
 from tests.factories import add_version, make_benchmark, make_dataset, make_mapping
 
@@ -26,7 +26,7 @@ def mapping(db: None) -> Mapping:
     return make_gated()
 
 
-def checks(result: Any) -> dict[str, Check]:
+def checks(result: Any) -> dict[str, CheckReport]:
     [verdict] = result.verdicts
     return {check.name: check for check in verdict.checks}
 
@@ -125,7 +125,7 @@ def test_the_best_of_many_is_held_against_the_baseline_as_one_of_many(mapping: M
     assert width(best.checks[0]) > width(alone.checks[0])
 
 
-def width(check: Check) -> float:
+def width(check: CheckReport) -> float:
     low, high = check.found.replace("−", "-").split("[")[1].rstrip("]").split(", ")
     return float(high) - float(low)
 

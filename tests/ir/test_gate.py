@@ -7,7 +7,7 @@ import pytest
 
 from benchbench.ir.gate import (
     Change,
-    Check,
+    CheckReport,
     Difference,
     Evidence,
     Floor,
@@ -43,7 +43,7 @@ def evidence(**given: Any) -> Evidence:
     return Evidence(**(made | given))
 
 
-def only(rules: Rules, **given: Any) -> Check:
+def only(rules: Rules, **given: Any) -> CheckReport:
     [check] = judge(rules, evidence(**given))
     return check
 

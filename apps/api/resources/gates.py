@@ -1,6 +1,6 @@
 """Baselines of a dataset: approve a run, list, look, retire, delete."""
 
-from typing import Any, get_args
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -14,13 +14,14 @@ from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_whole, require_empty, valid
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import GateReport, Word, markdown_of, report_of
+from apps.benchmarks.gates.reports import GateReport, markdown_of, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.benchmarks.runs import find_run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
 from benchbench.database.failures import read_again
+from benchbench.ir.gate import Outcome
 
 
 class NewBaseline(StrictSerializer):
@@ -61,7 +62,7 @@ class BaselineAnswer(ModelAnswer):
 
 
 BaselinePage = page_of("baselines", BaselineAnswer)
-OUTCOMES = get_args(Word)
+OUTCOMES = list(Outcome)
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]})

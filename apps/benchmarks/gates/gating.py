@@ -15,7 +15,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.mappings.truth import truth_hash
 from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.gate import Check, Outcome, Rules, judge, overall
+from benchbench.ir.gate import CheckReport, Outcome, Rules, judge, overall
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MOST_LOST_PERCENT
 
@@ -35,7 +35,7 @@ class RunVerdict:
     """A run, and the result of each rule."""
 
     run: Run
-    checks: tuple[Check, ...]
+    checks: tuple[CheckReport, ...]
 
     @property
     def outcome(self) -> Outcome:
@@ -184,20 +184,20 @@ def _told(runs: Sequence[Run]) -> str:
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
 
 
-def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> Check:
+def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> CheckReport:
     runs = benchmark.runs.count()
     note = f"{_told(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
-    return Check("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
+    return CheckReport("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
 
 
-def _lost(runs: Sequence[MeasuredRun]) -> Check:
+def _lost(runs: Sequence[MeasuredRun]) -> CheckReport:
     numbers = ", ".join(str(run.run.run_order) for run in runs)
     note = f"Run {numbers}: too many of its queries have no value, and the best run may be among them. "
     note += "Retry, or state runs_may_fail: true."
-    return Check("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
+    return CheckReport("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
 
 
-def _lossy(run: MeasuredRun) -> list[Check]:
+def _lossy(run: MeasuredRun) -> list[CheckReport]:
     """Return the check that fails no run but leaves it undecided: too few of its queries have a value."""
     row = run.evaluation
     if not row.unranked:
@@ -205,9 +205,9 @@ def _lossy(run: MeasuredRun) -> list[Check]:
     wanted = f"≥ {100 - MOST_LOST_PERCENT} %"
     lost = row.failed_queries + row.unsearched_queries
     valued = f"{row.query_count:,} of {row.query_count + lost:,}"
-    return [Check("queries with a value", wanted, valued, Outcome.UNDECIDED, note=row.unranked)]
+    return [CheckReport("queries with a value", wanted, valued, Outcome.UNDECIDED, note=row.unranked)]
 
 
 def _not_completed(run: Run) -> RunVerdict:
-    check = Check("the run", "completed", run.status, Outcome.FAILED, note=run.error_message)
+    check = CheckReport("the run", "completed", run.status, Outcome.FAILED, note=run.error_message)
     return RunVerdict(run, (check,))

@@ -1,15 +1,14 @@
 """The outcome of a gate for pull requests and programs. Equal results give equal texts: no clock, no machine."""
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, cast
+from dataclasses import dataclass
+from typing import Annotated, Any
 from uuid import UUID
 
-from apps.benchmarks.gates.gating import GateResult, RunVerdict
-from benchbench.ir.gate import Check, Outcome
+from apps.benchmarks.gates.gating import GateResult
+from benchbench.ir.gate import CheckReport, Outcome
 from benchbench.ir.profiles import Mean
 from benchbench.markup import code, text
 
-Word = Literal["passed", "failed", "undecided"]
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
 
 
@@ -17,23 +16,11 @@ def headline(result: GateResult) -> str:
     """Return the verdict in a line: "Gate failed: 2 of 7 checks failed"."""
     checks = [check for verdict in result.verdicts for check in verdict.checks]
     counts = {outcome: sum(check.outcome == outcome for check in checks) for outcome in Outcome}
-    parts = [f"{counts[outcome]} {outcome}" for outcome in (Outcome.FAILED, Outcome.UNDECIDED) if counts[outcome]]
+    parts = [
+        f"{counts[outcome]} {outcome.phrase}" for outcome in (Outcome.FAILED, Outcome.UNDECIDED) if counts[outcome]
+    ]
     told = f"{' and '.join(parts)}, of {len(checks)} checks" if parts else f"all {len(checks)} checks"
     return f"{HEADLINES[result.outcome]}: {told}"
-
-
-@dataclass(frozen=True)
-class CheckReport:
-    """The result of one rule."""
-
-    name: str
-    wanted: str
-    found: str
-    outcome: Word
-    n: Annotated[int | None, "Queries that the check looked at."]
-    value: float | None
-    mean: Annotated[Mean | None, "Which mean a floor is on."]
-    note: str
 
 
 @dataclass(frozen=True)
@@ -44,7 +31,7 @@ class RunReport:
     run_order: int
     label: str
     config: dict[str, Any]
-    outcome: Word
+    outcome: Outcome
     checks: list[CheckReport]
 
 
@@ -70,7 +57,7 @@ class BaselineReference:
 class GateReport:
     """The outcome of a gate, and how it came about."""
 
-    outcome: Word
+    outcome: Outcome
     benchmark: BenchmarkReference
     dataset_version: str
     baseline: BaselineReference | None
@@ -84,7 +71,7 @@ def report_of(result: GateResult) -> GateReport:
     """Return everything that came of a gate, for programs."""
     benchmark, baseline = result.benchmark, result.baseline
     return GateReport(
-        outcome=_word(result.outcome),
+        outcome=result.outcome,
         benchmark=BenchmarkReference(benchmark.pk, benchmark.name),
         dataset_version=str(benchmark.dataset_version),
         baseline=None
@@ -93,7 +80,11 @@ def report_of(result: GateResult) -> GateReport:
         alpha=result.rules.alpha,
         chosen=result.chosen,
         warnings=list(result.warnings),
-        runs=[_run_report(verdict) for verdict in result.verdicts],
+        runs=[
+            RunReport(run.pk, run.run_order, run.label, run.config, verdict.outcome, list(verdict.checks))
+            for verdict in result.verdicts
+            for run in [verdict.run]
+        ],
     )
 
 
@@ -102,17 +93,6 @@ def means_told(result: GateResult) -> str:
     if all(floor.mean is not Mean.BENCHMARK for floor in result.rules.floors):
         return ""
     return f"A value is the benchmark mean, unless its name says another: {Mean.BENCHMARK.words}."
-
-
-def _run_report(verdict: RunVerdict) -> RunReport:
-    run = verdict.run
-    checks = [CheckReport(**asdict(check) | {"outcome": _word(check.outcome)}) for check in verdict.checks]
-    return RunReport(run.pk, run.run_order, run.label, run.config, _word(verdict.outcome), checks)
-
-
-def _word(outcome: Outcome) -> Word:
-    """Return `passed`, `failed` or `undecided`: programs compare a word, pages show a phrase."""
-    return cast(Word, outcome.name.lower())
 
 
 def markdown_of(result: GateResult) -> str:
@@ -130,14 +110,14 @@ def markdown_of(result: GateResult) -> str:
         lines.append(f"Significant means at α = {result.rules.alpha:g}, shared by every comparison of this gate.")
     lines += [f"Note: {text(warning)}" for warning in result.warnings]
     for verdict in result.verdicts:
-        lines += ["", f"### {text(verdict.run.label)}: {verdict.outcome}", ""]
+        lines += ["", f"### {text(verdict.run.label)}: {verdict.outcome.phrase}", ""]
         lines += ["| check | outcome | wanted | found | queries |", "|---|---|---|---|---:|"]
         lines += [_row(check) for check in verdict.checks]
     return "\n".join(lines) + "\n"
 
 
-def _row(check: Check) -> str:
+def _row(check: CheckReport) -> str:
     result = check.found if not check.note else f"{check.found}. {check.note}" if check.found != "–" else check.note
     cells = (check.wanted, result, "" if check.n is None else f"{check.n:,}")
-    outcome = check.outcome if check.outcome == Outcome.PASSED else f"**{check.outcome}**"
+    outcome = check.outcome if check.outcome == Outcome.PASSED else f"**{check.outcome.phrase}**"
     return f"| {text(check.name)} | {outcome} | {' | '.join(text(cell) for cell in cells)} |"
