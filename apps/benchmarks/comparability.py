@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Model
@@ -10,7 +11,6 @@ from apps.benchmarks.circumstances import Difference, circumstances, grouped, na
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
-from apps.mappings.models import Mapping
 
 Measured = dict[Any, Evaluation]  # by run id, on one version
 RELATED = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")  # of a run
@@ -53,11 +53,16 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
     if all_differences or not known:
         return Comparability(None, tuple(all_differences))
     evaluations = _evaluations(known)
-    version = version or _common_version(known, evaluations)
+    common = _common(evaluations)
+    own = {run.benchmark.dataset_version for run in known}
+    if version is None and len(own) > 1 and common:
+        version = evaluations[known[0].pk][max(common)].dataset_version
+    version = version or max(own, key=lambda version: version.number)
     measured = {key: of_run[version.number] for key, of_run in evaluations.items() if version.number in of_run}
-    checks = (_versions(known, evaluations, version), _policies(known), _mappings(known, measured, version))
     all_differences = [
-        *(difference for check in checks for difference in check),
+        *_versions(known, evaluations, version),
+        *_policies(known),
+        *_mappings(known, measured, version),
         *_queries(known, measured),
         *circumstances(known),
     ]
@@ -93,14 +98,6 @@ def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     return by_version
 
 
-def _common_version(runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]]) -> DatasetVersion:
-    own = {run.benchmark.dataset_version for run in runs}
-    common = _common(evaluations)
-    if len(own) > 1 and common:
-        return evaluations[runs[0].pk][max(common)].dataset_version
-    return max(own, key=lambda version: version.number)
-
-
 def _common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
     return set.intersection(*(set(of_run) for of_run in evaluations.values()))
 
@@ -132,12 +129,10 @@ def _versions(
         f"Compare them on version {max(common)}, on which all have values" if common else _rescore(lacking, version)
     )
     groups = grouped(runs, lambda run: str(run.benchmark.dataset_version))
+    what = f"Without values on {version}: {names(lacking)}"
     if len(groups) > 1:
-        yield Difference(
-            "dataset version", "refuse", f"They were measured on different versions: {told(groups)}. {remedy}."
-        )
-    else:
-        yield Difference("dataset version", "refuse", f"Without values on {version}: {names(lacking)}. {remedy}.")
+        what = f"They were measured on different versions: {told(groups)}"
+    yield Difference("dataset version", "refuse", f"{what}. {remedy}.")
 
 
 def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
@@ -147,13 +142,10 @@ def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
 
 def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
     for name, said in POLICIES.items():
-        groups = grouped(runs, lambda run, name=name: str(getattr(run.benchmark, name)))  # type: ignore[misc]
+        groups = grouped(runs, attrgetter(f"benchmark.{name}"))
         if len(groups) > 1:
-            yield Difference(
-                f"policy {name}",
-                "refuse",
-                f"They treat {said} differently: {told(groups)}. Run one benchmark again under the other policy.",
-            )
+            remedy = "Run one benchmark again under the other policy."
+            yield Difference(f"policy {name}", "refuse", f"They treat {said} differently: {told(groups)}. {remedy}")
 
 
 def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
@@ -179,12 +171,13 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
     alike = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
     for mappings in alike.values():
         truths = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
+        named = " and ".join(f'"{mapping}"' for mapping in mappings)
         if len(mappings) > 1 and len(truths) > 1:
             yield Difference(
                 "mapping",
                 "refuse",
                 f"Their collections hold the same documents, and judgments stand for different ones of them under the "
-                f"mappings {_and(mappings)}. Resolve both alike and re-score, or run both on one mapping.",
+                f"mappings {named}. Resolve both alike and re-score, or run both on one mapping.",
             )
     if len(alike) > 1 and len(hashes) > 1:
         counts = {mapping: measured[mine[0].pk].unresolved_count for mapping, mine in by_mapping.items()}
@@ -192,32 +185,20 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
         yield Difference("mapping", "warn", f"Their judgments stand for different documents: {told(values)}.")
 
 
-def _and(mappings: Sequence[Mapping]) -> str:
-    return " and ".join(f'"{mapping}"' for mapping in mappings)
-
-
 def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
     """Warn where not the same queries are in their means."""
     counted = False
+    paired = "Only queries that all answered are paired."
     for name, said in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
-        known = [run for run in runs if run.pk in measured]
-        counts = {run.pk: f"{getattr(measured[run.pk], name):,} {said}" for run in known}
-        groups = grouped(known, lambda run, counts=counts: counts[run.pk])  # type: ignore[misc]
+        counts = {run: f"{getattr(measured[run.pk], name):,} {said}" for run in runs if run.pk in measured}
+        groups = grouped(counts, counts.__getitem__)
         if len(groups) > 1:
             counted = True
-            yield Difference(
-                "queries",
-                "warn",
-                f"Their means are over different queries: {told(groups)}. Only queries that all answered are paired.",
-            )
+            yield Difference("queries", "warn", f"Their means are over different queries: {told(groups)}. {paired}")
     lacking = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
     if not counted and len(_answered(lacking)) > 1:
-        yield Difference(
-            "queries",
-            "warn",
-            "Their means are over different queries, though over as many: they failed on different ones. Only "
-            "queries that all answered are paired.",
-        )
+        said = "Their means are over different queries, though over as many: they failed on different ones."
+        yield Difference("queries", "warn", f"{said} {paired}")
 
 
 def _answered(evaluations: Sequence[Evaluation]) -> set[frozenset[int]]:

@@ -99,7 +99,6 @@ def _latest(index: Index) -> list[UUID]:
 
 def _mean(rows: QuerySet, column: str) -> float | None:
     latest = rows.values("pk")[:LATEST]
-    mean: float | None = rows.model._default_manager.filter(pk__in=latest).aggregate(
-        mean=Avg(Cast(column, FloatField()))
-    )["mean"]
+    latest_rows = rows.model._default_manager.filter(pk__in=latest)
+    mean: float | None = latest_rows.aggregate(mean=Avg(Cast(column, FloatField())))["mean"]
     return mean

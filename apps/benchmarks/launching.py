@@ -139,12 +139,8 @@ def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
         .filter(lists=len(sources) * repetitions)
         .values_list("query_id", flat=True)
     )
-    done = set(answered)
-    ids = benchmark.dataset_version.queries.order_by(Length("text").desc(), "pk").values_list("pk", flat=True)
-    return [pk for pk in ids if pk not in done]
-
-
-READY = Index.Status.READY
+    queries = benchmark.dataset_version.queries.exclude(pk__in=answered)
+    return list(queries.order_by(Length("text").desc(), "pk").values_list("pk", flat=True))
 
 
 def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
@@ -161,15 +157,12 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
         if not failed.exists():
             raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
-        runs = failed.select_related("index")
-        indexes = {run.pk: run.index for run in runs if run.index and run.index.status == READY}
-        configurations = {run.pk: Configuration.from_dict(run.config) for run in runs}
-        run_ids = [
-            pk for pk, index in indexes.items() if not lack(parts_of(index) | parts_of_run(index, configurations[pk]))
-        ]
+        runs = failed.select_related("index").filter(index__status=Index.Status.READY)
+        built = [(run.pk, run.index, Configuration.from_dict(run.config)) for run in runs if run.index]
+        run_ids = [pk for pk, index, config in built if not lack(parts_of(index) | parts_of_run(index, config))]
         if not run_ids:
-            for pk, index in indexes.items():
-                require_available(index, configurations[pk])
+            for _, index, config in built:
+                require_available(index, config)
             raise ConflictError(
                 f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
             )
