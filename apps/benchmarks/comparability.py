@@ -8,7 +8,6 @@ from typing import Any
 from django.db.models import Model
 
 from apps.benchmarks.circumstances import Difference, circumstances, grouped, names, told
-from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
 
@@ -88,13 +87,11 @@ def _has(row: Model | None, path: str) -> bool:
 
 
 def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
-    """Return each run's evaluations under its benchmark's policies, values left out: {run id: {version: …}}."""
-    policies = {run.pk: policies_of(run.benchmark) for run in runs}
-    rows = Evaluation.objects.filter(run__in=policies).select_related("dataset_version__dataset")
-    by_version: dict[Any, dict[int, Evaluation]] = {key: {} for key in policies}
+    """Return each run's evaluations, values left out: {run id: {version: …}}."""
+    by_version: dict[Any, dict[int, Evaluation]] = {run.pk: {} for run in runs}
+    rows = Evaluation.objects.filter(run__in=by_version).select_related("dataset_version__dataset")
     for row in rows.defer("values", "query_ids"):
-        if row.policies == policies[row.run_id]:
-            by_version[row.run_id][row.dataset_version.number] = row
+        by_version[row.run_id][row.dataset_version.number] = row
     return by_version
 
 

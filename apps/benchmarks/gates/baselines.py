@@ -6,7 +6,6 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
@@ -36,8 +35,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
             raise BenchbenchError(f"A baseline needs a {field}, for people who read it later.", field=field)
     if run.status != Run.Status.COMPLETED:
         raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
-    own = {"dataset_version": run.benchmark.dataset_version_id, "policies": policies_of(run.benchmark)}
-    evaluation = run.evaluations.filter(**own).first()
+    evaluation = run.evaluations.filter(dataset_version=run.benchmark.dataset_version_id).first()
     if evaluation is not None and evaluation.unranked:
         raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')
     # Locked, so that of two approvals at a time the later one finds the earlier and retires it.

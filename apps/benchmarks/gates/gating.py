@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 
 from apps.benchmarks import comparability
 from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, differences, evidence
-from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.mappings.truth import truth_hash
 from apps.operations.models import Status
@@ -136,9 +135,8 @@ def _mean(run: MeasuredRun, name: str) -> float:
 
 
 def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
-    """Return those of the runs that have values on the ground's version and policies, in run order."""
-    policies = policies_of(ground.benchmark)
-    evaluations = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version, policies=policies)
+    """Return those of the runs that have values on the ground's version, in run order."""
+    evaluations = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version)
     ordered = list(evaluations.select_related("run__benchmark").defer("values").order_by("run__run_order"))
     if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
         raise GateStateError(

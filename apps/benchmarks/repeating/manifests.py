@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
@@ -164,11 +163,9 @@ def _searched_runs(benchmark: Benchmark) -> list[Run]:
 
 
 def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
-    """Return the evaluation, with all values, of each run under the benchmark's own version and policies, by run id."""
+    """Return the evaluation, with all values, of each run on the benchmark's own version, by run id."""
     evaluations = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
-    return {
-        evaluation.run_id: evaluation for evaluation in evaluations if evaluation.policies == policies_of(benchmark)
-    }
+    return {evaluation.run_id: evaluation for evaluation in evaluations}
 
 
 def result_of(evaluation: Evaluation, measures: Collection[str]) -> dict[str, Any]:

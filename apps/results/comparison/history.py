@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import F, FloatField, QuerySet
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, JSONObject
+from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.timezone import localtime
 
@@ -100,9 +100,8 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
 
 
 def _valued(measure: str, **wanted: Any) -> QuerySet[Any]:
-    """Return the evaluations of completed runs under their benchmark's policies that have the measure, as `value`."""
-    policies = JSONObject(unresolved=F("run__benchmark__unresolved"), empty_queries=F("run__benchmark__empty_queries"))
-    evaluations = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED, policies=policies)
+    """Return the evaluations of completed runs that have the measure, as `value`."""
+    evaluations = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED)
     valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 

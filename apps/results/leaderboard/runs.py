@@ -8,7 +8,6 @@ import numpy as np
 from django.db.models import F
 
 from apps.benchmarks.measuring.approximations import ann_of, ann_text
-from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import means_in, slicing_or_why
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -127,13 +126,10 @@ def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
         run__status=Run.Status.COMPLETED,
         dataset_version=F("run__benchmark__dataset_version"),
     )
-    evaluations = own.select_related("run").only("means", "policies", "run__label", "run__benchmark")
+    evaluations = own.select_related("run").only("means", "run__label", "run__benchmark")
     rows: dict[Any, list[Row]] = {benchmark.pk: [] for benchmark in benchmarks}
-    policies = {benchmark.pk: policies_of(benchmark) for benchmark in benchmarks}
     for evaluation in evaluations.order_by("run__run_order"):
-        run = evaluation.run
-        if evaluation.policies == policies[run.benchmark_id]:
-            rows[run.benchmark_id].append(Row(run, evaluation.means))
+        rows[evaluation.run.benchmark_id].append(Row(evaluation.run, evaluation.means))
     first = {benchmark.pk: ranked(rows[benchmark.pk], primary_measure(benchmark))[:1] for benchmark in benchmarks}
     return {key: row for key, rows in first.items() for row in rows if row.rank}
 
@@ -187,7 +183,7 @@ def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
 def evaluations_of(
     benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: Any
 ) -> dict[Any, Evaluation]:
-    """Return the evaluation of each completed run under the benchmark's policies, by run id, values left out or not.
+    """Return the evaluation of each completed run, by run id, values left out or not.
 
     On the benchmark's own version, or on another that it was re-scored on; `annotated` as `annotate()` takes it.
     """
@@ -197,12 +193,7 @@ def evaluations_of(
         dataset_version=version or benchmark.dataset_version,
     )
     evaluations = evaluations if with_values else evaluations.defer("values", "query_ids")
-    policies = policies_of(benchmark)
-    return {
-        evaluation.run_id: evaluation
-        for evaluation in evaluations.annotate(**annotated)
-        if evaluation.policies == policies
-    }
+    return {evaluation.run_id: evaluation for evaluation in evaluations.annotate(**annotated)}
 
 
 def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from django.db.models import Q
 
-from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.measuring.reading import results_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.benchmarks.models.values import packed_value, read_value
@@ -63,14 +62,11 @@ class Hit:
 
 
 def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluation | None:
-    """Return the evaluation of a completed run on `version` (its benchmark's own by default), with all values.
-
-    Under the benchmark's policies.
-    """
+    """Return the evaluation of a completed run on `version` (its benchmark's own by default), with all values."""
     if run.status != Run.Status.COMPLETED:
         return None
     on = version or run.benchmark.dataset_version
-    evaluation = run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
+    evaluation = run.evaluations.filter(dataset_version=on).first()
     if evaluation is not None:
         evaluation.dataset_version = on  # which is known, and need not be asked for again
     return evaluation
@@ -82,9 +78,9 @@ def values_on(run: Run, version: int | None = None) -> Evaluation:
     Raises NoValuesError for a version that the benchmark was not scored on, UnmeasuredError for a run without values.
     """
     if version is not None and run.status == Run.Status.COMPLETED:
-        scored = run.evaluations.filter(dataset_version__number=version, policies=policies_of(run.benchmark))
-        if scored_evaluation := scored.select_related("dataset_version__dataset").first():
-            return scored_evaluation
+        scored = run.evaluations.filter(dataset_version__number=version)
+        if evaluation := scored.select_related("dataset_version__dataset").first():
+            return evaluation
     of_version = version_with_values(run.benchmark, version)
     evaluation = evaluation_of(run, version=of_version)
     if evaluation is None:
