@@ -29,7 +29,7 @@ from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby import OrderBy
-from benchbench.files.runs import RunFile
+from benchbench.files.runs import Ranked, RunFile
 from benchbench.timestamps import timestamp
 
 CUTOFFS = (5, 10, 20)
@@ -62,10 +62,6 @@ class NewBenchmark:
     empty_queries: str = "zero"
     owner: User | None = None
 
-    @property
-    def states_something(self) -> bool:
-        return bool(self.name or self.measures or self.k)
-
 
 @referring("The run")
 def import_runs(
@@ -93,7 +89,7 @@ def import_runs(
     if benchmark is None:
         benchmark = _new_benchmark(dataset, version, new)
     else:
-        benchmark = _existing(benchmark, dataset, version, is_told=new.states_something)
+        benchmark = _existing(benchmark, dataset, version, is_told=bool(new.name or new.measures or new.k))
     imported = []
     for path in paths:
         run_file, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
@@ -245,12 +241,11 @@ def _store_rankings(run: Run, run_file: RunFile) -> None:
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
     for start in range(0, len(queries), AT_ONCE):
         part = queries[start : start + AT_ONCE]
-        store_final_lists([_list(run, pk, run_file, key, keys) for pk, key in part])
+        store_final_lists([_list(run, pk, run_file.rankings.get(key), keys) for pk, key in part])
 
 
-def _list(run: Run, query_id: int, run_file: RunFile, key: str, keys: dict[str, int]) -> FinalList:
+def _list(run: Run, query_id: int, ranked: Ranked | None, keys: dict[str, int]) -> FinalList:
     asked = run.source_id or 0, (run.pk,), query_id
-    ranked = run_file.rankings.get(key)
     if ranked is None:
         return FinalList(*asked)
     documents = np.fromiter((keys[document] for document in ranked.documents), np.int64, len(ranked.documents))

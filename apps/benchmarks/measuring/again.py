@@ -76,7 +76,8 @@ def measure_or_queue(
         return measure_again(benchmark, versions, measures)
     for version in versions:  # what would be refused at the end is refused now
         truth_of(benchmark, version)
-        if not _is_asked(runs, version):
+        lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False)
+        if not lists.filter(query__in=version.queries).exists():
             raise _never_asked(benchmark, version)
     return start_operation(
         Operation.Kind.MEASURE,
@@ -150,12 +151,6 @@ def measuring_event(operation: Operation) -> dict[str, Any]:
         "measured_rankings": progress.done,
         "eta_seconds": progress.eta_seconds,
     }
-
-
-def _is_asked(runs: Sequence[Run], version: DatasetVersion) -> bool:
-    """Tell whether a run was asked a query of a version."""
-    lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False)
-    return lists.filter(query__in=version.queries).exists()
 
 
 def _never_asked(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:

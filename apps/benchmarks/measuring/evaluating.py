@@ -39,9 +39,9 @@ def evaluate_runs(
     benchmark: Benchmark,
     runs: Iterable[Run],
     *,
-    version: DatasetVersion | None = None,
+    version: DatasetVersion,
 ) -> list[Evaluation]:
-    """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
+    """Measure runs of a benchmark against `version` under its policies, and store that.
 
     What batches measured against this truth is taken as they kept it; all else is measured from the stored lists, one
     source after the other: those of all at once may be more than memory holds.
@@ -51,7 +51,6 @@ def evaluate_runs(
     measured: their rankings are the same. What is returned has no id, and its values as bytes.
     Raises TruthError where the mapping is not resolved for `version`.
     """
-    version = version or benchmark.dataset_version
     ground_truth = truth_of(benchmark, version)
     truths = Truths.of(list(ground_truth.grades.values()))
     of_truth = {
@@ -103,7 +102,9 @@ def _evaluation(
     means = mean(
         values, has_relevant=truths.n_relevant > 0, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
     )
-    failed = _failed(run, [query_id for query_id, lost in zip(query_ids, missing.tolist(), strict=True) if lost])
+    lost = [query_id for query_id, is_missing in zip(query_ids, missing.tolist(), strict=True) if is_missing]
+    # Of the queries without a ranking those that were asked.
+    failed = run.query_results.filter(query__in=lost).values("query").distinct().count() if lost else 0
     policies = policies_of(benchmark)
     return Evaluation(
         run=run,
@@ -122,11 +123,6 @@ def _evaluation(
         unsearched_queries=means.failed - failed,
         **of_truth,
     )
-
-
-def _failed(run: Run, missing: list[int]) -> int:
-    """Return how many of the queries without a ranking were asked, and failed."""
-    return run.query_results.filter(query__in=missing).values("query").distinct().count() if missing else 0
 
 
 def _store(evaluations: Sequence[Evaluation]) -> None:

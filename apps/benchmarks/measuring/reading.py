@@ -29,22 +29,16 @@ NOTHING = np.empty(0)
 Rankings = dict[int, list[int]]  # document ids, best first, by query
 
 
-def rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
+def rows_of(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[Any]:
     """Yield the rows of a `values_list` of numbers, texts and arrays of them, in PostgreSQL's binary format.
 
     Django asks for text, and to print and to parse an array of scores takes five times as long. What Django itself
-    converts (JSON, fields with a converter) comes as psycopg reads it.
+    converts (JSON, fields with a converter) comes as psycopg reads it. `streamed`: one row at a time is in memory, and
+    until the last nothing else can be asked.
     """
     whole = _statement(values)
     with binary_cursor() as cursor:
-        yield from cursor.execute(whole, binary=True)
-
-
-def streamed_rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
-    """Yield the same one by one as they come, of which one is in memory. Until the last nothing else can be asked."""
-    whole = _statement(values)
-    with binary_cursor() as cursor:
-        yield from cursor.stream(whole, binary=True)
+        yield from cursor.stream(whole, binary=True) if streamed else cursor.execute(whole, binary=True)
 
 
 def _statement(values: QuerySet[Any, Any]) -> bytes:
@@ -92,10 +86,8 @@ def in_order(values: Values, own: Sequence[int], query_ids: Sequence[int]) -> Va
     if own == query_ids:
         return values
     place = {query_id: n for n, query_id in enumerate(own)}
-    known = [(n, place[query_id]) for n, query_id in enumerate(query_ids) if query_id in place]
-    ordered = np.full((len(values), len(query_ids)), np.nan)
-    ordered[:, [n for n, _ in known]] = values[:, [n for _, n in known]]
-    return ordered
+    places = np.array([place.get(query_id, len(own)) for query_id in query_ids], np.int64)
+    return np.column_stack([values, np.full(len(values), np.nan)])[:, places]
 
 
 def values_of(
@@ -129,6 +121,7 @@ def rankings_of(run: Run) -> Rankings:
 
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
+STORED = ("source__key", "chunk_ids", "scores", "threshold_scores")
 
 
 def stored_plan(run: Run) -> RunPlan | None:
@@ -151,10 +144,9 @@ def read_lists(
 
     A stage that failed for a query left no list.
     """
-    rows = _lists(benchmark, stage_keys, query_ids)
+    rows = _lists(benchmark, stage_keys, query_ids).values_list("query_id", *STORED)
     lists: dict[int, Lists] = {}
-    values = rows.values_list("query_id", "source__key", "chunk_ids", "scores", "threshold_scores")
-    for query_id, key, *stored in rows_of(values):
+    for query_id, key, *stored in rows_of(rows):
         lists.setdefault(query_id, {})[key] = _list(*stored)
     return lists
 
@@ -169,8 +161,8 @@ def stream_lists(
     rows = _lists(benchmark, stage_keys, query_ids)
     listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
     table = np.array(list(rows_of(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
-    values = rows.order_by("query_id").values_list("query_id", "source__key", "chunk_ids", "scores", "threshold_scores")
-    for query_id, of_query in groupby(streamed_rows_of(values), key=lambda row: row[0]):
+    values = rows.order_by("query_id").values_list("query_id", *STORED)
+    for query_id, of_query in groupby(rows_of(values, streamed=True), key=lambda row: row[0]):
         lists = {key: _list(*stored) for _, key, *stored in of_query}
         chunks = np.concatenate([list_.ids for list_ in lists.values()])
         documents = table[np.searchsorted(table[:, 0], chunks), 1]
@@ -178,8 +170,8 @@ def stream_lists(
 
 
 def _lists(benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None) -> QuerySet[StageList]:
-    such = {"source__benchmark": benchmark, "source__key__in": stage_keys, "chunk_ids__isnull": False}
-    return StageList.objects.filter(**such, **({} if query_ids is None else {"query__in": query_ids}))
+    lists = StageList.objects.filter(source__benchmark=benchmark, source__key__in=stage_keys, chunk_ids__isnull=False)
+    return lists if query_ids is None else lists.filter(query__in=query_ids)
 
 
 def _list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:
