@@ -12,7 +12,7 @@ from apps.benchmarks.provenance import git_revision
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.results.comparison.comparing import RunComparison, Standing, compare_runs
 from apps.results.comparison.describing import Described, described
-from apps.results.comparison.sentences import about, verdict_sentence
+from apps.results.comparison.sentences import verdict_text
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
@@ -27,11 +27,12 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
     comparison = compare_runs([before, after], baseline=before)
+    told = verdict_text(comparison)
     runs = [comparison.runs.index(run) for run in (before, after)]
     pair = comparison.comparison.pair(runs[1], runs[0])
     return {
-        "verdict": verdict_sentence(comparison),
-        "about": about(comparison),
+        "verdict": told.verdict,
+        "about": told.about,
         "dataset_version": str(comparison.version),
         "runs": [
             vars(_run_report(run, comparison.labels[place])) for run, place in zip((before, after), runs, strict=True)
@@ -50,7 +51,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
             }
             for row in described(comparison)
         },
-        "warnings": comparison.comparability.warnings,
+        "warnings": told.warnings,
     }
 
 
@@ -139,13 +140,13 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
 
     A difference is `run` − `against`, which is the reference where that is one of the two.
     """
-    statistics, reference = comparison.comparison, comparison.reference
+    statistics, reference, told = comparison.comparison, comparison.reference, verdict_text(comparison)
     ids = [run.pk for run in comparison.runs]
     pairs = [pair.reversed if pair.first == reference else pair for pair in statistics.pairs]
     return ComparisonReport(
-        verdict=verdict_sentence(comparison) if comparison.tested else None,
+        verdict=told.verdict or None,
         tested=comparison.tested,
-        about=about(comparison),
+        about=told.about,
         dataset_version=str(comparison.version),
         measure=Measure.parse(comparison.measure).wire,
         slice=comparison.slice.name if comparison.slice else None,
@@ -162,7 +163,7 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
             for pair in pairs
         ],
         measures={Measure.parse(row.measure).wire: _described(row, ids) for row in described(comparison)},
-        warnings=comparison.comparability.warnings,
+        warnings=told.warnings,
     )
 
 

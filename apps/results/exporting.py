@@ -87,8 +87,7 @@ EXPORTERS = {exporter.name: exporter for exporter in _KNOWN}
 
 def exporters_of(subject: Benchmark | Run) -> list[Exporter]:
     """Return the formats that `subject` can be written in."""
-    kind = "benchmark" if isinstance(subject, Benchmark) else "run"
-    return [exporter for exporter in EXPORTERS.values() if exporter.exports == kind]
+    return [exporter for exporter in EXPORTERS.values() if exporter.exports == subject._meta.model_name]
 
 
 def export(subject: Benchmark | Run, format: str, *, version: int | None = None) -> Iterator[Piece]:
@@ -106,7 +105,7 @@ def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
     exporter = EXPORTERS.get(format)
     own = exporters_of(subject)
     if exporter not in own:
-        kind = "benchmark" if isinstance(subject, Benchmark) else "run"
+        kind = subject._meta.model_name
         there = ", ".join(other.name for other in own)
         if exporter is not None:
             raise ExportError(f"The format {format} is of a {exporter.exports}; of a {kind} there is {there}.")
@@ -159,9 +158,8 @@ def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int 
     if exporter.marks_failures or isinstance(subject, Benchmark):
         return ""
     evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)
-    failed = evaluation.failed_queries + evaluation.unsearched_queries if evaluation else 0
-    if not failed:
+    if evaluation is None or not (failed := evaluation.failed_queries + evaluation.unsearched_queries):
         return ""
-    what = "failed or had never been asked" if evaluation and evaluation.unsearched_queries else "failed"
+    what = "failed or had never been asked" if evaluation.unsearched_queries else "failed"
     said = f"1 query of the run {what} and is" if failed == 1 else f"{failed:,} queries of the run {what} and are"
     return f"{said} not in this file, whose format cannot mark them: a tool that counts what is missing as 0 is wrong."

@@ -179,12 +179,16 @@ def compare_runs(
             f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
             field="measure",
         )
-    asked = _slice(slice, compared.slices)
-    place = None if baseline is None else _place(baseline, known)
+    slices = {slice_.name: slice_ for slice_ in compared.slices}
+    asked = None if slice is None else slices[_chosen(slice, list(slices), "slice", "The dataset has no")]
+    if baseline is not None and baseline not in known:
+        raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
     values = compared.values[measure] if asked is None else compared.values[measure][:, asked.members]
     labels = tuple(distinct_labels(known))
     _require_common(values, labels)  # before the statistics, which know runs by number only: this names the run
-    comparison = _compare(values, seed=compared.seed if seed is None else seed, baseline=place)
+    comparison = _compare(
+        values, seed=compared.seed if seed is None else seed, baseline=known.index(baseline) if baseline else None
+    )
     return RunComparison(
         **vars(compared),
         runs=tuple(known),
@@ -237,19 +241,6 @@ def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:
     if name not in names:
         raise ComparingError(f'{lacking} {what} "{name}"; there is {", ".join(names) or "none"}.', field=what)
     return name
-
-
-def _slice(name: str | None, slices: Sequence[Slice]) -> Slice | None:
-    if name is None:
-        return None
-    by_name = {slice_.name: slice_ for slice_ in slices}
-    return by_name[_chosen(name, list(by_name), "slice", "The dataset has no")]
-
-
-def _place(baseline: Run, runs: Sequence[Run]) -> int:
-    if baseline not in runs:
-        raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
-    return runs.index(baseline)
 
 
 def _require_common(values: Values, labels: Sequence[str]) -> None:

@@ -85,14 +85,10 @@ def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN
     losses = [pair for pair in ordered[::-1][:shown] if pair.difference < 0]
     wanted = [pair.query_id for pair in (*gains, *losses)]
     mine, others = (results_by_query(comparison.runs[number], wanted) for number in (run, comparison.reference))
-
-    def with_rankings(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
-        return [
-            replace(pair, result=mine.get(pair.query_id), reference_result=others.get(pair.query_id))
-            for pair in with_queries(pairs)
-        ]
-
-    both = with_rankings([*gains, *losses])
+    both = [
+        replace(pair, result=mine.get(pair.query_id), reference_result=others.get(pair.query_id))
+        for pair in with_queries([*gains, *losses])
+    ]
     return QueryDifferences([pair.difference for pair in every], both[: len(gains)], both[len(gains) :])
 
 
@@ -134,14 +130,6 @@ class SliceDifferences:
         return self.slice.is_small or self.differences[run].n < MINIMUM
 
 
-@dataclass(frozen=True, slots=True)
-class ReversedRun:
-    """A partition of the slices that tells another story of `run` and the reference than all queries together."""
-
-    run: int
-    reversal: Reversal
-
-
 def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
     """Return the slices of all queries, by the compared measure, each with an interval of its own (2,000 resamples).
 
@@ -161,8 +149,8 @@ def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) ->
     return rows
 
 
-def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
-    """Return where the slices contradict the whole: most of a partition's against the order of a run and the reference.
+def reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
+    """Return runs with a partition whose slices, most of them, contradict the order of the run and the reference.
 
     On the queries that both answered, so that no difference comes of which queries failed; by their number a slice is
     small, too.
@@ -175,7 +163,7 @@ def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
             both = ~np.isnan(values[run] + values[reference])
             first, second = (np.where(both, values[number], np.nan) for number in (reference, run))
             slices = [slice_.among(both) for slice_ in comparison.slices]
-            rows += [ReversedRun(run, reversal) for reversal in reversals(first, second, slices)]
+            rows += [(run, reversal) for reversal in reversals(first, second, slices)]
     return rows
 
 

@@ -29,14 +29,7 @@ from apps.results.comparison.figures import (
     query_figure,
     slice_figure,
 )
-from apps.results.comparison.sentences import (
-    choice_sentence,
-    disorder_sentence,
-    family_sentence,
-    left_out_sentence,
-    reversal_sentence,
-    verdict_sentence,
-)
+from apps.results.comparison.sentences import choice_sentence, reversal_sentence, verdict_text
 from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
 from benchbench.ir.slices import MINIMUM
 
@@ -60,11 +53,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "labels": comparison.labels,
         "reference": comparison.runs[comparison.reference],
         "reference_label": comparison.labels[comparison.reference],
-        "verdict": verdict_sentence(comparison) if comparison.tested else "",
-        "family": family_sentence(comparison),
-        "disorder": disorder_sentence(comparison),
-        "left_out": left_out_sentence(comparison),
-        "warnings": comparison.comparability.warnings,
+        **vars(verdict_text(comparison)),
         "uneven": _uneven(comparison, measures),
         "picked": picked(comparison.runs),
         "rows": [_row(comparison, run) for run in comparison.order],
@@ -74,7 +63,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
         **_beside_each_other(comparison, columns, measures, slices),
         "minimum": MINIMUM,
-        "reversals": [reversal_sentence(comparison, row.run, row.reversal) for row in reversed_runs(comparison)],
+        "reversals": [reversal_sentence(comparison, *row) for row in reversed_runs(comparison)],
         "effects": effects,
         "counted_again": any(effect.sets != effect.pairs for effect in effects),
         "costs": [

@@ -1,6 +1,7 @@
 """The verdict of a comparison in sentences."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs
@@ -116,9 +117,30 @@ def family_sentence(comparison: RunComparison) -> str:
     )
 
 
-def about(comparison: RunComparison) -> list[str]:
-    """Return what a verdict rests on: what was tested, and which queries were left out, where any were."""
-    return [sentence for sentence in (family_sentence(comparison), left_out_sentence(comparison)) if sentence]
+@dataclass(frozen=True)
+class VerdictText:
+    """A verdict in sentences, the same for every page, file and answer. A sentence with nothing to say is ""."""
+
+    verdict: str  # "" where nothing is tested
+    family: str
+    left_out: str
+    disorder: str
+    warnings: list[str]
+
+    @property
+    def about(self) -> list[str]:
+        """What the verdict rests on: what was tested, and which queries were left out, where any were."""
+        return [sentence for sentence in (self.family, self.left_out) if sentence]
+
+
+def verdict_text(comparison: RunComparison) -> VerdictText:
+    return VerdictText(
+        verdict_sentence(comparison) if comparison.tested else "",
+        family_sentence(comparison),
+        left_out_sentence(comparison),
+        disorder_sentence(comparison),
+        comparison.comparability.warnings,
+    )
 
 
 def left_out_sentence(comparison: RunComparison) -> str:

@@ -13,7 +13,7 @@ from apps.benchmarks.runs import shared_warnings
 from apps.datasets.models import DatasetVersion
 from apps.results.charts import quality_and_cost
 from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.sentences import about, verdict_sentence
+from apps.results.comparison.sentences import VerdictText, verdict_text
 from apps.results.configurations import distinct_labels, shared
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
@@ -71,6 +71,7 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
     board = leaderboard(benchmark, version=version)
     runs = board.runs
     comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
+    told = verdict_text(comparison) if comparison else None
     standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
     return Story(
@@ -83,9 +84,9 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
             for row, label in zip(board.rows, distinct_labels(runs), strict=True)
         ],
         comparison=comparison,
-        verdict=verdict_sentence(comparison) if comparison else said,
+        verdict=told.verdict if told else said,
         time=f"ms per query{shared_mark(runs)}",
-        notes=_notes(comparison, board, benchmark.dataset_version),
+        notes=_notes(told, board, benchmark.dataset_version),
     )
 
 
@@ -98,12 +99,12 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
         return None, f"No verdict: {error.message}"
 
 
-def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
+def _notes(told: VerdictText | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
-    notes = [*about(comparison), *comparison.comparability.warnings] if comparison else []
+    notes = [*told.about, *told.warnings] if told else []
     if board.version != own:
         notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
-    if failed and not comparison:  # which warns of it
+    if failed and not told:  # which warns of it
         notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
     if board.evaluation and board.evaluation.unresolved_count:
         lost = board.evaluation

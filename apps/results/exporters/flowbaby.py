@@ -1,7 +1,6 @@
 """Flowbaby's files for a run: its results under either aggregation profile, and run.json, what it retrieved."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -29,18 +28,12 @@ About = dict[int, tuple[Any, Any, Any]]
 """topic_id, topic and source that the metadata of documents state, by primary key."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    results: dict[str, Any]
-    splits: set[str]
-
-
 def write_results(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
-    yield files.written(_content(run, version, profile).results)
+    yield files.written(_results(run, version, profile))
 
 
 def write_markdown(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
-    results = _content(run, version, profile).results
+    results = _results(run, version, profile)
     yield files.markdown(results)
     if failed := results.get(FAILED):
         yield "\n## Failed Queries\n\n" + "".join(f"- {text(key)}: {text(error)}\n" for key, error in failed.items())
@@ -48,7 +41,8 @@ def write_markdown(run: Run, version: DatasetVersion, *, profile: Profile) -> It
 
 def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
     """Its git_sha is that of the code which ran the queries, where all workers ran the same; its duration the run's."""
-    content = _content(run, version, profile)
+    results = _results(run, version, profile)
+    splits = set(version.queries.values_list("split", flat=True))
     metadata = version.dataset.metadata
     about = files.Provenance(
         run_id=run_id_of(run),
@@ -57,16 +51,16 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         dataset_version=version.label or str(version.number),
         canonicalization_version=str(metadata.get("canonicalization_version") or CURRENT),
         git_sha=git_revision(run),
-        evaluation_split=next(iter(content.splits)) or None if len(content.splits) == 1 else None,
+        evaluation_split=splits.pop() or None if len(splits) == 1 else None,
         duration_ms=cost_ms(run),
     )
-    failed = content.results.get(FAILED)
+    failed = results.get(FAILED)
     more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
     more |= {"execution": told} if (told := execution_of(run.benchmark, cost_ms(run))) else {}
-    yield files.written(files.summary(content.results, about) | more)
+    yield files.written(files.summary(results, about) | more)
 
 
-def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
+def _results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, Any]:
     """Return the content of results.json: judged queries that did not fail, measured at the benchmark's cutoffs."""
     measured(run, version)
     grades = truth_of(run.benchmark, version).grades
@@ -79,14 +73,10 @@ def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
     figures = figures_of(scores, slices, {key: len(of) for key, of in judged.items()})
     judgments = [len(grades[pk]) for pk in queries]
     results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
-    failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in ranked})
-    splits = {query.split for query in queries.values()}
-    return _Content(results | ({FAILED: failed} if failed else {}), splits)
-
-
-def _failures(run: Run, missing: dict[int, str]) -> dict[str, str]:
-    results = results_by_query(run, list(missing))
-    return {key: results[pk].error if pk in results else NOT_ASKED for pk, key in missing.items()}
+    missing = {pk: query.key for pk, query in queries.items() if pk not in ranked}
+    outcomes = results_by_query(run, list(missing))
+    failed = {key: outcomes[pk].error if pk in outcomes else NOT_ASKED for pk, key in missing.items()}
+    return results | ({FAILED: failed} if failed else {})
 
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
@@ -109,7 +99,9 @@ def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: boo
         documents = {
             key for outcome in part if outcome.result and not outcome.error for key in outcome.result.document_ids
         }
-        about = _metadata_of(documents)
+        some = Document.objects.filter(pk__in=documents).exclude(metadata={})
+        rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
+        about = {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
         for outcome in part:
             results = {outcome.query.key: _run_results(outcome, about, resolved_by_id)}
             yield from export_retrieval_results_to_run(results, "", version=rules).entries
@@ -123,12 +115,6 @@ def _run_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterat
         topic_facts = {} if resolved_by_id else {"topic_id": _text(topic_id), "topic": _text(topic)}
         named = topic_facts if any(topic_facts.values()) else {"topic_id": name}
         yield {**named, "score": compared, "metadata": {"source": source}}
-
-
-def _metadata_of(keys: Collection[int]) -> About:
-    some = Document.objects.filter(pk__in=keys).exclude(metadata={})
-    rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
-    return {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Outcomes of the queries of a run, and names of documents, as exporters write them."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.text import slugify
@@ -11,6 +11,7 @@ from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved
 from apps.results.triage.queries import evaluation_of, why_unmeasured
+from benchbench.database.binary import batched
 from benchbench.errors import BenchbenchError, ConflictError
 
 AT_ONCE = 500
@@ -58,8 +59,8 @@ def run_id_of(run: Run) -> str:
 
 def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
     """Yield every query that `evaluation` has a place for, in its order, some hundred at a time from the database."""
-    for start in range(0, len(evaluation.query_ids), AT_ONCE):
-        yield from outcomes_at(run, evaluation.query_ids[start : start + AT_ONCE], evaluation)
+    for query_ids in batched(evaluation.query_ids, AT_ONCE):
+        yield from outcomes_at(run, query_ids, evaluation)
 
 
 def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
@@ -68,7 +69,8 @@ def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | Non
     named = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
     queries = Query.objects.in_bulk(query_ids)
     results = results_by_query(run, list(query_ids), rankings=True)
-    names = names_in(results.values())
+    found = {key for result in results.values() if not result.error for key in result.document_ids}
+    names = dict(Document.objects.filter(pk__in=found).values_list("pk", "external_id"))
     for query_id in query_ids:
         result = results.get(query_id)
         error = NOT_ASKED if result is None else result.error
@@ -76,12 +78,6 @@ def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | Non
         scores = result.scores if result is not None and not error else []
         values = {name: column[places[query_id]] for name, column in named} if query_id in places else {}
         yield Outcome(queries[query_id], documents, scores, values, result, error)
-
-
-def names_in(results: Iterable[QueryResult]) -> dict[int, str]:
-    """Return the external id of every document that results which did not fail have ranked."""
-    documents = {key for result in results if not result.error for key in result.document_ids}
-    return dict(Document.objects.filter(pk__in=documents).values_list("pk", "external_id"))
 
 
 def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:

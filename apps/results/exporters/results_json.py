@@ -1,9 +1,9 @@
 """JSON: the outcome of a benchmark as one object, the `results` of the API, and what a run answered to each query."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -119,11 +119,12 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
     ranked = [row for row in final if row.rank]
     runs = board.in_run_order
-    counts = {status: sum(row.run.status == status for row in runs) for status in Run.Status.values}
+    counts = Counter(row.run.status for row in runs)
+    started, ended = benchmark.started_at, benchmark.completed_at
     return Results(
         benchmark_id=benchmark.pk,
         dataset_version=board.version.number,
-        duration_ms=milliseconds_between(benchmark.started_at, benchmark.completed_at),
+        duration_ms=round(1000 * (ended - started).total_seconds()) if started and ended else None,
         primary_k=benchmark.primary_k,
         k_values_for_metrics=benchmark.k_values,
         runs=[_run(row) for row in runs],
@@ -193,10 +194,3 @@ def _answer(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
         error=outcome.error or None,
         metrics_flat=flat(values),
     )
-
-
-def milliseconds_between(started: datetime | None, ended: datetime | None) -> int | None:
-    """Return the whole milliseconds from one moment to the other; None where one is not known."""
-    if started is None or ended is None:
-        return None
-    return round(1000 * (ended - started).total_seconds())

@@ -15,6 +15,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import version_text
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, names_of, outcomes_at
 from apps.results.triage.sections import expected_of
+from benchbench.database.binary import batched
 from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
 from benchbench.local_files.placing import make_folder, place_pieces
@@ -42,11 +43,7 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
         measured(run, version)
     limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
-    answers = [
-        answer
-        for start in range(0, len(questions.query_ids), AT_ONCE)
-        for answer in questions.answers(run, questions.query_ids[start : start + AT_ONCE])
-    ]
+    answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.answers(run, some)]
     took = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # of those that failed too
     content = spec002.baseline(
         answers,
@@ -120,15 +117,12 @@ class Console:
         self.write = write
         self.limit = limit
         self.questions = Questions(benchmark, benchmark.dataset_version)
-        self.noun = noun_of(benchmark)
+        expects_modules = benchmark.dataset_version.dataset.source_format == "module-queries"
+        self.noun = "module" if expects_modules else "document"
         self.runs = list(benchmark.runs.order_by("run_order"))
         self.told = 0  # queries of the first of these runs
-        lines = opening(
-            benchmark.name,
-            source=source or str(benchmark.dataset_version),
-            queries=len(self.questions.query_ids),
-        )
-        self._tell(lines)
+        source = source or str(benchmark.dataset_version)
+        self._tell(opening(benchmark.name, source=source, queries=len(self.questions.query_ids)))
 
     def poll(self, *, ended: bool = False) -> None:
         """Tell of the queries that have ended since, as far as the one that is next in order; of all, once `ended`."""
@@ -137,10 +131,8 @@ class Console:
                 if self.told == 0 and self.benchmark.total_runs > 1:
                     self._tell(_heading(self.runs[0], self.benchmark))
                 self.told += 1
-                lines = query_lines(
-                    detail(answer, limit=self.limit), self.told, len(self.questions.query_ids), noun=self.noun
-                )
-                self._tell(lines)
+                shown = detail(answer, limit=self.limit)
+                self._tell(query_lines(shown, self.told, len(self.questions.query_ids), noun=self.noun))
             if self.told < len(self.questions.query_ids):
                 if ended:
                     continue
@@ -150,8 +142,7 @@ class Console:
 
     def _next(self, ended: bool) -> list[Answer]:
         """The answers from the next query on, of which none is missing. One that failed may yet be repeated."""
-        query_ids = self.questions.query_ids[self.told : self.told + AT_ONCE]
-        answers = self.questions.answers(self.runs[0], query_ids)
+        answers = self.questions.answers(self.runs[0], self.questions.query_ids[self.told : self.told + AT_ONCE])
         if ended:
             return answers
         once = self.benchmark.runs_per_query == 1
@@ -190,11 +181,6 @@ def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -
         paths[run.pk] = place / file_name(run, benchmark.dataset_version)
         place_pieces([text_of(content)], paths[run.pk])
     return paths
-
-
-def noun_of(benchmark: Benchmark) -> str:
-    """Return what the queries of a benchmark expect."""
-    return "module" if benchmark.dataset_version.dataset.source_format == "module-queries" else "document"
 
 
 def _heading(run: Run, benchmark: Benchmark) -> list[str]:

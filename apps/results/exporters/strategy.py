@@ -2,7 +2,7 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, replace
 from typing import Any
 
@@ -180,7 +180,7 @@ def configurations(runs: list[Run]) -> dict[Any, Configuration]:
     runs are called.
     """
     named = {run.pk: searched_by(run) for run in runs}
-    for words in (_sizes, _parameters, _settings, lambda run: run.config_hash[:6], lambda run: f"{run.run_order}"):
+    for words in NAMING:
         counts = Counter(named.values())
         for run in runs:
             named_run = named[run.pk]
@@ -189,17 +189,18 @@ def configurations(runs: list[Run]) -> dict[Any, Configuration]:
     return named
 
 
-def _sizes(run: Run) -> str:
-    return size_words(run.index.chunk_parameters) if run.index else ""
-
-
-def _parameters(run: Run) -> str:
-    return other_words(run.index.strategy, run.index.chunk_parameters) if run.index else ""
-
-
 def _settings(run: Run) -> str:
     keys = [key for key in keys_of([run.config]) if key != "index" and run.config[key] != DEFAULTS.get(key)]
     return " · ".join(phrases(run.config, keys))
+
+
+NAMING: tuple[Callable[[Run], str], ...] = (
+    lambda run: size_words(run.index.chunk_parameters) if run.index else "",
+    lambda run: other_words(run.index.strategy, run.index.chunk_parameters) if run.index else "",
+    _settings,
+    lambda run: run.config_hash[:6],
+    lambda run: str(run.run_order),
+)
 
 
 def stats_of(index: Index | None) -> IndexStats:

@@ -11,10 +11,10 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
-from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
+from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, compare_runs
 from apps.results.comparison.describing import Bounds, strongest
 from apps.results.comparison.page import choices, comparison_context, other_pairs
-from apps.results.comparison.sentences import disorder_sentence, family_sentence, verdict_sentence
+from apps.results.comparison.sentences import verdict_text
 from apps.results.configurations import shared
 from benchbench.access import visible
 from benchbench.decimals import counted
@@ -42,7 +42,14 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     context |= {"weaker": len(every) - len(runs), "most": MOST_RUNS}
     status = 200
     try:
-        comparison = _compared(request, runs, baseline, version)
+        comparison = compare_runs(
+            runs,
+            measure=asked.get("measure") or None,
+            baseline=baseline,
+            slice=asked.get("slice") or None,
+            seed=_whole(asked.get("seed", "")),
+            version=version,
+        )
     except IncomparableError as error:
         status = error.status
         context |= {"refusals": error.comparability.refusals, "warnings": error.comparability.warnings}
@@ -51,8 +58,8 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         context |= {"refusals": [error.message]}
     else:
         if asked.get("part") == "pairs":
-            pairs = {"pairs": other_pairs(comparison), "comparison": comparison}
-            return render(request, "results/comparison/pairs.html", pairs)
+            context = {"pairs": other_pairs(comparison), "comparison": comparison}
+            return render(request, "results/comparison/pairs.html", context)
         context |= comparison_context(comparison, _bounds(request)) | {
             "choices": choices(comparison),
             "shared": shared([run.config for run in comparison.runs]),
@@ -60,21 +67,6 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             "kept": {name: asked.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
     return model_admin.page(request, "results/comparison.html", context, status=status)
-
-
-def _compared(
-    request: HttpRequest, runs: list[Run], baseline: Run | None, version: DatasetVersion | None
-) -> RunComparison:
-    """Compare runs as the query string asks."""
-    asked = request.GET
-    return compare_runs(
-        runs,
-        measure=asked.get("measure") or None,
-        baseline=baseline,
-        slice=asked.get("slice") or None,
-        seed=_whole(asked.get("seed", "")),
-        version=version,
-    )
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -98,10 +90,11 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
     else:
         context |= {
             "comparison": comparison,
-            "verdict": verdict_sentence(comparison),
-            "family": family_sentence(comparison),
-            "disorder": disorder_sentence(comparison),
-            "standings": _standings(comparison) if comparison.tested else [],
+            **vars(verdict_text(comparison)),
+            "standings": [
+                (comparison.runs[run], comparison.standing(run))
+                for run in (comparison.verdict.group if comparison.tested else ())
+            ],
         }
     return render(request, "results/verdict.html", context)
 
@@ -114,11 +107,6 @@ def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
     rounds = visible(Round.objects.filter(pk__in=of_runs), request.user)
     shown = list(rounds[:SHOWN_ROUNDS])
     return {"rounds": shown, "more_rounds": rounds.count() - len(shown) if len(shown) == SHOWN_ROUNDS else 0}
-
-
-def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:
-    """The runs of the group that leads, and what is said of each."""
-    return [(comparison.runs[run], comparison.standing(run)) for run in comparison.verdict.group]
 
 
 def _asked(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
@@ -141,10 +129,10 @@ def _asked(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
 def _baseline(key: str, runs: list[Run]) -> Run | None:
     if not key:
         return None
-    for run in runs:
-        if str(run.pk) == key:
-            return run
-    raise Http404("The baseline is not one of the compared runs.")
+    by_key = {str(run.pk): run for run in runs}
+    if key not in by_key:
+        raise Http404("The baseline is not one of the compared runs.")
+    return by_key[key]
 
 
 def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
@@ -152,10 +140,10 @@ def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
     if not number or not runs:
         return None
     versions = DatasetVersion.objects.filter(dataset__versions__benchmarks__runs=runs[0].pk).select_related("dataset")
-    for version in versions.distinct():
-        if str(version.number) == number:
-            return version
-    raise Http404("The dataset has no such version.")
+    by_number = {str(version.number): version for version in versions.distinct()}
+    if number not in by_number:
+        raise Http404("The dataset has no such version.")
+    return by_number[number]
 
 
 def _bounds(request: HttpRequest) -> Bounds:
