@@ -6,9 +6,10 @@ longer than the rest of a page, and a second to import.
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import shared_mark
 from apps.results.configurations import phrases, varying
 from apps.results.leaderboard.runs import Leaderboard, Row
@@ -18,6 +19,7 @@ COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
 ROW, LINE = 34, 18  # pixels of a row beside an axis, and of a line of its label
 WIDEST = 24  # letters of a line beside an axis: more would leave no room on a narrow page
 SYMBOLS = {False: "circle", True: "diamond"}
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}  # above the figure
 
 
 def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
@@ -30,16 +32,27 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     if not rows:
         return None
     keys = varying(row.run.config for row in rows)
+    modes = sorted({row.run.config.get("search_mode", "") for row in rows})
+    groups = [[row for row in rows if row.run.config.get("search_mode", "") == mode] for mode in modes]
+    traces = [_trace(group, board.primary, keys) for group in groups]
     times = [row.run.timing["total_ms"] for row in rows]
-    layout = {
-        "xaxis": {"title": {"text": f"ms per query{shared_mark(row.run for row in rows)}"}, **time_axis(times)},
-        "yaxis": {"title": {"text": f"mean {board.primary}"}, "tickformat": ".3~f"},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "margin": {"l": 64, "r": 16, "t": 40, "b": 56},
-        "height": 380,
-        "hovermode": "closest",
-    }
-    return {"data": [_trace(group, board.primary, keys) for group in _groups(rows)], "layout": layout}
+    return over_time(traces, [row.run for row in rows], times, board.primary, margin=(64, 16, 40, 56), legend=LEGEND)
+
+
+def over_time(traces: list[Figure], runs: Iterable[Run], times: list[float], measure: str, **layout: Any) -> Figure:
+    """Return a figure of the mean of a measure over milliseconds per query."""
+    return figure(
+        *traces,
+        x={"title": {"text": f"ms per query{shared_mark(runs)}"}, **time_axis(times)},
+        y={"title": {"text": f"mean {measure}"}, "tickformat": ".3~f"},
+        height=380,
+        hovermode="closest",
+        **layout,
+    )
+
+
+def hover_over_time(measure: str) -> str:
+    return "%{text}<br>" + measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>"
 
 
 def time_axis(times: list[float]) -> dict[str, Any]:
@@ -54,10 +67,10 @@ def time_axis(times: list[float]) -> dict[str, Any]:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
-def figure(trace: Figure, *, x: Figure, y: Figure, height: int, margin: Sequence[int], **layout: Any) -> Figure:
-    """Return a figure of one trace; `margin` is the pixels left, right, above and below."""
+def figure(*traces: Figure, x: Figure, y: Figure, height: int, margin: Sequence[int], **layout: Any) -> Figure:
+    """Return a figure; `margin` is the pixels left, right, above and below."""
     margins = dict(zip("lrtb", margin, strict=True))
-    return {"data": [trace], "layout": {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}}
+    return {"data": [*traces], "layout": {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}}
 
 
 def upright(x: float, **line: Any) -> Figure:
@@ -76,13 +89,6 @@ def wrapped(text: str, width: int = WIDEST) -> str:
     return "<br>".join(textwrap.wrap(text, width))
 
 
-def _groups(rows: list[Row]) -> list[list[Row]]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.run.config.get("search_mode", ""), []).append(row)
-    return [groups[mode] for mode in sorted(groups)]
-
-
 def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
     mode = rows[0].run.config.get("search_mode", "")
     order = {"dense": 0, "sparse": 1, "hybrid": 2}.get(mode, 3)
@@ -99,5 +105,5 @@ def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
             "opacity": 0.85,
         },
         "text": [f"{row.rank}. {', '.join(phrases(row.run.config, keys)) or row.run.label}" for row in rows],
-        "hovertemplate": "%{text}<br>" + primary + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
+        "hovertemplate": hover_over_time(primary),
     }

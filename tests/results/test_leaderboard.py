@@ -96,13 +96,6 @@ def test_without_a_value_there_is_no_best_and_no_figure(mapping: Mapping) -> Non
     assert quality_and_cost(board) is None
 
 
-def test_values_under_other_policies_are_not_shown(mapping: Mapping) -> None:
-    benchmark = make_benchmark(mapping, [0.5])
-    benchmark.unresolved = "drop"
-    benchmark.save()
-    assert leaderboard(benchmark).rows[0].values == {}
-
-
 def test_a_run_that_did_not_complete_shows_no_means(mapping: Mapping) -> None:
     benchmark = make_benchmark(mapping, [0.5], status="cancelled")
     benchmark.runs.update(status=Run.Status.CANCELLED)

@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from apps.benchmarks.running.timing import shared_mark
-from apps.results.charts import COLOURS, Figure, figure, height_of_rows, time_axis, upright, wrapped
+from apps.results.charts import COLOURS, Figure, figure, height_of_rows, hover_over_time, over_time, upright, wrapped
 from apps.results.comparison.axes import Effect
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs, SliceDifferences
 from benchbench.decimals import p_text, short_signed
 from benchbench.ir.statistics.resampling import Interval
-from benchbench.ir.statistics.significance import Pair
 
 Cells = Sequence[Sequence[float | None]]
 BETTER, WORSE, OPEN = COLOURS[2], COLOURS[1], "#8a94a6"
@@ -42,15 +39,11 @@ def difference_figure(comparison: RunComparison) -> Figure:
             comparison.labels[run],
             pair.difference,
             pair.simultaneous if comparison.tested else pair.interval,
-            colour_of(pair) if comparison.tested else OPEN,
+            OPEN if not (comparison.tested and pair.significant) else BETTER if pair.difference > 0 else WORSE,
         )
         for run, pair in pairs.items()
     ]
     return _forest(lines, _title(comparison))
-
-
-def colour_of(pair: Pair) -> str:
-    return OPEN if not pair.significant else BETTER if pair.difference > 0 else WORSE
 
 
 def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
@@ -143,19 +136,12 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
             "opacity": 0.85,
         },
         "text": [comparison.labels[run] for run in times],
-        "hovertemplate": "%{text}<br>" + comparison.measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
+        "hovertemplate": hover_over_time(comparison.measure),
     }
     bound = costs.bounds.latency_ms
-    return figure(
-        trace,
-        x={"title": {"text": f"ms per query{shared_mark(comparison.runs)}"}, **time_axis(list(times.values()))},
-        y={"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
-        height=380,
-        margin=(64, 16, 16, 56),
-        hovermode="closest",
-        showlegend=False,
-        shapes=[] if bound is None else [upright(bound, color=OPEN, width=1, dash="dash")],
-    )
+    shapes = [] if bound is None else [upright(bound, color=OPEN, width=1, dash="dash")]
+    layout = {"margin": (64, 16, 16, 56), "showlegend": False, "shapes": shapes}
+    return over_time([trace], comparison.runs, list(times.values()), comparison.measure, **layout)
 
 
 def _forest(lines: Sequence[Line], title: str) -> Figure:
@@ -171,7 +157,11 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
         "customdata": [[end.low, end.high] for end in ends],
         "hovertemplate": "%{y}<br>%{x:+.4f} [%{customdata[0]:+.4f}, %{customdata[1]:+.4f}]<extra></extra>",
     }
-    shapes = [_whisker(place, end, line.colour) for place, (line, end) in enumerate(zip(shown, ends, strict=True))]
+    shapes = [
+        {"type": "line", "x0": end.low, "x1": end.high, "y0": place, "y1": place}
+        | {"line": {"color": line.colour, "width": 3}, "layer": "below"}
+        for place, (line, end) in enumerate(zip(shown, ends, strict=True))
+    ]
     reach = [0.0, *(end.low for end in ends), *(end.high for end in ends)]
     room = 0.06 * (max(reach) - min(reach) or 1)
     ends_of_axis = [min(reach) - room, max(reach) + room]
@@ -226,8 +216,3 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
 def _title(comparison: RunComparison) -> str:
     reference = "baseline" if comparison.verdict.against_baseline else "best"
     return f"difference to the {reference}"
-
-
-def _whisker(place: int, end: Interval, colour: str) -> dict[str, Any]:
-    ends = {"x0": end.low, "x1": end.high, "y0": place, "y1": place}
-    return {"type": "line", **ends, "line": {"color": colour, "width": 3}, "layer": "below"}

@@ -16,11 +16,11 @@ from apps.benchmarks.gates.baselines import current_baselines
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Dataset
 from apps.operations.models import Status
-from apps.results.charts import COLOURS
+from apps.results.charts import COLOURS, LEGEND, figure
 from apps.results.comparison.comparing import falls
 from apps.results.leaderboard.runs import measures_at, primary_measure
+from benchbench import decimals
 from benchbench.access import visible
-from benchbench.decimals import figure
 
 LEAST_MARGIN = timedelta(hours=12)
 
@@ -145,18 +145,18 @@ def history_figure(shown: History) -> dict[str, Any] | None:
     truths = list(dict.fromkeys(point.truth for point in shown.points))
     colours = {truth: COLOURS[place % len(COLOURS)] for place, truth in enumerate(truths)}
     drawn = [_drawn(line, shown, colours[line.truth]) for line in shown.lines if line.truth in colours]
-    layout = {
-        "xaxis": {"type": "date", "range": _span([_completed(point) for point in shown.points])},
-        "yaxis": {"title": {"text": f"best mean {shown.measure}"}, "tickformat": ".3~f"},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "showlegend": True,
-        "margin": {"l": 64, "r": 16, "t": 40, "b": 40},
-        "height": 380,
-        "hovermode": "closest",
-        "shapes": [shape for shape, _ in drawn],
-        "annotations": [note for _, note in drawn],
-    }
-    return {"data": [_trace(shown, truth, colours[truth]) for truth in truths], "layout": layout}
+    return figure(
+        *(_trace(shown, truth, colours[truth]) for truth in truths),
+        x={"type": "date", "range": _span([_completed(point) for point in shown.points])},
+        y={"title": {"text": f"best mean {shown.measure}"}, "tickformat": ".3~f"},
+        height=380,
+        margin=(64, 16, 40, 40),
+        legend=LEGEND,
+        showlegend=True,
+        hovermode="closest",
+        shapes=[shape for shape, _ in drawn],
+        annotations=[note for _, note in drawn],
+    )
 
 
 def _trace(shown: History, truth: str, colour: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dic
         "xanchor": side,
         "yanchor": "bottom",
         "showarrow": False,
-        "text": f"{line.baseline.name} ({line.truth}) {figure(line.value)}",
+        "text": f"{line.baseline.name} ({line.truth}) {decimals.figure(line.value)}",
         "font": {"color": colour, "size": 12},
     }
     return across | {"line": {"color": colour, "width": 1.5}}, name

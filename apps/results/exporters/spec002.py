@@ -9,12 +9,11 @@ from typing import Any
 
 from django.db.models import Sum
 
-from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import version_text
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, names_of, outcomes_at
-from apps.results.triage.sections import expected_of
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, outcomes_at
+from apps.results.exporters.strategy_searches import asked_of
 from benchbench.database.binary import batched
 from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
@@ -74,11 +73,8 @@ class Questions:
     """
 
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
-        self.query_ids = list(truth_of(benchmark, version).grades)
-        self.expected: dict[int, dict[int, None]] = {query_id: {} for query_id in self.query_ids}
-        for expected in expected_of(benchmark, version):
-            self.expected[expected.query_id][expected.key] = None
-        self.names = names_of({key for keys in self.expected.values() for key in keys}, benchmark)
+        self.asked = asked_of(benchmark, version)
+        self.query_ids = [query.pk for query in self.asked.queries]
         self.shared = benchmark.execution == Benchmark.Execution.SHARED
 
     def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
@@ -96,7 +92,7 @@ class Questions:
             version=list(map(str, version)) if isinstance(version, list) else version_text(version) or None,
             category=query.category,
             difficulty=query.difficulty,
-            expected=[self.names[key] for key in self.expected[query.pk]],
+            expected=list(dict.fromkeys(map(self.asked.name_of, self.asked.expected.get(query.pk, ())))),
             returned=[] if error else outcome.documents,
             milliseconds=result.total_ms if result else None,
             error=error or None,

@@ -9,8 +9,9 @@ from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, names_of
 from apps.results.triage.content import NAMES, content_of, has_content
 from apps.results.triage.sections import Expected, Found, expected_of, found_sections
+from benchbench.database.binary import batched
 from benchbench.files.strategy_results import Content, Search
-from benchbench.ir.sections import NOT_FOUND, SectionHit, doc_rank
+from benchbench.ir.sections import SectionHit, doc_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,13 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
     """
     sections = {} if run.is_external else {row.expected.judgment_id: row for row in found_sections(evaluation)}
     told = _Told(sections, {} if run.is_external else _contents(evaluation, asked.benchmark.k_values))
-    for start in range(0, len(asked.queries), AT_ONCE):
-        part = asked.queries[start : start + AT_ONCE]
-        results = _results(run, part)
+    for part in batched(asked.queries, AT_ONCE):
+        rows = run.query_results.filter(query__in=part).order_by("query_id", "repetition")
+        by_query: dict[int, dict[int, QueryResult]] = {}
+        for row in rows.defer("chunk_ids", "scores"):
+            by_query.setdefault(row.query_id, {})[row.repetition] = row
         for query in part:
-            of_query = results.get(query.pk, {})
+            of_query = by_query.get(query.pk, {})
             first = next((row for row in of_query.values() if not row.error), None)
             for repetition in range(1, asked.repetitions + 1):
                 result = of_query.get(repetition)
@@ -92,15 +95,6 @@ def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[
         }
         for k in cutoffs
     }
-
-
-def _results(run: Run, queries: Sequence[Query]) -> dict[int, dict[int, QueryResult]]:
-    """Return the results of some queries by query and repetition."""
-    results: dict[int, dict[int, QueryResult]] = {}
-    rows = run.query_results.filter(query__in=[query.pk for query in queries]).defer("chunk_ids", "scores")
-    for result in rows.order_by("query_id", "repetition"):
-        results.setdefault(result.query_id, {})[result.repetition] = result
-    return results
 
 
 def _searches(
@@ -124,7 +118,7 @@ def _searches(
             question=query.text,
             expected_doc=asked.name_of(expected) if expected else "",
             expected_sections=",".join(expected.sections) if expected else "",
-            doc_rank=_doc_rank(expected, ranked) if expected and not error else None,
+            doc_rank=doc_rank(list(map(SectionHit, ranked)), expected.document) if expected and not error else None,
             section_rank=sections.section_rank if sections else None,
             content={} if error else content,
             documents=ranked,
@@ -134,10 +128,3 @@ def _searches(
             error=error,
             execution=execution_of(asked.benchmark, result.total_ms) if result and not error else None,
         )
-
-
-def _doc_rank(expected: Expected, ranked: Sequence[int]) -> int:
-    """Return the rank of an expected document; one that a judgment names in vain is not found."""
-    if expected.document is None:
-        return NOT_FOUND
-    return doc_rank([SectionHit(document) for document in ranked], expected.document)

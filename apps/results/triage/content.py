@@ -13,6 +13,7 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Query
 from apps.results.leaderboard.coverage import KEPT_SECONDS, state_of
 from apps.retrieval.models import Chunk
+from benchbench.database.binary import batched
 from benchbench.errors import ConflictError
 from benchbench.ir.content import answer_token_overlap, evidence_recall, rouge_l
 
@@ -92,8 +93,7 @@ def _content(evaluation: Evaluation, k: int) -> Content:
     stating: list[Query] = list(_stating(evaluation).only("key", "evidence", "expected_answer"))
     asked = [query for query in stating if query.pk in rankings]
     compared = []
-    for start in range(0, len(asked), QUERIES_AT_ONCE):
-        part = asked[start : start + QUERIES_AT_ONCE]
+    for part in batched(asked, QUERIES_AT_ONCE):
         texts = _texts(run, {query.pk: rankings[query.pk] for query in part}, k)
         compared += [_compared(query, texts[query.pk]) for query in part]
     return Content(k, sorted(compared, key=_place), unanswered=len(stating) - len(asked))
