@@ -8,19 +8,9 @@ from django.db.models.functions import Cast
 
 from apps.benchmarks.models import Benchmark, ListSource, PairList, StageList
 from apps.retrieval.models import CachedVector, Index, LLMAnswer
+from benchbench.ir.planning import stages
 from benchbench.ir.planning.configuration import LATE_INTERACTION
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import (
-    AskStage,
-    DenseStage,
-    EncodeStage,
-    FuseStage,
-    MergeStage,
-    OfIndex,
-    RerankStage,
-    RewriteStage,
-    Stage,
-)
 
 # Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
 ROUGH_MS = 1.0
@@ -35,32 +25,32 @@ def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str, float
     """Return the seconds per query that each stage costs, by stage key, as if its queries were never asked before."""
     latest = {name: _latest(index) for name, index in indexes.items()}
 
-    def ms(stage: Stage) -> float:
-        if isinstance(stage, RewriteStage):
+    def ms(stage: stages.Stage) -> float:
+        if isinstance(stage, stages.RewriteStage):
             return _rewrite_ms(stage) or ROUGH_REWRITE_MS
         return _ms(stage, indexes[stage.index], latest[stage.index])
 
     return {stage.key: ms(stage) / 1000 for stage in plan.stages}
 
 
-def _ms(stage: OfIndex, index: Index, latest: list[UUID]) -> float:
+def _ms(stage: stages.OfIndex, index: Index, latest: list[UUID]) -> float:
     match stage:
-        case EncodeStage():
+        case stages.EncodeStage():
             return _encode_ms(index) or ROUGH_ENCODE_MS
-        case RerankStage():
+        case stages.RerankStage():
             rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
             return stage.depth * (_pair_ms(stage) or rough)
-        case AskStage():
+        case stages.AskStage():
             return _stage_ms(stage, latest) or ROUGH_ASK_MS
-        case DenseStage(ann="exact"):
+        case stages.DenseStage(ann="exact"):
             chunks = index.chunk_set.chunk_count if index.chunk_set else 0
             return _stage_ms(stage, latest) or ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * chunks / 1e6
-        case MergeStage() | FuseStage():
+        case stages.MergeStage() | stages.FuseStage():
             return _stage_ms(stage, latest) or ROUGH_MERGE_MS
     return _stage_ms(stage, latest) or ROUGH_MS
 
 
-def _rewrite_ms(stage: RewriteStage) -> float | None:
+def _rewrite_ms(stage: stages.RewriteStage) -> float | None:
     """The mean time of the latest answers of its language model that are kept, to whatever prompt."""
     server, _, model = stage.llm.partition(":")
     return _mean(LLMAnswer.objects.filter(provider=server, model=model).order_by("-pk"), "ms")
@@ -76,13 +66,13 @@ def _encode_ms(index: Index) -> float | None:
     return _mean(timed, "encode_ms") or _mean(earlier, "encode_ms")
 
 
-def _stage_ms(stage: Stage, latest: list[UUID]) -> float | None:
+def _stage_ms(stage: stages.Stage, latest: list[UUID]) -> float | None:
     """The mean cost of the same stage in the latest benchmarks over the same index."""
     lists = StageList.objects.filter(source__key=stage.key, source__benchmark__in=latest)
     return _mean(lists.order_by("-pk"), "duration_ms")
 
 
-def _pair_ms(stage: RerankStage) -> float | None:
+def _pair_ms(stage: stages.RerankStage) -> float | None:
     """The mean cost of one pair for this reranker, whatever it read."""
     latest = PairList.objects.filter(reranker=stage.reranker).order_by("-pk")[:LATEST]
     length = Func(F("positions"), function="cardinality", output_field=FloatField())

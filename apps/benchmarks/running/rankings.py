@@ -16,30 +16,20 @@ from apps.benchmarks.planning import SharedList
 from apps.benchmarks.running.outcomes import Outcome
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.database import binary
+from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.plan import Plan, RunPlan
-from benchbench.ir.planning.stages import (
-    AskStage,
-    DenseStage,
-    EncodeStage,
-    FuseStage,
-    LexicalStage,
-    MergeStage,
-    RerankStage,
-    RewriteStage,
-    Searching,
-)
 from benchbench.ir.ranking import UnitKind, collapse, unit_scores
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 TIMED = {
-    RewriteStage: "rewrite_ms",
-    EncodeStage: "encode_ms",
-    AskStage: "search_ms",
-    DenseStage: "search_ms",
-    LexicalStage: "search_ms",
-    MergeStage: "fuse_ms",
-    FuseStage: "fuse_ms",
-    RerankStage: "rerank_ms",
+    planned.RewriteStage: "rewrite_ms",
+    planned.EncodeStage: "encode_ms",
+    planned.AskStage: "search_ms",
+    planned.DenseStage: "search_ms",
+    planned.LexicalStage: "search_ms",
+    planned.MergeStage: "fuse_ms",
+    planned.FuseStage: "fuse_ms",
+    planned.RerankStage: "rerank_ms",
 }
 Timed = tuple[str, Outcome]  # what a stage made of a query, and which of the timings it counts in
 
@@ -147,7 +137,7 @@ def _final_list(
 
 def _limit(run: RunPlan) -> int:
     """How many chunks the run keeps at most."""
-    reranked = [stage.depth for stage in run.stages if isinstance(stage, RerankStage)]
+    reranked = [stage.depth for stage in run.stages if isinstance(stage, planned.RerankStage)]
     return min(run.top_k, run.candidates, *reranked)
 
 
@@ -203,7 +193,9 @@ def store_stage_lists(
     A list that is the final one of other runs, which have ended, stays as it is: their figures rest on it.
     """
     stored = {each.source for each in final}
-    stages = [stage for stage in plan.stages if isinstance(stage, Searching) and sources[stage.key] not in stored]
+    stages = [
+        stage for stage in plan.stages if isinstance(stage, planned.Searching) and sources[stage.key] not in stored
+    ]
     there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
     there.filter(lengths__isnull=True).delete()
     others = set(there.values_list("source_id", "query_id"))

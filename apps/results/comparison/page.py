@@ -7,28 +7,9 @@ from django.utils.http import urlencode
 
 from apps.benchmarks.models import Run
 from apps.results.charts import Figure
+from apps.results.comparison import describing, figures
 from apps.results.comparison.axes import Effect, effects_of
 from apps.results.comparison.comparing import RunComparison, falls, pinned_baselines
-from apps.results.comparison.describing import (
-    Bounds,
-    Costs,
-    Described,
-    QueryDifferences,
-    SliceDifferences,
-    by_slice,
-    costs_of,
-    described,
-    query_differences,
-    reversed_runs,
-)
-from apps.results.comparison.figures import (
-    difference_figure,
-    effect_figure,
-    frontier_figure,
-    pair_figure,
-    query_figure,
-    slice_figure,
-)
 from apps.results.comparison.sentences import choice_sentence, reversal_sentence, verdict_text
 from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
 from benchbench.ir.slices import MINIMUM
@@ -37,15 +18,15 @@ MOST_PAIRS = 120  # of 16 runs; a page with more of them shows the table of all 
 MOST_COLUMNS = 8  # runs beside each other in a table: the reference and the best of the others
 
 
-def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, Any]:
+def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:
     """Return all parts of the page."""
-    costs = costs_of(comparison, bounds)
+    costs = describing.costs_of(comparison, bounds)
     effects = effects_of(comparison) if len(comparison.runs) > 2 else []
     others = [run for run in comparison.order if run != comparison.reference]
     columns = [comparison.reference, *others][:MOST_COLUMNS]
-    slices = by_slice(comparison, only=columns)
-    measures = described(comparison, only=columns)
-    queries = query_differences(comparison, others[0]) if len(others) == 1 else None
+    slices = describing.by_slice(comparison, only=columns)
+    measures = describing.described(comparison, only=columns)
+    queries = describing.query_differences(comparison, others[0]) if len(others) == 1 else None
     return {
         "comparison": comparison,
         "statistics": comparison.comparison,
@@ -63,7 +44,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
         **_beside_each_other(comparison, columns, measures, slices),
         "minimum": MINIMUM,
-        "reversals": [reversal_sentence(comparison, *row) for row in reversed_runs(comparison)],
+        "reversals": [reversal_sentence(comparison, *row) for row in describing.reversed_runs(comparison)],
         "effects": effects,
         "counted_again": any(effect.sets != effect.pairs for effect in effects),
         "costs": [
@@ -78,7 +59,10 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
 
 
 def _beside_each_other(
-    comparison: RunComparison, columns: Sequence[int], measures: Sequence[Described], slices: Sequence[SliceDifferences]
+    comparison: RunComparison,
+    columns: Sequence[int],
+    measures: Sequence[describing.Described],
+    slices: Sequence[describing.SliceDifferences],
 ) -> dict[str, Any]:
     """Return the tables with a column for each of some runs."""
     return {
@@ -91,24 +75,24 @@ def _beside_each_other(
 
 def _figures(
     comparison: RunComparison,
-    costs: Costs,
+    costs: describing.Costs,
     effects: Sequence[Effect],
-    slices: Sequence[SliceDifferences],
-    queries: QueryDifferences | None,
+    slices: Sequence[describing.SliceDifferences],
+    queries: describing.QueryDifferences | None,
 ) -> dict[str, Figure]:
     """Return the figures that there is anything to show in."""
-    figures: dict[str, Figure | None] = {
-        "differences": difference_figure(comparison),
-        "pairs": pair_figure(comparison),
-        "effects": effect_figure(effects, comparison.measure) if effects else None,
-        "frontier": frontier_figure(comparison, costs),
-        "slices": slice_figure(comparison, slices) if slices else None,
-        "queries": query_figure(queries.differences, comparison.measure) if queries else None,
+    drawn: dict[str, Figure | None] = {
+        "differences": figures.difference_figure(comparison),
+        "pairs": figures.pair_figure(comparison),
+        "effects": figures.effect_figure(effects, comparison.measure) if effects else None,
+        "frontier": figures.frontier_figure(comparison, costs),
+        "slices": figures.slice_figure(comparison, slices) if slices else None,
+        "queries": figures.query_figure(queries.differences, comparison.measure) if queries else None,
     }
-    return {name: figure for name, figure in figures.items() if figure}
+    return {name: figure for name, figure in drawn.items() if figure}
 
 
-def _uneven(comparison: RunComparison, measures: Sequence[Described]) -> str:
+def _uneven(comparison: RunComparison, measures: Sequence[describing.Described]) -> str:
     """Return the warning that the runs are not judged alike; nothing where that is not measured."""
     name = judged_name(comparison.primary)
     judged = next((row.means for row in measures if row.measure == name), [])

@@ -14,9 +14,9 @@ from apps.mappings.truth import Unresolved
 from apps.results.triage.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.retrieval.search.crediting import summaries_behind
+from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, MergeStage, RerankStage, Stage
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
 from benchbench.markup import Piece, excerpt
 
@@ -150,12 +150,12 @@ def _without_stages(result: QueryResult, document: int) -> str:
 def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
     """Return what happened to a document, and what to do about it."""
     standings = {standing.stage: standing for standing in lost.standings}
-    rerank = next((stage for stage in plan.stages if isinstance(stage, RerankStage)), None)
+    rerank = next((stage for stage in plan.stages if isinstance(stage, planned.RerankStage)), None)
     before = standings[plan.final].rank
     if lost.loss in (Loss.DEMOTED_BY_RERANKER, Loss.BELOW_RERANK_DEPTH) and rerank:
         before = standings[rerank.source].rank
     if lost.loss in (Loss.BELOW_FIRST_STAGE, Loss.BELOW_FUSED):
-        searches = [stage.key for stage in plan.stages if isinstance(stage, DenseStage | LexicalStage)]
+        searches = [stage.key for stage in plan.stages if isinstance(stage, planned.DenseStage | planned.LexicalStage)]
         before = min((rank for key in searches if (rank := standings[key].rank)), default=None)
     sentence = sentence_of(lost.loss, configuration, k=k, before=before, rank=standings[FINAL].rank)
     return sentence, remedy_of(lost.loss, configuration)
@@ -199,23 +199,23 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: 
             note = _absent(stage, len(lists[standing.stage]))
         else:
             note = "" if standing.is_read else f"read to {plan.candidates:,}"
-        if isinstance(stage, DenseStage) and standing.rank:
+        if isinstance(stage, planned.DenseStage) and standing.rank:
             note = "; ".join(filter(None, [through, note]))
         is_beside = bool(stops) and (
-            isinstance(stage, DenseStage | LexicalStage) or type(stage) is MergeStage is before
+            isinstance(stage, planned.DenseStage | planned.LexicalStage) or type(stage) is planned.MergeStage is before
         )
         before = type(stage)
         stops.append(Stop(stage.name if stage else "final", standing.rank, standing.score, note, is_beside))
     return stops
 
 
-def _absent(stage: Stage, length: int) -> str:
+def _absent(stage: planned.Stage, length: int) -> str:
     """Return why a document has no rank in a stage's list of this length."""
     match stage:
-        case LexicalStage(depth=depth) if length < depth:
+        case planned.LexicalStage(depth=depth) if length < depth:
             return "no word in common"
-        case DenseStage(depth=depth) | LexicalStage(depth=depth) | RerankStage(depth=depth):
+        case planned.DenseStage(depth=depth) | planned.LexicalStage(depth=depth) | planned.RerankStage(depth=depth):
             return f"beyond {length:,}" if length >= depth else "not there"
-        case FuseStage(candidates=candidates) | MergeStage(candidates=candidates):
+        case planned.FuseStage(candidates=candidates) | planned.MergeStage(candidates=candidates):
             return f"beyond {length:,}" if length >= candidates else "not there"
     return "not there"
