@@ -113,26 +113,17 @@ class Evidence:
     """What was measured of one run over the q queries of a dataset version. Masks and values are (q,)."""
 
     keys: Sequence[str]
-    failed: Mask
-    """Ended in an error: in no mean."""
-    counted: Mask
-    """In the means of the benchmark."""
-    n_judgments: NDArray[np.int64]
-    """How many judgments of any grade each query has."""
-    values: Mapping[Measure, Values]
-    """Per query, of every measure that a rule names; what stands for a failed query is not read."""
+    failed: Mask  # ended in an error: in no mean
+    counted: Mask  # in the means of the benchmark
+    n_judgments: NDArray[np.int64]  # of any grade
+    values: Mapping[Measure, Values]  # of every measure that a rule names; that of a failed query is not read
     slices: Mapping[str, Mask]
-    unanswerable: Mask
-    """No judgment of the query is relevant."""
-    returned: Mask
-    """The run returned a document."""
+    unanswerable: Mask  # no judgment of the query is relevant
+    returned: Mask  # the run returned a document
     latency_ms: Mapping[str, float]
-    samples: int
-    """How many searches were timed."""
-    shared: bool
-    """Times are sums of shared stages, not of single searches."""
-    differences: Mapping[Measure, Difference | str]
-    """Against the baseline, or the sentence that says why there is none."""
+    samples: int  # searches that were timed
+    shared: bool  # times are sums of shared stages, not of single searches
+    differences: Mapping[Measure, Difference | str]  # against the baseline, or why there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +167,8 @@ def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
     wanted = f"≥ {figure(floor.at_least)}"
     within = evidence.slices.get(floor.slice) if floor.slice else np.ones_like(evidence.counted)
     if within is None:
-        return _undecided(name, wanted, f"There is no slice {floor.slice!r}.{_there_are(evidence.slices)}")
+        there = f"There are {', '.join(sorted(evidence.slices))}." if evidence.slices else "The queries have no slices."
+        return _undecided(name, wanted, f"There is no slice {floor.slice!r}. {there}")
     judged = (evidence.n_judgments > 0) & ~evidence.failed
     chosen = within & (evidence.counted if floor.mean is Mean.BENCHMARK else judged)
     n = int(chosen.sum())
@@ -192,10 +184,6 @@ def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
     return CheckReport(name, wanted, _beside(mean, floor.at_least), outcome, n, mean, floor.mean)
 
 
-def _there_are(slices: Mapping[str, Mask]) -> str:
-    return f" There are {', '.join(sorted(slices))}." if slices else " The queries have no slices."
-
-
 def _change(change: Change, evidence: Evidence) -> CheckReport:
     name = f"{change.measure} against the baseline"
     gain = change.must_gain is not None
@@ -209,25 +197,19 @@ def _change(change: Change, evidence: Evidence) -> CheckReport:
         return _undecided(name, wanted, why, difference.n)
     low, high = difference.interval
     if low == high != 0:
-        return _undecided(
-            name, wanted, f"Every query differs by {short_signed(low)}: no test can judge that.", difference.n
-        )
-    outcome, note = _gain(difference, limit) if gain else _loss(difference, low, limit)
+        why = f"Every query differs by {short_signed(low)}: no test can judge that."
+        return _undecided(name, wanted, why, difference.n)
+    note, n = "", counted(difference.n, "query")
+    if gain:
+        outcome = _passed(difference.mean >= limit and difference.significant)
+        if difference.mean >= limit and not difference.significant:
+            note = f"Not significant with {n}."
+    else:
+        outcome = _passed(not difference.significant or -difference.mean <= limit)
+        if outcome == Outcome.PASSED and -low > limit:
+            note = f"{n} do not rule out a loss of {figure(abs(low))}."
     shown = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
     return CheckReport(name, wanted, shown, outcome, difference.n, difference.mean, note=note)
-
-
-def _gain(difference: Difference, limit: float) -> tuple[Outcome, str]:
-    enough = difference.mean >= limit
-    unsure = f"Not significant with {counted(difference.n, 'query')}."
-    return _passed(enough and difference.significant), unsure if enough and not difference.significant else ""
-
-
-def _loss(difference: Difference, low: float, limit: float) -> tuple[Outcome, str]:
-    lost = difference.significant and -difference.mean > limit
-    possible = not lost and -low > limit
-    said = f"{counted(difference.n, 'query')} do not rule out a loss of {figure(abs(low))}."
-    return _passed(not lost), said if possible else ""
 
 
 def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
@@ -237,17 +219,15 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
     unknown = [key for key in rule.queries if key not in places]
     if unknown:
         return _undecided(name, wanted, f"The dataset version has no query {some_of(unknown)}.", len(rule.queries))
-    values = evidence.values[rule.measure]
-    below = {}
+    below = []
     for key in rule.queries:
+        value = float(evidence.values[rule.measure][places[key]])
         if evidence.failed[places[key]]:
-            below[key] = f"{key} (an error)"
-        elif values[places[key]] < rule.at_least:
-            below[key] = f"{key} ({figure(float(values[places[key]]))})"
-    if not below:
-        return CheckReport(name, wanted, "none below", Outcome.PASSED, len(rule.queries), 0.0)
-    observed = f"{len(below)} of {len(rule.queries)} below: {some_of(list(below.values()))}"
-    return CheckReport(name, wanted, observed, Outcome.FAILED, len(rule.queries), float(len(below)))
+            below.append(f"{key} (an error)")
+        elif value < rule.at_least:
+            below.append(f"{key} ({figure(value)})")
+    observed = f"{len(below)} of {len(rule.queries)} below: {some_of(below)}" if below else "none below"
+    return CheckReport(name, wanted, observed, _passed(not below), len(rule.queries), float(len(below)))
 
 
 def _false_answers(at_most: float, evidence: Evidence) -> CheckReport:
@@ -280,10 +260,9 @@ def _no_latency(statistic: str, evidence: Evidence) -> str:
 
 
 def _failed_queries(at_most: int, evidence: Evidence) -> CheckReport:
-    failed = int(evidence.failed.sum())
     errors = [key for key, bad in zip(evidence.keys, evidence.failed, strict=True) if bad]
+    failed, n = len(errors), len(evidence.keys)
     observed = f"{failed}: {some_of(errors)}" if failed else "0"
-    n = len(evidence.keys)
     return CheckReport("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, float(failed))
 
 

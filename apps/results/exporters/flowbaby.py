@@ -24,8 +24,7 @@ from benchbench.timestamps import timestamp
 
 FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's own files have no such key
 FORMAT = "flowbaby"  # of a dataset whose references to documents are canonical ids
-About = dict[int, tuple[Any, Any, Any]]
-"""topic_id, topic and source that the metadata of documents state, by primary key."""
+About = dict[int, tuple[Any, Any, Any]]  # topic_id, topic and source that documents state, by primary key
 
 
 def write_results(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:

@@ -16,8 +16,7 @@ from apps.mappings.truth import Unresolved, truth_hash
 from apps.retrieval.models import Chunk
 from benchbench.ir.sections import SectionHit, doc_rank, reciprocal, section_rank, section_share
 
-Span = tuple[int, int, str]
-"""First character, one past the last, section id."""
+Span = tuple[int, int, str]  # first character, one past the last, section id
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +110,14 @@ def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]
     """Return the relevant judgments of a version; unresolved ones are left out where the benchmark drops them."""
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
     rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
-    columns = ("judgment_id", "judgment__query_id", "document_id", "judgment__section_refs")
-    judgments = rows.values_list(*columns)
-    expected = [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in judgments]
-    return [
-        expectation for expectation in expected if expectation.document is not None or benchmark.unresolved != "drop"
-    ]
+    if benchmark.unresolved == "drop":
+        rows = rows.filter(document__isnull=False)
+    judgments = rows.values_list("judgment_id", "judgment__query_id", "document_id", "judgment__section_refs")
+    return [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in judgments]
 
 
 def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
-    doc_ranks, section_ranks = ([getattr(row, name) for row in found] for name in ("doc_rank", "section_rank"))
+    doc_ranks, section_ranks = [row.doc_rank for row in found], [row.section_rank for row in found]
 
     def share(row: Found, k: int) -> float:
         return section_share(row.hits, row.expected.document, row.expected.sections, k)
@@ -128,17 +125,12 @@ def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
     def recall(ranks: Sequence[int], k: int) -> float:
         return float(np.mean([1 <= rank <= k for rank in ranks]))
 
-    return SectionMeans(
-        n=len(found),
-        rows=[
-            SectionRow(
-                k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([share(row, k) for row in found]))
-            )
-            for k in k_values
-        ],
-        doc_mrr=float(np.mean(list(map(reciprocal, doc_ranks)))),
-        section_mrr=float(np.mean(list(map(reciprocal, section_ranks)))),
-    )
+    rows = [
+        SectionRow(k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([share(row, k) for row in found])))
+        for k in k_values
+    ]
+    doc_mrr, section_mrr = (float(np.mean(list(map(reciprocal, ranks)))) for ranks in (doc_ranks, section_ranks))
+    return SectionMeans(len(found), rows, doc_mrr, section_mrr)
 
 
 def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
