@@ -45,13 +45,12 @@ def slices_context(evaluation: Evaluation | None, slicing: Slicing | None, names
     if evaluation is None or slicing is None:
         return {"slice_groups": []}
     groups = slice_groups(evaluation, slicing, names)
-    overall = evaluation.means.get(names[0])
     return {
         "slice_groups": groups,
         "slice_overall": [evaluation.means.get(name) for name in names],
         "slice_minimum": MINIMUM,
         "weak_count": sum(row.weak is not None for group in groups for row in group.rows),
-        "slice_figure": slice_figure(groups, names[0], overall),
+        "slice_figure": slice_figure(groups, names[0], evaluation.means.get(names[0])),
     }
 
 
@@ -142,12 +141,13 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
     if not rows or overall is None:
         return None
     labels = [f"{row.slice.name} ({row.slice.n})" for row in rows]
+    colours = [WEAK_COLOUR if row.weak else QUIET_COLOUR if row.slice.is_small else COLOUR for row in rows]
     points = {
         "type": "scatter",
         "x": [row.values[0] for row in rows],
         "y": [wrapped(label) for label in labels],
         "mode": "markers",
-        "marker": {"size": 11, "color": [_colour(row) for row in rows], "opacity": 0.9},
+        "marker": {"size": 11, "color": colours, "opacity": 0.9},
         "text": [_told(row) for row in rows],
         "hovertemplate": "%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
         "showlegend": False,
@@ -161,10 +161,6 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         shapes=[upright(overall, color=QUIET_COLOUR, width=1.5, dash="dash")],
         hovermode="closest",
     )
-
-
-def _colour(row: SliceRow) -> str:
-    return WEAK_COLOUR if row.weak else QUIET_COLOUR if row.slice.is_small else COLOUR
 
 
 def _told(row: SliceRow) -> str:

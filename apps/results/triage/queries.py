@@ -8,7 +8,7 @@ import numpy as np
 from django.db.models import Q
 
 from apps.benchmarks.measuring.reading import results_by_query
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.models.values import packed_value, read_value
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
@@ -22,6 +22,8 @@ from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure
 from benchbench.ir.triage import Loss, by_difference, by_loss
 from benchbench.markup import Piece, excerpt
+
+SHOWN_RUNS = 50  # that asked the same query
 
 
 class UnmeasuredError(ConflictError):
@@ -142,7 +144,7 @@ def worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLos
     rest = [query for query in query_ids if values.get(query) is not None]
     numbers = np.array([values[query] for query in rest], np.float64)
     losing = [rest[n] for n in by_loss(numbers, np.array([query in losses.judged for query in rest], bool))]
-    return [*failed, *losing, *sorted(set(rest) - set(losing), key=rest.index)]
+    return list(dict.fromkeys([*failed, *losing, *rest]))
 
 
 def furthest_apart(query_ids: Sequence[int], first: Evaluation, second: Evaluation, measure: str) -> list[int]:
@@ -201,8 +203,8 @@ def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[
     hits = []
     for n, document_id in enumerate(document_ids):
         document = documents.get(document_id)
-        chunk = chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None
-        text = chunk.text if chunk else document.text if document else ""
+        source = (chunks.get(result.chunk_ids[n]) if result.chunk_ids else None) or document
+        text = source.text if source else ""
         text = text.removeprefix(document.title) if document else text  # which stands above the excerpt
         hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
     return hits
@@ -222,23 +224,17 @@ def values_of(result: QueryResult, *, version: DatasetVersion | None = None) -> 
     evaluation = evaluation_of(result.run, version=version)
     if evaluation is None or result.query_id not in evaluation.query_ids:
         return []
-    place = evaluation.query_ids.index(result.query_id)
-    return [(name, column[place]) for name, column in zip(evaluation.measures, evaluation.values, strict=True)]
+    return [(name, evaluation.by_query(name)[result.query_id]) for name in evaluation.measures]
 
 
-def other_runs(result: QueryResult, *, version: DatasetVersion | None = None, shown: int = 50) -> list[OtherRun]:
+def other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun]:
     """Return how the other runs of the benchmark did on this query, best first by the primary measure."""
     benchmark = result.run.benchmark
     same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
     siblings = same.exclude(run=result.run_id).order_by("run__run_order")
-    results = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:shown]
-    values = _values_in_runs(benchmark, result.query_id, version)
+    results = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:SHOWN_RUNS]
+    picked = packed_value(primary_measure(benchmark), result.query_id)  # by the database
+    evaluations: dict[Any, Any] = evaluations_of(benchmark, version=version, picked=picked)
+    values = {run_id: read_value(evaluation.picked) for run_id, evaluation in evaluations.items()}
     others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]
     return sorted(others, key=lambda other: -1.0 if other.value is None else -other.value)
-
-
-def _values_in_runs(benchmark: Benchmark, query_id: int, version: DatasetVersion | None) -> dict[Any, float | None]:
-    """Return the primary measure's value for one query per completed run, picked by the database."""
-    picked = packed_value(primary_measure(benchmark), query_id)
-    evaluations = evaluations_of(benchmark, version=version, picked=picked)
-    return {key: read_value(evaluation.picked) for key, evaluation in evaluations.items()}  # type: ignore[attr-defined]

@@ -53,7 +53,10 @@ def query_context(result: QueryResult, *, at: VersionShown, against: Run | None 
     benchmark = result.run.benchmark
     grades = queries.grades_of(result, version=at.version)
     paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], shown=SHOWN_LOST)
-    other = _same_query(against, result) if against else None
+    other = None
+    if against:  # its ranking of the same query, of the same repetition where it has that
+        same = against.query_results.filter(query=result.query_id, error="").select_related("run")
+        other = same.filter(repetition=result.repetition).first() or same.order_by("repetition").first()
     return {
         "result": result,
         "at": at,
@@ -86,12 +89,6 @@ def _searched_for(result: QueryResult) -> tuple[str, ...]:
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()
     return kept_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
-
-
-def _same_query(run: Run, result: QueryResult) -> QueryResult | None:
-    """Return the run's ranking of the same query, of the same repetition where it has that."""
-    results = run.query_results.filter(query=result.query_id, error="").select_related("run")
-    return results.filter(repetition=result.repetition).first() or results.order_by("repetition").first()
 
 
 def side_by_side(

@@ -24,7 +24,7 @@ from apps.results.triage.sections import names_sections
 from apps.results.triage.triaging import RunLosses, losses_of
 
 PER_PAGE = 25
-ORDERS = ("worst", "best", "difference")
+ORDERS = ("difference", "worst", "best")  # the first is chosen unless another is asked for
 
 
 def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
@@ -40,7 +40,8 @@ def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against
     against, other, refusals = _beside(run, against, at.version)
     names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
     measure = asked.get("by", "") if asked.get("by") in names else names[0]
-    order = _order(asked.get("order", ""), bool(evaluation and other))
+    orders = ORDERS if evaluation and other else ORDERS[1:]
+    order = asked.get("order", "") if asked.get("order") in orders else orders[0]
     text, cause = asked.get("q", "").strip(), read_cause(asked.get("cause", "")) if losses else ""
     slicing, unsliced = slicing_or_why(benchmark, evaluation)
     chosen = slicing.find(asked.get("slice", "")) if slicing else None
@@ -96,20 +97,15 @@ def _about(run: Run) -> dict[str, Any]:
 
 def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     """Return the means of a run, what else can be measured of its rankings, and the runs to hold them against."""
+    others = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
     return {
         "evaluation": evaluation,
         "ann": ann_text(ann_of(run, evaluation.truth_hash) if evaluation else None),
         "means": _means(evaluation) if evaluation else [],
         "has_sections": evaluation is not None and names_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),
-        "siblings": _siblings(run) if evaluation else [],
+        "siblings": others.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk) if evaluation else [],
     }
-
-
-def _order(asked: str, is_compared: bool) -> str:
-    if is_compared:
-        return asked if asked in ORDERS else "difference"
-    return "best" if asked == "best" else "worst"
 
 
 def _reordered(
@@ -134,9 +130,3 @@ def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None
     """Return each mean with that of how far it is judged."""
     names = [name for name in evaluation.measures if not is_coverage(name)]
     return [(name, evaluation.means[name], evaluation.means.get(judged_name(name))) for name in names]
-
-
-def _siblings(run: Run) -> list[Run]:
-    """Return the other runs of the benchmark that have values, to hold this one against."""
-    completed = run.benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk)
-    return list(completed.only("pk", "label", "run_order", "benchmark").order_by("run_order"))

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.core.cache import cache
 
@@ -118,15 +117,14 @@ def _losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> 
 
 
 def _query_loss(lost: Sequence[LostDocument], relevant: int) -> QueryLoss:
-    shares: dict[Loss, tuple[float, int]] = {}
+    counts, shares = Counter(document.loss for document in lost), dict.fromkeys(Loss, 0.0)
     for document in lost:
-        share, count = shares.get(document.loss, (0.0, 0))
-        shares[document.loss] = (share + document.share, count + 1)
-    causes = sorted(sorted(shares, key=list(Loss).index), key=lambda cause: shares[cause], reverse=True)
-    return QueryLoss(len(lost), relevant, tuple(causes), tuple(shares[cause][1] for cause in causes))
+        shares[document.loss] += document.share
+    in_order = [cause for cause in Loss if counts[cause]]
+    causes = sorted(in_order, key=lambda cause: (shares[cause], counts[cause]), reverse=True)
+    return QueryLoss(len(lost), relevant, tuple(causes), tuple(counts[cause] for cause in causes))
 
 
 def answered(evaluation: Evaluation) -> list[int]:
     """Return the queries that have values: those that were asked and did not fail."""
-    first: list[Any] = evaluation.values[0] if evaluation.values else []
-    return [query for query, value in zip(evaluation.query_ids, first, strict=False) if value is not None]
+    return [query for query, value in zip(evaluation.query_ids, evaluation.values[0], strict=True) if value is not None]
