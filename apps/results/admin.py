@@ -9,7 +9,7 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.triage.next_steps import next_steps
-from apps.results.views import comparison, measures, results
+from apps.results.views import comparison, results
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
@@ -26,7 +26,7 @@ add_to(
     Dataset,
     pages=(
         Page("<uuid:object_id>/timeline/", results.history_page, "dataset_history"),
-        Page("<uuid:object_id>/shape/", measures.dataset_shape, "dataset_shape"),
+        Page("<uuid:object_id>/shape/", results.dataset_shape, "dataset_shape"),
     ),
     context=steps_of_dataset,
 )
@@ -35,7 +35,7 @@ add_to(Mapping, context=steps_of_mapping)
 add_to(
     Benchmark,
     pages=(
-        Page("measures/", measures.measures_page, "measures"),
+        Page("measures/", results.measures_page, "measures"),
         Page("<uuid:object_id>/results/", results.benchmark_page, "benchmark_results"),
         Page("<uuid:object_id>/live/", results.benchmark_live, "benchmark_live"),
         Page("<uuid:object_id>/verdict/", comparison.verdict_fragment, "benchmark_verdict"),
@@ -46,9 +46,9 @@ add_to(
     Run,
     pages=(
         Page("<path:object_id>/change/", results.run_page, "benchmarks_run_change"),
-        Page("<uuid:object_id>/coverage/", measures.run_coverage, "run_coverage"),
-        Page("<uuid:object_id>/sections/", measures.run_sections, "run_sections"),
-        Page("<uuid:object_id>/content/", measures.run_content, "run_content"),
+        Page("<uuid:object_id>/coverage/", results.run_coverage, "run_coverage"),
+        Page("<uuid:object_id>/sections/", results.run_sections, "run_sections"),
+        Page("<uuid:object_id>/content/", results.run_content, "run_content"),
         Page("<uuid:object_id>/export/<str:format>/", results.download, "run_export"),
         Page("compare/", comparison.comparison_page, "run_compare"),
     ),

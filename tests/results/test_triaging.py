@@ -16,8 +16,7 @@ from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.results.triage.queries import evaluation_of
-from apps.results.triage.relevance import judged_of
-from apps.results.triage.triaging import RunLosses, losses_of, lost_documents
+from apps.results.triage.triaging import RunLosses, judged_of, losses_of, lost_documents
 from benchbench.ir.triage import Loss, standings_of
 from tests.benchmarks.conftest import ENCODER, import_all, make_library
 from tests.created import run_benchmark

@@ -23,8 +23,8 @@ from apps.results.comparison.history import history
 from apps.results.exporters.documents import text_of
 from apps.results.exporters.results_json import results
 from apps.results.exporting import EXPORTERS, export, lost_failures
+from apps.results.leaderboard.page import start_context
 from apps.results.leaderboard.runs import leaderboard
-from apps.results.leaderboard.start import start_context
 from benchbench.ir.gate import Outcome
 from benchbench.ir.measures.means import why_unranked
 from benchbench.site.panels import change_url

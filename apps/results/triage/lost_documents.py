@@ -7,8 +7,7 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.triage.paths import what_happened
 from apps.results.triage.queries import values_on, worst_first
-from apps.results.triage.relevance import Judged, judged_of
-from apps.results.triage.triaging import RunLosses, losses_by, lost_documents
+from apps.results.triage.triaging import Judged, RunLosses, judged_of, losses_by, lost_documents
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan

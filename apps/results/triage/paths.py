@@ -12,7 +12,7 @@ from apps.datasets.models import Judgment
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved
 from apps.results.triage.causes import remedy_of, sentence_of
-from apps.results.triage.relevance import reasons_of, relevant_of
+from apps.results.triage.triaging import reasons_of, relevant_of
 from apps.retrieval.search.crediting import summaries_behind
 from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.configuration import Configuration
