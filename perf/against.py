@@ -31,8 +31,7 @@ import torch
 from sentence_transformers import SentenceTransformer, util
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.launching import launch
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping

@@ -25,8 +25,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import finishing

@@ -23,8 +23,7 @@ throwaway.open_site()
 
 from django.conf import settings
 
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.importing import create_collection, import_documents

@@ -33,12 +33,10 @@ throwaway.open_site()
 
 from django.db.models import F, FloatField, Func, Sum
 
-from apps.benchmarks.costs import costs_of
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
-from apps.benchmarks.planning import add_sources, plan_of, shared_lists
+from apps.benchmarks.planning import add_sources, costs_of, plan_of, shared_lists
 from apps.benchmarks.running.pairs import PinnedRerankers
 from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.stages import Stages

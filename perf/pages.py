@@ -46,8 +46,7 @@ def build(queries: int) -> None:
 
     import numpy as np
 
-    from apps.benchmarks.defining.creating import create_benchmark
-    from apps.benchmarks.defining.options import BenchmarkOptions
+    from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
     from apps.benchmarks.launching import launch
     from apps.mappings.beir import import_beir
     from apps.operations.working import wait

@@ -30,8 +30,7 @@ import sqlite_vec
 from django.db import connection
 from pgvector import Vector
 
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.beir import import_beir

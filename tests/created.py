@@ -3,7 +3,7 @@
 from typing import Any
 
 from apps.benchmarks.defining import creating
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping

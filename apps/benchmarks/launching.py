@@ -10,12 +10,11 @@ from django.db import transaction
 from django.db.models import Count
 from django.db.models.functions import Length, Now
 
-from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import is_current
 from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark, Run, StageList
-from apps.benchmarks.planning import add_sources, needs_preparing, plan_of, query_units
+from apps.benchmarks.planning import add_sources, costs_of, needs_preparing, plan_of, query_units
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import lack, parts_of, parts_of_run, require_available

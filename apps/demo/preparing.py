@@ -8,8 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.models import Benchmark
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.exporters import documents, flowbaby, results_json, spec002, strategy, tables, trec
+from apps.results.exporters import documents, flowbaby, results_json, spec002, strategy, tables
 from apps.results.exporters.outcomes import ExportError, ExportStateError, slug_of
 from apps.results.leaderboard.runs import evaluations_of
 from apps.results.leaderboard.versions import version_with_values
@@ -50,7 +50,7 @@ _KNOWN = (
     Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", documents.write_markdown),
     Exporter("latex", "LaTeX table, significance marked", "benchmark", TEX, "tex", documents.write_latex),
     Exporter("html", "HTML, one file that needs no network", "benchmark", "text/html", "html", documents.write_html),
-    Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", trec.write_qrels),
+    Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", tables.write_qrels),
     Exporter(
         "strategy",
         "Retrieval-strategy benchmark, several files",
@@ -62,7 +62,7 @@ _KNOWN = (
         files=strategy.files,
     ),
     Exporter("csv-run", "CSV, one row a query", "run", CSV, "csv", tables.write_run),
-    Exporter("trec-run", "TREC run", "run", TEXT, "run", trec.write_run, marks_failures=False),
+    Exporter("trec-run", "TREC run", "run", TEXT, "run", tables.write_trec_run, marks_failures=False),
     Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),
     Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby.write_run, marks_failures=False),
     *(

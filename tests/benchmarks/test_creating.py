@@ -5,7 +5,7 @@ import pytest
 from django.db.models import Value
 from django.db.models.functions import Concat
 
-from apps.benchmarks.defining.options import BenchmarkError
+from apps.benchmarks.defining.creating import BenchmarkError
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping

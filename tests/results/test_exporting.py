@@ -19,7 +19,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.results.exporters.outcomes import ExportError
-from apps.results.exporters.trec import strictly_falling
+from apps.results.exporters.tables import strictly_falling
 from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.triage.queries import evaluation_of
 from benchbench.files.runs import read_run_file

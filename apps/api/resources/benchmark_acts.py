@@ -15,8 +15,7 @@ from apps.api.endpoint import Endpoint, find_visible
 from apps.api.errors import naming
 from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber, valid
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, find, shown
-from apps.benchmarks.defining.creating import clone
-from apps.benchmarks.defining.options import require_published
+from apps.benchmarks.defining.creating import clone, require_published
 from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.measuring.measures import LONGEST, MOST, add_measures, besides_the_usual
 from apps.benchmarks.models import Benchmark

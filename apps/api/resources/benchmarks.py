@@ -15,8 +15,14 @@ from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text,
 from apps.api.matrices import MatrixField, completed
 from apps.api.openapi import refusals
 from apps.benchmarks.defining.choosing import with_modes
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import CHOICES, MAX_REPETITIONS, MAX_SEED, BenchmarkOptions, require_published
+from apps.benchmarks.defining.creating import (
+    CHOICES,
+    MAX_REPETITIONS,
+    MAX_SEED,
+    BenchmarkOptions,
+    create_benchmark,
+    require_published,
+)
 from apps.benchmarks.defining.previewing import Preview as Plan
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from apps.benchmarks.defining.choosing import ready_indexes
-from apps.benchmarks.defining.options import BenchmarkOptions, require_published
+from apps.benchmarks.defining.creating import BenchmarkOptions, require_published
 from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible

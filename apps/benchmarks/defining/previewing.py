@@ -9,11 +9,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
 
-from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import require_current, require_found
 from apps.benchmarks.measuring.measures import measures_of
-from apps.benchmarks.planning import asking_of, is_prepared
+from apps.benchmarks.planning import asking_of, costs_of, is_prepared
 from apps.mappings.filters import filter_warnings, require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index

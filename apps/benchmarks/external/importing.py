@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Max
 from django.utils import timezone
 
-from apps.benchmarks.defining.options import check_policies
+from apps.benchmarks.defining.creating import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
 from apps.benchmarks.measuring.again import scored_versions
 from apps.benchmarks.measuring.evaluating import evaluate_runs

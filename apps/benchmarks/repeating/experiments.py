@@ -12,8 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.models import Benchmark
 from apps.collections.folders import FolderError
 from apps.collections.importing import collection_with

@@ -9,8 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 
 from apps.benchmarks.defining.choosing import is_current, ready_indexes
-from apps.benchmarks.defining.creating import create_benchmark
-from apps.benchmarks.defining.options import BenchmarkOptions
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import SCHEMA, ExperimentFile, ManifestError
 from apps.collections.models import Collection

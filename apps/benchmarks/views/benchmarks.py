@@ -13,9 +13,8 @@ from django.utils.html import format_html
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
-from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark, require_published
 from apps.benchmarks.defining.forms import BenchmarkForm, ManifestForm, MeasuresForm
-from apps.benchmarks.defining.options import require_published
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures

@@ -13,7 +13,7 @@ from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, outcomes_of, run_id_of
 from apps.results.exporters.spec002 import ended
-from apps.results.exporters.trec import strictly_falling
+from apps.results.exporters.tables import strictly_falling
 from benchbench.files import flowbaby_results as files
 from benchbench.files.flowbaby import DEFAULT_SLICE, written_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run

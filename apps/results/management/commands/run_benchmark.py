@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.db import transaction
 
-from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.defining.matrix_options import (
     OPTIONS,
     add_matrix_arguments,
@@ -17,7 +17,6 @@ from apps.benchmarks.defining.matrix_options import (
     name_of,
     whole_number,
 )
-from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.defining.previewing import preview, preview_text
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
