@@ -8,12 +8,12 @@ from django.test.utils import CaptureQueriesContext
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs
+from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, read_values
 from apps.results.comparison.describing import described
 from apps.results.comparison.page import choices
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare
-from tests.factories import add_version
+from tests.factories import add_version, make_collection, make_mapping
 from tests.results.compared import make_compared, make_queries, noisy
 
 VALUES = noisy([0.3, 0.5, 0.49], 40)
@@ -63,6 +63,30 @@ def test_what_the_policy_skips_is_not_compared(db: None) -> None:
     found = compare_runs(make_compared(mapping, VALUES, empty_queries="skip").runs.all())
     assert (found.comparison.n, found.skipped) == (38, 2)
     assert found.comparison.means == pytest.approx(np.delete(VALUES, [1, 5], axis=1).mean(axis=1))
+
+
+def test_a_query_counts_if_every_mapping_finds_something_relevant_for_it(db: None) -> None:
+    first = make_queries(40)
+    library = make_collection("another library", [{"title": "On plums"}])
+    mappings = [first, make_mapping(first.dataset, library, name="another")]
+    for mapping, lost in zip(mappings, ["q0001", "q0005"], strict=True):
+        document = mapping.collection.documents.get()
+        for judgment in Judgment.objects.select_related("query"):
+            is_lost = judgment.query.key == lost
+            found = {"document": None, "outcome": "not_found"} if is_lost else {"document": document}
+            Resolution.objects.create(mapping=mapping, judgment=judgment, **{"outcome": "resolved", **found})
+    policies = {"unresolved": "drop", "empty_queries": "skip"}
+    runs = [
+        make_compared(mapping, VALUES[[place]], name=mapping.name, **policies).runs.get()
+        for place, mapping in enumerate(mappings)
+    ]
+    for ordered in (runs, runs[::-1]):
+        measured = {run.pk: run.evaluations.get() for run in ordered}
+        read = read_values(ordered, measured)
+        rows = [runs.index(run) for run in ordered]
+        assert np.array_equal(read.values["nDCG@10"], np.delete(VALUES[rows], [1, 5], axis=1))
+        assert read.query_ids.tolist() == np.delete(measured[ordered[0].pk].query_ids, [1, 5]).tolist()
+        assert (read.skipped, len(read.query_ids)) == (2, 38)
 
 
 def test_another_measure_is_described_and_not_tested(runs: list[Run]) -> None:

@@ -60,19 +60,20 @@ class RunValues:
 def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
     """Return the values of runs whose evaluations are `measured`, by run id, in one query and what the slices cost.
 
-    The primary measure, the seed and the policy are those of the first run's benchmark, the oldest.
+    The primary measure, the seed, the slices and the policy are those of the first run's benchmark, the oldest. Under
+    the policy to skip, a query counts if it has a relevant document by the mapping of every run.
     """
     benchmark, evaluations = runs[0].benchmark, [measured[run.pk] for run in runs]
     common = [name for name in evaluations[0].measures if all(name in row.measures for row in evaluations)]
     values = values_of(evaluations, common)
-    skips = benchmark.empty_queries == "skip"
-    first_of_mapping = {run.benchmark.mapping_id: run for run in reversed(runs if skips else runs[:1])}
-    slicings = slicings_of([(run.benchmark, measured[run.pk]) for run in first_of_mapping.values()])
-    slicing = slicings[list(first_of_mapping).index(benchmark.mapping_id)]
+    of_mapping: dict[Any, Run] = {}
+    for run in runs if benchmark.empty_queries == "skip" else runs[:1]:
+        of_mapping.setdefault(run.benchmark.mapping_id, run)
+    slicings = slicings_of([(run.benchmark, measured[run.pk]) for run in of_mapping.values()])
     counted = np.ones(len(evaluations[0].query_ids), bool)
-    for each in slicings if skips else ():
-        counted &= each.has_relevant
-    members = [(slice_, slice_.members[counted]) for slice_ in slicing.slices]
+    if benchmark.empty_queries == "skip":
+        counted = np.all([slicing.has_relevant for slicing in slicings], axis=0)
+    members = [(slice_, slice_.members[counted]) for slice_ in slicings[0].slices]
     return RunValues(
         primary=primary_measure(benchmark),
         seed=benchmark.seed,
