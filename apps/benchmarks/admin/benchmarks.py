@@ -1,5 +1,6 @@
 """Admin pages of benchmarks."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -22,6 +23,20 @@ from benchbench.access import visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
+
+
+def act_on_each(description: str, act: Callable[..., Any], said: str) -> Any:
+    """Return the action that does `act` to each chosen benchmark for its user, and says `said` of it."""
+
+    @admin.action(description=description, permissions=["act"])
+    def action(self: OwnedAdmin, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def act_on(benchmark: Benchmark) -> str:
+            act(benchmark, by=staff(request))
+            return said.format(benchmark)
+
+        return self.each(request, queryset, act_on)
+
+    return action
 
 
 @admin.register(Benchmark)
@@ -78,29 +93,13 @@ class BenchmarkAdmin(OwnedAdmin):
     def import_run(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:run_import")
 
-    @admin.action(description="Start or resume", permissions=["act"])
-    def start_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        def start(benchmark: Benchmark) -> str:
-            launch(benchmark, by=staff(request))
-            return f'Started "{benchmark}".'
-
-        return self.each(request, queryset, start)
-
-    @admin.action(description="Cancel", permissions=["act"])
-    def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        def stop(benchmark: Benchmark) -> str:
-            cancel(benchmark)
-            return f'Cancelled "{benchmark}"; its rankings stay, and it can be resumed.'
-
-        return self.each(request, queryset, stop)
-
-    @admin.action(description="Retry what failed", permissions=["act"])
-    def retry_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        def again(benchmark: Benchmark) -> str:
-            retry(benchmark, by=staff(request))
-            return f'Running what failed in "{benchmark}" again.'
-
-        return self.each(request, queryset, again)
+    start_selected = act_on_each("Start or resume", launch, 'Started "{}".')
+    retry_selected = act_on_each("Retry what failed", retry, 'Running what failed in "{}" again.')
+    cancel_selected = act_on_each(
+        "Cancel",
+        lambda benchmark, by: cancel(benchmark),
+        'Cancelled "{}"; its rankings stay, and it can be resumed.',
+    )
 
     @admin.action(description="Re-score on the newest version", permissions=["act"])
     def rescore_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

@@ -1,6 +1,6 @@
 """The evidence of a gate: values of runs on one dataset version, and their differences to a baseline."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from uuid import UUID
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of, values_of
-from apps.benchmarks.measuring.slicing import Slicing, slicing_by
+from apps.benchmarks.measuring.slicing import slicing_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.datasets.models import DatasetVersion, Query
+from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import truth
 from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
 from benchbench.ir.measures import Measure, Truths, evaluate
@@ -32,26 +32,10 @@ class Ground:
         self.truths = Truths.of(list(self.grades.values()))
 
     @cached_property
-    def queries(self) -> dict[int, Query]:
-        return self.version.queries.in_bulk(self.query_ids)
-
-    @cached_property
-    def slicing(self) -> Slicing:
-        counts = dict(zip(self.query_ids, self.truths.n_relevant.tolist(), strict=True))
-        return slicing_by(self.queries, self.query_ids, counts)
-
-    @cached_property
     def in_means(self) -> Mask:
         """The queries that count in a mean if they are answered."""
         relevant: Mask = self.truths.n_relevant > 0
         return relevant if self.benchmark.empty_queries == "skip" else np.ones_like(relevant)
-
-    @property
-    def slices(self) -> Mapping[str, Mask]:
-        """The queries of each slice, by its name; one that the dataset states also by its label alone."""
-        slices = self.slicing.slices
-        by_label = {slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"}
-        return by_label | {slice_.name: slice_.members for slice_ in slices}
 
     @property
     def unanswerable(self) -> Mask:
@@ -65,8 +49,8 @@ class Ground:
 class MeasuredRun:
     """The values of a run on a dataset version: as they are stored, and those of other measures from its rankings."""
 
-    def __init__(self, run: Run, ground: Ground, evaluation: Evaluation) -> None:
-        self.run = run
+    def __init__(self, ground: Ground, evaluation: Evaluation) -> None:
+        self.run: Run = evaluation.run
         self.ground = ground
         self.evaluation = evaluation
 
@@ -97,16 +81,20 @@ class MeasuredRun:
 def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> Evidence:
     """Return what the rules ask about a run."""
     ground = measured.ground
+    slices = slicing_of(ground.benchmark, measured.evaluation).slices
+    by_label = {
+        slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"
+    }  # as datasets state it
     answered = np.array([query_id in measured.lengths for query_id in ground.query_ids], bool)
     timing = measured.run.timing
     mean = {"mean": timing["total_ms"]} if timing.get("total_ms") is not None else {}
     return Evidence(
-        keys=[ground.queries[query_id].key for query_id in ground.query_ids],
+        keys=[ground.truth.keys[query_id] for query_id in ground.query_ids],
         failed=~answered,
         counted=answered & ground.in_means,
         n_judgments=np.array([len(judged) for judged in ground.grades.values()], np.int64),
         values=measured.values(rules.measures),
-        slices=ground.slices,
+        slices=by_label | {slice_.name: slice_.members for slice_ in slices},
         unanswerable=ground.unanswerable,
         returned=np.array([measured.lengths.get(query_id, 0) > 0 for query_id in ground.query_ids], bool),
         latency_ms=mean | timing.get("percentiles", {}).get("total_ms", {}),

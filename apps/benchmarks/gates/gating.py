@@ -143,7 +143,7 @@ def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
             f'The mapping "{ground.benchmark.mapping}" was resolved again since "{ground.benchmark}" was measured: '
             f"re-score it on version {ground.version.number} first."
         )
-    return [MeasuredRun(evaluation.run, ground, evaluation) for evaluation in ordered]
+    return [MeasuredRun(ground, evaluation) for evaluation in ordered]
 
 
 def _against(
