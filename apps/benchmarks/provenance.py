@@ -62,7 +62,7 @@ def provenance_of(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
     }
 
 
-def environment(rerankers: Iterable[Reranker], llms: Iterable[str] = ()) -> dict[str, Any]:
+def environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, Any]:
     """Return what this process computes with: libraries, services, code, device, and the revisions of rerankers and of
     the language models that were asked, such as ollama:llama3."""
     revisions: dict[str, set[str]] = {}

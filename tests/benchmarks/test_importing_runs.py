@@ -10,7 +10,7 @@ import pytrec_eval
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.comparability import differences
-from apps.benchmarks.external.reports import preview_run
+from apps.benchmarks.external.reports import read_for
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Query
@@ -217,12 +217,12 @@ def test_the_command_says_what_is_wrong(dataset: Dataset, run_file: Path) -> Non
 
 def test_white_space_in_an_id_shifts_the_columns_and_is_told(dataset: Dataset, tmp_path: Path) -> None:
     path = write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n")
-    (told,) = [note for note in preview_run(path, version=dataset.versions.get()).notes() if "columns" in note]
+    (told,) = [note for note in read_for(dataset.versions.get(), path)[1].notes() if "columns" in note]
     assert told.startswith("Lines of a.run with more than six columns, of which the rest is not read: 1. ")
 
 
 def test_a_preview_counts_and_keeps_nothing(dataset: Dataset, run_file: Path) -> None:
-    report = preview_run(run_file, version=dataset.versions.get())
+    report = read_for(dataset.versions.get(), run_file)[1]
     assert (report.answered, report.missing, report.unknown) == (2, 1, 1)
     assert not Collection.objects.exists()
 

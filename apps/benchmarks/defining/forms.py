@@ -8,7 +8,6 @@ from django import forms
 
 from apps.benchmarks.defining.choosing import ready_indexes
 from apps.benchmarks.defining.creating import BenchmarkOptions, require_published
-from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
@@ -16,6 +15,7 @@ from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
+from benchbench.reading.kinds import split_calls
 from benchbench.site.pages import PageForm, SizedFileField
 
 
@@ -67,7 +67,7 @@ def keys_of_section(section: str) -> tuple[str, ...]:
 
 class MeasuresForm(PageForm):
     measures = ListField(
-        names_in,
+        split_calls,
         "a measure",
         help_text="With commas between them: “Success@5, ERR@10, RBP(p=0.8), Bpref”.",
     )
@@ -114,7 +114,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         help_text="nDCG, P and R at each k; RR and AP once.",
     )
     measures = ListField(
-        names_in,
+        split_calls,
         "a measure",
         label="Further measures",
         help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures. They can be added later too.",

@@ -9,12 +9,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.defining.choosing import with_modes
-from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.filters import MissingModulesError
 from apps.mappings.models import Mapping
 from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
 from benchbench.ir.planning.labels import AXIS_WORDS
 from benchbench.ir.planning.matrix import BY_KEY, MatrixError
+from benchbench.reading.kinds import split_calls
 
 ArgumentGroup = argparse._ArgumentGroup  # the standard library names the type so, and has no public name for it
 
@@ -65,7 +65,7 @@ def _add_measures(measures: ArgumentGroup) -> None:
     )
     measures.add_argument(
         "--measures",
-        type=names_in,
+        type=split_calls,
         default=[],
         metavar="M,M",
         help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures (default: none).',

@@ -109,11 +109,6 @@ class RunReport:
         return ", ".join(self.first_unjudged) + (", …" if more else "")
 
 
-def preview_run(path: Path, *, version: DatasetVersion, format: str = "", order_by: OrderBy | None = None) -> RunReport:
-    """Return what importing the file `path` would keep. Raises what `read_for` raises."""
-    return read_for(version, path, format=format, order_by=order_by)[1]
-
-
 def read_for(
     version: DatasetVersion, path: Path, *, format: str = "", order_by: OrderBy | None = None
 ) -> tuple[RunFile, RunReport]:

@@ -12,7 +12,6 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
-from benchbench.reading.kinds import split_calls
 
 MOST = 60
 LONGEST = 100
@@ -48,11 +47,6 @@ def extended(known: Sequence[str], wanted: Sequence[str], version: DatasetVersio
         raise MeasuresError(f"These are {len(complete)} measures; a benchmark has at most {MOST}.", field="measures")
     _require_measurable([name for name in complete if name not in known], version)
     return complete
-
-
-def names_in(text: str) -> list[str]:
-    """Return the measures in a list with commas between them: `ERR@10, RBP(p=0.8,rel=1)` are two."""
-    return split_calls(text)
 
 
 def besides_the_usual(names: Iterable[str]) -> list[str]:

@@ -19,7 +19,6 @@ from apps.collections.importing import collection_with
 from apps.collections.sources import documents_in
 from apps.datasets.formats.sectioned import read_sectioned as read_questions
 from apps.datasets.importing import DatasetImport, dataset_with
-from apps.datasets.records import DatasetRecord
 from apps.mappings.creating import resolved_mapping
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
@@ -224,28 +223,22 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
     id, data = plan.experiment.id, plan.experiment.data
     directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
     if not truth.is_file():
-        raise _missing(plan, "ground_truth_path", f"there is no file {truth}")
+        what = f"{plan.path.name}, data.ground_truth_path: there is no file {truth}."
+        raise ExperimentError(what, field="data.ground_truth_path")
     try:
         documents = documents_in(directory, besides=truth)
     except FolderError as error:
-        what = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}"
-        raise _missing(plan, "documents_dir", what) from None
+        what = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}."
+        raise ExperimentError(f"{plan.path.name}, data.documents_dir: {what}", field="data.documents_dir") from None
     record = read_questions(truth, directory=directory, most=data.max_queries)
     if data.max_documents is not None:
-        documents = documents.only(kept_documents(documents.ids, _expected(record), data.max_documents))
+        expected = {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
+        documents = documents.only(kept_documents(documents.ids, expected, data.max_documents))
     asked = f"{id} ({data.max_queries} queries)" if data.max_queries else id
     imported = dataset_with(record, name=asked, source=f"experiment {asked}", owner=owner)
     searched = f"{id} ({len(documents.files)} documents)" if data.max_documents else id
     collection, _ = collection_with(documents.read(), name=searched, owner=owner)
     return resolved_mapping(imported.version.dataset, collection, owner=owner), imported
-
-
-def _missing(plan: ExperimentPlan, key: str, what: str) -> ExperimentError:
-    return ExperimentError(f"{plan.path.name}, data.{key}: {what}.", field=f"data.{key}")
-
-
-def _expected(record: DatasetRecord) -> set[str]:
-    return {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
 
 
 def _build_all(indexes: list[Index], documents: int, owner: User | None, on_progress: OnProgress | None) -> None:

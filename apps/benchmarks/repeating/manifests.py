@@ -6,7 +6,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.retrieval.describing import identity_of
 from apps.retrieval.models import Index
@@ -139,16 +138,24 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
 
     `evaluations` are those of `own_evaluations`. What could not be searched is not in it: an index that was not built.
     """
-    runs = _searched_runs(benchmark)
+    runs, version = _searched_runs(benchmark), benchmark.dataset_version
     truth_hash = next((evaluation.truth_hash for evaluation in evaluations.values()), "")
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "benchmark": {"name": benchmark.name, "description": benchmark.description},
-        "dataset": _dataset(benchmark.dataset_version),
+        "dataset": {
+            "name": version.dataset.name,
+            "version": version.number,
+            "label": version.label,
+            "content_hash": version.content_hash,
+            "queries": version.query_count,
+            "judgments": version.judgment_count,
+        },
         "collection": _collection(benchmark, runs),
         "mapping": {"name": benchmark.mapping.name, "truth_hash": truth_hash},
-        "indexes": _indexes(runs),
+        # Each once, under what the matrix calls it: its name then, or null for the newest of them all.
+        "indexes": [{"named": name, **identity_of(index)} for name, index in _searched(runs).items()],
         "matrix": _matrix(benchmark, runs),
         "measures": benchmark.measures,
         "primary_k": benchmark.primary_k,
@@ -177,17 +184,6 @@ def result_of(evaluation: Evaluation, measures: Collection[str]) -> dict[str, An
     }
 
 
-def _dataset(version: DatasetVersion) -> dict[str, Any]:
-    return {
-        "name": version.dataset.name,
-        "version": version.number,
-        "label": version.label,
-        "content_hash": version.content_hash,
-        "queries": version.query_count,
-        "judgments": version.judgment_count,
-    }
-
-
 def _run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     completed = evaluation is not None and run.status == Run.Status.COMPLETED
     return {
@@ -211,11 +207,6 @@ def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
         "fingerprint": searched.collection_fingerprint if searched else collection.fingerprint,
         "documents": collection.document_count,
     }
-
-
-def _indexes(runs: list[Run]) -> list[dict[str, Any]]:
-    """Each index once, under what the matrix calls it: its name then, or null for the newest of them all."""
-    return [{"named": name, **identity_of(index)} for name, index in _searched(runs).items()]
 
 
 def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:

@@ -101,7 +101,9 @@ def _difference(wanted: dict[str, Any], runs: dict[str, Run], results: dict[str,
         was = "completed" if before else f"did not complete ({wanted.get('error') or wanted.get('status')})"
         return f"{run.label}: then it {was}, here it {run.status}{f' ({run.error_message})' if not after else ''}."
     parts = list(_parts(before, after))
-    return f"{run.label}: {'; '.join(parts)}.{_why(run)}" if parts else ""
+    is_exact = run.config.get("ann", "exact") == "exact"
+    why = "" if is_exact else " It searches approximately: an index that was built anew finds slightly other chunks."
+    return f"{run.label}: {'; '.join(parts)}.{why}" if parts else ""
 
 
 def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
@@ -113,9 +115,3 @@ def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for name, said in (("queries", "queries in the means"), ("failed_queries", "failed queries")):
         if before[name] != after[name]:
             yield f"{said} were {before[name]}, are {after[name]}"
-
-
-def _why(run: Run) -> str:
-    if run.config.get("ann", "exact") == "exact":
-        return ""
-    return " It searches approximately: an index that was built anew finds slightly other chunks."

@@ -3,7 +3,7 @@
 import random
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
@@ -138,20 +138,11 @@ def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     """Return the environment of this process, the rerankers that worked, and the language models that were asked."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
-    return environment(
-        (work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked),
-        _llms(work),
-    )
-
-
-def _llms(work: Work) -> Iterator[str]:
-    """Yield the language models that rewrite queries, or that strategies ask while they search, with their servers."""
-    for stage in work.plan.stages:
-        if isinstance(stage, RewriteStage):
-            yield stage.llm
-        elif isinstance(stage, AskStage):
-            index = work.indexes[stage.index].index
-            yield full_name(index.llm, checked_llm(index.llm_parameters))
+    llms = [stage.llm for stage in work.plan.stages if isinstance(stage, RewriteStage)]
+    asking = (work.indexes[stage.index].index for stage in work.plan.stages if isinstance(stage, AskStage))
+    llms += [full_name(index.llm, checked_llm(index.llm_parameters)) for index in asking]
+    rerankers = (work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
+    return environment(rerankers, llms)
 
 
 def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:

@@ -13,8 +13,7 @@ from django.views.decorators.http import require_POST
 
 from apps.benchmarks.defining.forms import ListField
 from apps.benchmarks.external.importing import NewBenchmark, import_runs, version_for
-from apps.benchmarks.external.reports import preview_run, stored_run
-from apps.benchmarks.measuring.measures import names_in
+from apps.benchmarks.external.reports import read_for, stored_run
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.forms import DETECT
@@ -23,6 +22,7 @@ from apps.mappings.models import Mapping
 from benchbench.access import may_change, visible
 from benchbench.files.runs import FORMATS
 from benchbench.ir.planning.axes import whole_numbers
+from benchbench.reading.kinds import split_calls
 from benchbench.site.pages import (
     PageForm,
     Sections,
@@ -83,7 +83,7 @@ class RunForm(PageForm):
         help_text="Empty: 5, 10, 20. nDCG@10 decides the order, and is always included.",
     )
     measures = ListField(
-        names_in,
+        split_calls,
         "a measure",
         label="Further measures",
         help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures.",
@@ -168,7 +168,7 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
         values = form.cleaned_data
         version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
         with stored_run(values["file"]) as path:
-            report = preview_run(path, version=version, **form.reading())
+            _, report = read_for(version, path, **form.reading())
         return {"report": report, "version": version, "format": FORMATS[report.format]}
 
     awaited = () if "file" in request.FILES else ("file", "dataset")

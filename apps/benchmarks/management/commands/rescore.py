@@ -6,11 +6,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.measuring.again import Rescored, find_version, rescore
-from apps.benchmarks.measuring.measures import add_measures, names_in
+from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
 from benchbench.ir.measures import Measure
 from benchbench.names import find_named
+from benchbench.reading.kinds import split_calls
 
 
 class Command(UseCaseCommand):
@@ -29,7 +30,10 @@ Rankings are stored: nothing is searched. The values on other versions stay.
             "--dataset-version", type=int, metavar="N", help="Number of the version (default: the newest frozen one)."
         )
         parser.add_argument(
-            "--measures", type=names_in, metavar="M,M", help='First measure by these too, such as "ERR@10,RBP(p=0.8)".'
+            "--measures",
+            type=split_calls,
+            metavar="M,M",
+            help='First measure by these too, such as "ERR@10,RBP(p=0.8)".',
         )
         self.add_json_argument(parser)
 

@@ -8,7 +8,6 @@ from django.core.management.base import CommandParser
 
 from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport
-from apps.benchmarks.measuring.measures import names_in
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
@@ -16,6 +15,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.results.exporters.documents import facts_of, text_of
 from benchbench.files.runs import FORMATS
 from benchbench.names import find_named
+from benchbench.reading.kinds import split_calls
 
 
 class Command(UseCaseCommand):
@@ -47,7 +47,11 @@ that ranks a document twice for a query is refused, with its line. All files are
             "--order-by", choices=["rank", "score"], help="Of a Flowbaby run whose ranks and scores disagree."
         )
         parser.add_argument(
-            "--measures", type=names_in, default=[], metavar="M,M", help="Besides nDCG, P, R, RR and AP: ERR@10, Rprec."
+            "--measures",
+            type=split_calls,
+            default=[],
+            metavar="M,M",
+            help="Besides nDCG, P, R, RR and AP: ERR@10, Rprec.",
         )
         parser.add_argument("--k", type=cutoffs, default=[], metavar="K,K", help="Cutoffs (default: 5,10,20).")
         parser.add_argument(
