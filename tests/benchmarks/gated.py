@@ -53,7 +53,7 @@ def search(mapping: Mapping, *runs: Sequence[int], name: str = "nightly", **fiel
     runs_made = benchmark.runs.order_by("run_order")
     runs_made.update(timing={"total_ms": 12.5, "samples": 21, "execution": "shared"})
     Evaluation.objects.filter(run__benchmark=benchmark).delete()
-    evaluate_runs(benchmark, runs_made)
+    evaluate_runs(benchmark, runs_made, version=benchmark.dataset_version)
     return benchmark
 
 

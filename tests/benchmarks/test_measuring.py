@@ -50,7 +50,7 @@ def require_as_stored(benchmark: Benchmark) -> None:
     benchmark.refresh_from_db()
     kept = figures(benchmark)
     assert not BatchValues.objects.exists()
-    evaluate_runs(benchmark, benchmark.runs.all())
+    evaluate_runs(benchmark, benchmark.runs.all(), version=benchmark.dataset_version)
     assert kept == figures(benchmark)
     assert len(kept) == benchmark.runs.count()
 

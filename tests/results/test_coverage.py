@@ -34,7 +34,7 @@ def measured(mapping: Mapping, *rankings: dict[str, list[str]]) -> Benchmark:
                 scores=[float(-rank) for rank in range(len(ids))],
             )
     Evaluation.objects.all().delete()
-    evaluate_runs(benchmark, benchmark.runs.all())
+    evaluate_runs(benchmark, benchmark.runs.all(), version=benchmark.dataset_version)
     return benchmark
 
 
