@@ -1,7 +1,6 @@
 """Progress of a benchmark: the data of its events (docs/events.md)."""
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
@@ -19,16 +18,6 @@ COMPLETED = (*SUMMARY, "status", "metrics", "metrics_flat", "error_message")
 AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # as which each ended run is told
 
 
-def partials(operation: Operation) -> Iterator[dict[str, Any]]:
-    """Yield what each batch has so far contributed: {run id: {completed, failed, counted, short, sums, valued}}.
-
-    What a batch that is at work tells counts until its operation ends: only one that is done has stored its rankings.
-    """
-    states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
-    for result in operation.batches.filter(state__in=states).values_list("result", flat=True):
-        yield result.get("runs", {})
-
-
 def benchmark_event(operation: Operation) -> dict[str, Any]:
     """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
@@ -37,7 +26,11 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     at_work = set(operation.parameters["run_ids"])
-    so_far = _so_far(benchmark, runs, at_work, _answered_before(operation, total), list(partials(operation)))
+    # What a batch that is at work tells counts until its operation ends: only one that is done has stored its rankings.
+    states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
+    results = operation.batches.filter(state__in=states).values_list("result", flat=True)
+    parts = [result.get("runs", {}) for result in results]
+    so_far = _so_far(benchmark, runs, at_work, _answered_before(operation, total), parts)
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
         **_of_operation(operation),

@@ -1,12 +1,11 @@
 """Recall and loss of approximate search: its lists and its nDCG, compared with those of exact search."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from statistics import fmean
 from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import documents_of, kept_part, read_lists
@@ -216,7 +215,13 @@ def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: T
     """
     measure = Measure("nDCG", benchmark.primary_k)
     approximate = unpacked(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
-    rankings = dict(_rankings(benchmark, exact))
+    lists = lists_of(benchmark, exact.final)
+    kept = {query: kept_part(exact, scored, top_k=exact.top_k) for query, scored in lists.items()}
+    documents = documents_of(kept.values())
+    ranked = {
+        query: np.array([documents[chunk] for chunk in part.ids.tolist()], np.int64) for query, part in kept.items()
+    }
+    rankings = {query: found[collapse(found)] for query, found in ranked.items()}
     graded = GradedRankings.of(
         [rankings.get(query, np.empty(0, np.int64)) for query in evaluation.query_ids],
         [truth.grades[query] for query in evaluation.query_ids],
@@ -233,16 +238,6 @@ def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: T
         return _none(str(measure))
     mine, others = means.values.tolist()
     return {"measure": str(measure), "approximate": mine, "exact": others, "cost": others - mine}
-
-
-def _rankings(benchmark: Benchmark, run: RunPlan) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the documents that a planned run ranks for each query, from the stored lists of its last stage."""
-    lists = lists_of(benchmark, run.final)
-    kept_of = {query: kept_part(run, scored, top_k=run.top_k) for query, scored in lists.items()}
-    documents = documents_of(kept_of.values())
-    for query, kept in kept_of.items():
-        ranked = np.array([documents[chunk] for chunk in kept.ids.tolist()], np.int64)
-        yield query, ranked[collapse(ranked)]
 
 
 def lists_of(benchmark: Benchmark, stage_key: str) -> Lists:

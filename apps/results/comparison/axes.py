@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from apps.results.comparison.comparing import RunComparison
@@ -62,10 +63,8 @@ def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tup
     for place, known in enumerate(texts):
         if asked not in known:
             continue
-        made: list[dict[str, str]] = [{}]
-        for axis in axes:
-            choices = [known[axis]] if axis in known else values[axis]
-            made = [{**combination, axis: choice} for combination in made for choice in choices]
+        choices = [[known[axis]] if axis in known else values[axis] for axis in axes]
+        made = [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
         rows += [place] * len(made)
         expanded += made
     return rows, expanded

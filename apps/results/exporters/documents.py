@@ -174,7 +174,9 @@ def write_latex(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield " & ".join(["Run", *map(latex, story.measures), latex(story.time)]) + " \\\\\n\\hline\n"
     for line in story.lines:
         yield _latex_row(line, len(story.measures)) + " \\\\\n"
-    yield f"\\hline\n\\end{{tabular}}\n\\caption{{{_caption(story)}}}\n\\end{{table}}\n"
+    caption = latex(" ".join([f"{story.benchmark.name} on {story.board.version}.", story.verdict, *story.notes]))
+    marks = "" if story.comparison is None else r" $^\dagger$: significantly worse than the best (bold)."
+    yield f"\\hline\n\\end{{tabular}}\n\\caption{{{caption}{marks}}}\n\\end{{table}}\n"
 
 
 def _latex_row(line: Line, measures: int) -> str:
@@ -189,12 +191,6 @@ def _latex_row(line: Line, measures: int) -> str:
     if line.lost:
         label += f" ({latex(line.lost)})"
     return " & ".join([label, *values])
-
-
-def _caption(story: Story) -> str:
-    parts = [f"{story.benchmark.name} on {story.board.version}.", story.verdict, *story.notes]
-    marks = "" if story.comparison is None else r" $^\dagger$: significantly worse than the best (bold)."
-    return latex(" ".join(parts)) + marks
 
 
 def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:

@@ -49,17 +49,14 @@ def log_of(
 
 def error_of(run: Run) -> str:
     """Return why a run has no values; nothing where it has completed."""
-    if run.status == Run.Status.COMPLETED:
-        return ""
-    return run.error_message or f"The run is {run.status}."
+    return "" if run.status == Run.Status.COMPLETED else run.error_message or f"The run is {run.status}."
 
 
 def _of_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str]:
     """Yield the lines of a configuration; a traceback that was told is taken out of `tracebacks`."""
     error, ended = error_of(run), run.completed_at or run.benchmark.completed_at
-    if run.started_at:
-        for told in (*_models(run), "started"):
-            yield _entry(run.started_at, "INFO", f"{name}: {told}")
+    for told in (*_models(run), "started") if run.started_at else ():
+        yield _entry(run.started_at, "INFO", f"{name}: {told}")
     failed = run.query_results.exclude(error="").order_by("query", "repetition").select_related("query")
     for result in failed.only("error", "repetition", "query__key").iterator(chunk_size=1000):
         told = f"{name}: query {result.query.key}, run {result.repetition}: {result.error}"
@@ -91,10 +88,8 @@ def _models(run: Run) -> Iterator[str]:
 
 def _traceback(error: str, tracebacks: dict[str, str]) -> str:
     """Return the traceback of an error, once, each of its lines indented."""
-    message = next((message for message in tracebacks if message and message in error), None)
-    if message is None:
-        return ""
-    return "".join(f"    {line}\n" for line in tracebacks.pop(message).splitlines())
+    message = next((message for message in tracebacks if message and message in error), "")
+    return "".join(f"    {line}\n" for line in tracebacks.pop(message, "").splitlines())
 
 
 def _entry(when: Any, level: str, told: str) -> str:

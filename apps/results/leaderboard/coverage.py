@@ -1,7 +1,7 @@
 """Judged shares of the values of a run."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -77,11 +77,6 @@ def uneven(judged: Mapping[str, float | None]) -> str:
         f"{100 * known[high]:.1f} % of “{high}”. The less judged run may be better than its values say; compare the "
         "condensed values and the bounds on the pages of the runs."
     )
-
-
-def low(judged: Iterable[float | None]) -> bool:
-    """Tell whether the values of some run rest on few judgments."""
-    return any(share is not None and share < LOW for share in judged)
 
 
 def _coverage(evaluation: Evaluation) -> list[CoverageRow]:

@@ -21,7 +21,7 @@ from apps.operations.progress import progress_of, progress_of_each
 from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
 from apps.results.configurations import built, differ_in_making, distinct_labels, phrases, searched_by, shared, varying
-from apps.results.leaderboard.coverage import judged_name, low, uneven
+from apps.results.leaderboard.coverage import LOW, judged_name, uneven
 from apps.results.leaderboard.runs import Leaderboard, Row, best_runs, leaderboard, measures_at, primary_measure
 from apps.results.leaderboard.versions import VersionShown, moved
 from apps.retrieval.models import Index
@@ -79,7 +79,8 @@ def _coverage(board: Leaderboard) -> dict[str, Any]:
     name = judged_name(board.primary)
     labels = zip(board.rows, distinct_labels(board.runs), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
-    return {"judged_name": name, "uneven": uneven(judged), "low": low(judged.values())}
+    known = [share for share in judged.values() if share is not None]
+    return {"judged_name": name, "uneven": uneven(judged), "low": min(known, default=1.0) < LOW}
 
 
 def _indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:

@@ -105,13 +105,17 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
     evaluations = evaluations_of(benchmark, version=version, with_values=bool(within))
     final = next(iter(evaluations.values()), None)
     chosen = _narrow(benchmark, evaluations, within) if within else None
-    so_far = progress_by_run(benchmark) if version == benchmark.dataset_version and not chosen else {}
+    so_far: dict[str, dict[str, Any]] = {}
+    is_at_work = benchmark.status == Status.RUNNING and version == benchmark.dataset_version and not chosen
+    if is_at_work and benchmark.operation:
+        so_far = {run["run_id"]: run for run in benchmark_event(benchmark.operation)["runs"]}
     rows = []
     for run in benchmark.runs.select_related("index").order_by("run_order"):
-        values, queries = _values(run, evaluations, so_far)
-        unranked = _unranked(evaluations[run.pk], primary, chosen) if run.pk in evaluations else ""
-        truth = evaluations[run.pk].truth_hash if run.pk in evaluations and not chosen else ""
-        rows.append(Row(run, values, so_far=queries, unranked=unranked, truth=truth))
+        if evaluation := evaluations.get(run.pk):
+            truth, unranked = "" if chosen else evaluation.truth_hash, _unranked(evaluation, primary, chosen)
+            rows.append(Row(run, evaluation.means, unranked=unranked, truth=truth))
+        else:
+            rows.append(_provisional(run, so_far.get(str(run.pk))))
     return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
 
 
@@ -196,13 +200,6 @@ def evaluations_of(
     return {evaluation.run_id: evaluation for evaluation in evaluations.annotate(**annotated)}
 
 
-def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
-    """Return what the runs at work have so far, by run id: completed_queries, metrics_flat."""
-    if benchmark.status != Status.RUNNING or benchmark.operation is None:
-        return {}
-    return {run["run_id"]: run for run in benchmark_event(benchmark.operation)["runs"]}
-
-
 def ranked(rows: list[Row], primary: str) -> list[Row]:
     """Return the rows ordered and ranked by `primary`; the unranked, then those without a value, keep their order."""
     with_value = [(row, value) for row in rows if (value := row.values.get(primary)) is not None]
@@ -217,15 +214,10 @@ def ranked(rows: list[Row], primary: str) -> list[Row]:
     return placed + unranked + rest
 
 
-def _values(
-    run: Run, evaluations: dict[Any, Evaluation], so_far: dict[str, dict[str, Any]]
-) -> tuple[Values, int | None]:
-    """Return the means of a run by measure name, and on how many queries they rest where that is provisional."""
-    if run.pk in evaluations:
-        return evaluations[run.pk].means, None
-    part = so_far.get(str(run.pk))
+def _provisional(run: Run, part: dict[str, Any] | None) -> Row:
+    """Return the row of a run without an evaluation: with its means so far, where it is at work."""
     if part is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
-        return {}, None
+        return Row(run, {})
     wire = {Measure.parse(name).wire: name for name in run.benchmark.measures}
     values = {wire[name]: value for name, value in part["metrics_flat"].items() if name in wire}
-    return values, part["completed_queries"]
+    return Row(run, values, so_far=part["completed_queries"])
