@@ -78,7 +78,7 @@ class Point:
 POINTS = {
     "claimed": Point("apps.operations.working", "claim", "after"),
     "benchmark: planned": Point("apps.benchmarks.running.execution", "_work", "after"),
-    "benchmark: prepared": Point("apps.benchmarks.running.preparing", "_prepare", "after"),
+    "benchmark: prepared": Point("apps.benchmarks.running.open_indexes", "_prepare", "after"),
     "benchmark: encoding": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch"),
     "benchmark: encoded": Point("apps.benchmarks.running.stages", "query_vectors", "after"),
     "benchmark: reranking": Point("apps.retrieval.rerankers.late_interaction", "LateInteractionReranker.score"),

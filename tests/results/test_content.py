@@ -13,8 +13,8 @@ from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
-from apps.results.triage import content
-from apps.results.triage.content import Content, ContentError, QueryContent, content_of
+from apps.results.triage import sections as content
+from apps.results.triage.sections import Content, ContentError, QueryContent, content_of
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.created import run_benchmark

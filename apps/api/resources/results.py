@@ -17,9 +17,8 @@ from apps.results.exporters.results_json import QueryOutcome, RunResult, query_r
 from apps.results.exporters.results_json import Results as Outcome
 from apps.results.exporting import version_of
 from apps.results.leaderboard.coverage import CoverageRow, coverage_of
-from apps.results.triage.content import NAMES, content_of
 from apps.results.triage.queries import values_on
-from apps.results.triage.sections import SectionRow, section_means
+from apps.results.triage.sections import NAMES, SectionRow, content_of, section_means
 from benchbench.ir.measures import Measure
 
 MEAN = {"type": ["number", "null"]}

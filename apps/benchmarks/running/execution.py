@@ -19,10 +19,9 @@ from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import SharedList, plan_of, query_units, shared_lists, source_ids, stage_units
 from apps.benchmarks.provenance import environment
-from apps.benchmarks.running.open_indexes import OpenIndexes
+from apps.benchmarks.running.open_indexes import OpenIndexes, prepare
 from apps.benchmarks.running.outcomes import Noted, Outcome, note
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
-from apps.benchmarks.running.preparing import prepare
 from apps.benchmarks.running.rankings import final_lists, store_final_lists, store_stage_lists
 from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query

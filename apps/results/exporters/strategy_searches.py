@@ -7,8 +7,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, names_of
-from apps.results.triage.content import NAMES, content_of, has_content
-from apps.results.triage.sections import Expected, Found, expected_of, found_sections
+from apps.results.triage.sections import NAMES, Expected, Found, content_of, expected_of, found_sections, has_content
 from benchbench.database.binary import batched
 from benchbench.files.strategy_results import Content, Search
 from benchbench.ir.sections import SectionHit, doc_rank

@@ -21,10 +21,9 @@ from apps.results.leaderboard.versions import VersionShown
 from apps.results.triage import queries
 from apps.results.triage.by_slice import slices_context
 from apps.results.triage.causes import cause_rows, read_cause
-from apps.results.triage.content import has_content
 from apps.results.triage.paths import paths_of
 from apps.results.triage.queries import column_of, furthest_apart, having, worst_first
-from apps.results.triage.sections import names_sections
+from apps.results.triage.sections import has_content, names_sections
 from apps.results.triage.triaging import RunLosses, losses_of
 from apps.retrieval.llms.asking import kept_texts
 from benchbench.ir.planning.configuration import Configuration

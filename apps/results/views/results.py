@@ -24,10 +24,9 @@ from apps.results.leaderboard.coverage import CoverageError, coverage_of
 from apps.results.leaderboard.page import ENDED, board_context, start_context
 from apps.results.leaderboard.versions import NoValuesError, VersionShown, version_shown
 from apps.results.triage import queries
-from apps.results.triage.content import ContentError, content_of
 from apps.results.triage.next_steps import judging_of
 from apps.results.triage.run_page import query_context, run_context
-from apps.results.triage.sections import section_means
+from apps.results.triage.sections import ContentError, content_of, section_means
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
