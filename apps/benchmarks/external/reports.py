@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -55,10 +54,6 @@ class RunReport:
     unjudged_documents: int
     first_unjudged: tuple[str, ...]
     longer: int = 0
-
-    def facts(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return asdict(self)
 
     @property
     def sentence(self) -> str:

@@ -174,17 +174,14 @@ class PinnedRerankers:
         reranker = load_reranker(name, index)
         model, here = reranker.model_name, reranker.revision
         if self._pinned.get(model) != here:
-            self._pinned[model] = pinned = self._pin(model, here)
-            if pinned != here:
+            # The revision that the first worker had: this one's, where none was before.
+            pinned, _ = RerankerRevision.objects.get_or_create(
+                benchmark=self._benchmark, model=model, defaults={"revision": here}
+            )
+            self._pinned[model] = pinned.revision
+            if pinned.revision != here:
                 raise RerankerRevisionError(
-                    f'"{self._benchmark}" is reranked by {model} in revision {pinned}; here it is {here}. Install that '
-                    "revision on a worker, or clone the benchmark to measure with another."
+                    f'"{self._benchmark}" is reranked by {model} in revision {pinned.revision}; here it is {here}. '
+                    "Install that revision on a worker, or clone the benchmark to measure with another."
                 )
         return reranker
-
-    def _pin(self, model: str, revision: str) -> str:
-        """Return the benchmark's revision of a model: the one given, where no worker pinned one before."""
-        pinned, _ = RerankerRevision.objects.get_or_create(
-            benchmark=self._benchmark, model=model, defaults={"revision": revision}
-        )
-        return pinned.revision

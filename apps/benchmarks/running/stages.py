@@ -88,13 +88,15 @@ class Stages:
             case RewriteStage():
                 return lambda numbers: [self._attempt(partial(self._rewrite, stage, number)) for number in numbers]
             case EncodeStage():
-                return lambda numbers: self._encode(stage, numbers)
+                return partial(self._encode, stage)
             case AskStage():
                 return lambda numbers: [self._attempt(partial(self._ask, stage, number)) for number in numbers]
+            case DenseStage(ann="exact"):
+                return partial(self._timed, stage, partial(self._answers, stage))
             case DenseStage():
-                return lambda numbers: self._dense(stage, numbers)
+                return partial(self._approximate, stage)
             case LexicalStage():
-                return lambda numbers: self._lexical(stage, numbers)
+                return partial(self._lexical, stage)
             case MergeStage() | FuseStage():
                 return lambda numbers: [fuse(stage, self._values(stage, number)) for number in numbers]
             case RerankStage():
@@ -192,11 +194,6 @@ class Stages:
             return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
 
         return [timed(text, encoded) for text, encoded in zip(texts, made, strict=True)]
-
-    def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
-        if stage.ann != "exact":
-            return self._approximate(stage, numbers)
-        return self._timed(stage, partial(self._answers, stage), numbers)
 
     def _approximate(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
         found = opened_for(stage, self.indexes).approximate(

@@ -1,6 +1,7 @@
 """Import rankings that were made elsewhere as runs, and measure them."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -94,4 +95,4 @@ def cutoffs(text: str) -> list[int]:
 
 
 def _facts(run: Run, report: RunReport) -> dict[str, Any]:
-    return {"run": str(run.pk), "sha256": run.provenance["file"]["sha256"], **report.facts()}
+    return {"run": str(run.pk), "sha256": run.provenance["file"]["sha256"], **asdict(report)}
