@@ -142,7 +142,8 @@ def _score_dataset(options: argparse.Namespace) -> None:
         dataset = dataset.of_split(options.evaluation_split)
     results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
     # A run without any entry is no answer to any query: Flowbaby has no figures of it.
-    scores = score({} if results.is_empty else in_bytes(dataset.qrels), results.rankings, measures, profile=profile)
+    judged_grades = in_bytes(dataset.qrels) if results.rankings or results.others else {}
+    scores = score(judged_grades, results.rankings, measures, profile=profile)
     _warn(options.run, results, scores, other_splits=frozenset(topics - {topic.key for topic in dataset.topics}))
     if any(getattr(options, name) for name in FILES):
         n_judgments = {topic.key: len(dataset.qrels.get(topic.key, {})) for topic in dataset.topics}

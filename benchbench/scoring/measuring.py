@@ -23,10 +23,6 @@ class Results:
     rankings: dict[str, list[bytes]]
     others: list[str]
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.rankings and not self.others
-
 
 def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
     """Return the grades of each query by document: of a Flowbaby qrels.json, BEIR's TSV with header, or TREC qrels."""
