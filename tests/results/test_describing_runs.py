@@ -101,8 +101,8 @@ def test_slices_that_contradict_the_whole_are_told() -> None:
     second = np.concatenate([np.full(10, 0.2), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
     found = compare_runs(make_compared(mapping, [first, second]).runs.all())
-    (one,) = reversed_runs(found)
-    assert reversal_sentence(found, one.run, one.reversal) == (
+    ((run, reversal),) = reversed_runs(found)
+    assert reversal_sentence(found, run, reversal) == (
         "top 10 leads top 20 over all queries, but by category it is behind in 2 of 3 slices: a and b."
     )
 
