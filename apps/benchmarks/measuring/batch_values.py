@@ -96,7 +96,7 @@ def measure_lists(
     valued: dict[UUID, Valued] = {}
     short = {}
     for source, sharing in by_source(runs).items():
-        found = {key: final for key, final in by_source_and_query[source].items() if not final.error}
+        found = {key: final for key, final in by_source_and_query.get(source, {}).items() if not final.error}
         ranked = {query_id: (final.document_ids, final.lengths) for query_id, final in found.items()}
         valued |= measured(measures, query_ids, truths, ranked, sharing)
         for run in sharing:
