@@ -14,9 +14,8 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from apps.results.leaderboard.coverage import coverage_of
-from apps.results.triage.content import NAMES, content_of
 from apps.results.triage.queries import evaluation_of
-from apps.results.triage.sections import section_means
+from apps.results.triage.sections import NAMES, content_of, section_means
 from benchbench.ir.measures import Measure
 from tests.api.callers import Callers, assert_refused, done
 from tests.benchmarks.conftest import short_batches  # noqa: F401 (a fixture)
