@@ -37,10 +37,7 @@ admin.site.unregister(Group)
 
 def held_by(user: Any) -> QuerySet[Permission]:
     """Return the permissions of a user and of the user's groups, also of one who may not sign in now."""
-    return Permission.objects.filter(
-        Q(pk__in=Permission.objects.filter(user=user).values("pk"))
-        | Q(pk__in=Permission.objects.filter(group__user=user).values("pk"))
-    )
+    return Permission.objects.filter(Q(user=user) | Q(group__user=user)).distinct()
 
 
 def known_to(user: Any) -> QuerySet[Group]:

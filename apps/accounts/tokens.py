@@ -32,7 +32,6 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import checked_name
 
 SIGN_IN = "sign_in"  # the claim of a JWT that names its row
-Pair = dict[str, str]
 logger = logging.getLogger(__name__)
 PREFIX = "bb_"
 SEEN_EVERY = timedelta(minutes=1)  # so that a busy client costs a write a minute, and not one a request
@@ -111,7 +110,7 @@ def end_with_password(sender: type[User], instance: Any, update_fields: Any = No
         AccessToken.objects.filter(user=instance.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
 
 
-def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -> Pair:
+def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -> dict[str, str]:
     """Return a pair of tokens for a user whose password is right; raise AuthenticationFailed for anybody else.
 
     Raises Throttled after too many wrong passwords for the name, whether somebody has it or not.
@@ -134,7 +133,7 @@ def open_sign_in(user: Any, *, scope: str = Scope.WRITE) -> RefreshToken:
     return token
 
 
-def exchange(refresh: str) -> Pair:
+def exchange(refresh: str) -> dict[str, str]:
     """Return the next pair for a refresh token, which ends with that.
 
     Raises AuthenticationFailed where the token is none or past, where the user is not active any more, and where the
@@ -176,5 +175,5 @@ def _expiry(token: RefreshToken) -> Any:
     return timezone.now() + token.lifetime
 
 
-def _pair(token: RefreshToken) -> Pair:
+def _pair(token: RefreshToken) -> dict[str, str]:
     return {"access": str(token.access_token), "refresh": str(token)}

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.text import Truncator
 from unfold.decorators import display
 
@@ -12,7 +11,7 @@ from apps.collections import views
 from apps.collections.importing import delete_collection
 from apps.collections.models import Collection, Document
 from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_button, changelist_url
 
 
 @admin.register(Collection)
@@ -37,18 +36,8 @@ class CollectionAdmin(OwnedAdmin):
 
     def buttons(self, request: HttpRequest, obj: Collection) -> list[Button]:
         return [
-            Button(
-                "Build an index",
-                "manage_search",
-                href=f"{reverse('admin:retrieval_index_add')}?collection={obj.pk}",
-                needs="retrieval.add_index",
-            ),
-            Button(
-                "Map a dataset",
-                "join_inner",
-                href=f"{reverse('admin:mappings_mapping_add')}?collection={obj.pk}",
-                needs="mappings.add_mapping",
-            ),
+            add_button("Build an index", "manage_search", "retrieval.index", collection=obj.pk),
+            add_button("Map a dataset", "join_inner", "mappings.mapping", collection=obj.pk),
         ]
 
     def panels(self, request: HttpRequest, obj: Collection) -> list[Panel]:

@@ -19,7 +19,7 @@ from apps.datasets.views import queries as query_views
 from apps.mappings.creating import delete_dataset
 from benchbench.access import may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_button, change_url, changelist_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 
@@ -60,17 +60,15 @@ class DatasetAdmin(OwnedAdmin):
         delete_dataset(obj)
 
     def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
-        href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"
         history = reverse("admin:dataset_history", args=[obj.pk])
         run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
         buttons = [
             Button("History", "timeline", href=history),
-            Button("Map to a collection", "join_inner", href=href, needs="mappings.add_mapping"),
+            add_button("Map to a collection", "join_inner", "mappings.mapping", dataset=obj.pk),
             Button("Import a run", "upload", href=run, needs="benchmarks.add_benchmark"),
         ]
         if may_change(obj, request.user):
-            upload = f"{reverse('admin:datasets_dataset_add')}?dataset={obj.pk}"
-            buttons.append(Button("Upload the next version", "upload_file", href=upload, needs="datasets.add_dataset"))
+            buttons.append(add_button("Upload the next version", "upload_file", "datasets.dataset", dataset=obj.pk))
         return [*buttons, *add_query_button(obj, request.user)]
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:

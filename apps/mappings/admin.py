@@ -20,7 +20,7 @@ from apps.operations.models import Operation
 from benchbench.access import may_change, visible
 from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_button, add_to, change_url, changelist_url
 
 
 def repair_url(resolution: Resolution) -> str:
@@ -99,10 +99,8 @@ class MappingAdmin(OwnedAdmin):
             href = f"{reverse('admin:run_import')}?dataset={obj.dataset_id}"
             buttons.append(Button("Import a run", "upload", href=href, primary=True, needs="benchmarks.add_benchmark"))
         elif again:
-            href = f"{reverse('admin:benchmarks_benchmark_add')}?mapping={obj.pk}"
-            buttons.append(
-                Button("New benchmark", "leaderboard", href=href, primary=True, needs="benchmarks.add_benchmark")
-            )
+            leads = add_button("New benchmark", "leaderboard", "benchmarks.benchmark", primary=True, mapping=obj.pk)
+            buttons.append(leads)
         return buttons
 
     def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:

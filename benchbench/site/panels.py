@@ -50,6 +50,13 @@ class Button:
     needs: str = ""
 
 
+def add_button(label: str, icon: str, model: str, *, primary: bool = False, **initial: Any) -> Button:
+    """Return the button that leads to the form of a new row of `model` ("mappings.mapping"), with first values."""
+    app, name = model.split(".")
+    href = f"{reverse(f'admin:{app}_{name}_add')}?{urlencode(initial)}"
+    return Button(label, icon, href=href, primary=primary, needs=f"{app}.add_{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     """Related rows, of which the first are shown, in columns that the rows' own admin knows.
