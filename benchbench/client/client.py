@@ -49,6 +49,9 @@ class Client:
         answer: Answer = self._site.ask(method, path, **content)
         return answer
 
+    def _of_round(self, method: str, round: Thing, path: str, **content: Any) -> Answer:
+        return self._ask(method, f"/judging-rounds/{id_of(round)}/{path}", **content)
+
     def upload(
         self, file: str | Path, *, name: str, description: str = "", format: str = "", split: str = ""
     ) -> Answer:
@@ -190,57 +193,50 @@ class Client:
 
     def next_items(self, round: Thing, count: int = 1) -> Answer:
         """Return the items that you are to grade next: yours for ten minutes from when you ask last."""
-        path = f"/judging-rounds/{id_of(round)}/next"
-        return self._ask("POST", path, reads=True, json={"count": count})
+        return self._of_round("POST", round, "next", reads=True, json={"count": count})
 
     def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[Answer]:
         """Say what you think of items: each has `item_id` and `grade`, or a `kind`, and may have `note`, `seconds`.
 
         Sent again, as where the answer was lost, it is kept once.
         """
-        path = f"/judging-rounds/{id_of(round)}/grades"
-        answer = self._ask("POST", path, reads=True, json={"grades": [dict(given) for given in grades]})
+        answer = self._of_round("POST", round, "grades", reads=True, json={"grades": [dict(given) for given in grades]})
         return list(answer["grades"])
 
     def undo(self, round: Thing, count: int = 1) -> Answer:
         """Take back your last grades, at most ten, and hold their items again."""
-        path = f"/judging-rounds/{id_of(round)}/grades/undo"
-        return self._ask("POST", path, once=True, json={"count": count})
+        return self._of_round("POST", round, "grades/undo", once=True, json={"count": count})
 
     def round_state(self, round: Thing) -> Answer:
         """Return how far a round is, what is settled, and about how many grades more are needed."""
-        return self._ask("GET", f"/judging-rounds/{id_of(round)}/state")
+        return self._of_round("GET", round, "state")
 
     def close_round(self, round: Thing, **more: Any) -> Answer:
         """Make a round the next version of its dataset; `more` is `leave_out_split`, `with_draft`, `label`, `note`."""
-        return self._ask("POST", f"/judging-rounds/{id_of(round)}/close", once=True, json=more)
+        return self._of_round("POST", round, "close", once=True, json=more)
 
     def llm_cost(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
         """Return what judging by a model (`ollama:llama3`) would take, at most `most` items; nothing is asked of it."""
-        path = f"/judging-rounds/{id_of(round)}/llm-judges/preview"
-        return self._ask("POST", path, reads=True, json={"llm": llm, "most": most})
+        return self._of_round("POST", round, "llm-judges/preview", reads=True, json={"llm": llm, "most": most})
 
     def judge_by_llm(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
         """Let a model judge what it has not judged, the calibration sample first; `wait` for what is returned.
 
         Its grades are kept apart and never count as people's. `most` is the cap.
         """
-        path = f"/judging-rounds/{id_of(round)}/llm-judges"
-        return self._ask("POST", path, once=True, json={"llm": llm, "most": most})
+        return self._of_round("POST", round, "llm-judges", once=True, json={"llm": llm, "most": most})
 
     def draw_calibration_sample(self, round: Thing, size: int) -> Answer:
         """Freeze a uniform sample of 30 to 500 of a round's pairs, on which people and models are compared."""
-        path = f"/judging-rounds/{id_of(round)}/calibration-sample"
-        return self._ask("POST", path, once=True, json={"size": size})
+        return self._of_round("POST", round, "calibration-sample", once=True, json={"size": size})
 
     def llm_judges(self, round: Thing) -> list[Answer]:
         """Return the models that judge a round, each with its calibration; the one that was started last first."""
-        return list(self._ask("GET", f"/judging-rounds/{id_of(round)}/llm-judges")["judges"])
+        return list(self._of_round("GET", round, "llm-judges")["judges"])
 
     def verdicts(self, round: Thing, *, llm: str = "") -> Answer:
         """Return the verdicts `human`, `human + llm` and `corrected`, of the model `llm`, or that started last."""
-        path = f"/judging-rounds/{id_of(round)}/verdicts"
-        return self._ask("GET", path, params={"llm": llm} if llm else {})
+        return self._of_round("GET", round, "verdicts", params={"llm": llm} if llm else {})
 
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
         """Return the results of a benchmark, or of a run of it, as a file (docs/formats.md names the formats)."""
