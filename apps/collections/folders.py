@@ -204,18 +204,19 @@ def scan(path: Path) -> FolderScan:
     return FolderScan(folder, tuple(sorted(files)), others)
 
 
-def read_files(folder_scan: FolderScan, *, uri_prefix: str = "") -> Iterator[DocumentRecord]:
+def read_files(folder_scan: FolderScan, *, uri_prefix: str | None = None) -> Iterator[DocumentRecord]:
     """Yield the documents of a scanned folder.
 
-    `external_id` is the relative path with slashes; `uri` is `uri_prefix` followed by it, or `file://` followed by the
-    absolute path. `content_hash` is the SHA-256 of the file's bytes. The title is the first Markdown heading, the
-    `<title>` or `<h1>` of HTML, else the file name without its ending. Headings begin sections. Files must be UTF-8.
+    `external_id` is the relative path with slashes; `uri` is `uri_prefix` followed by it; without a prefix, `file://`
+    followed by the absolute path. `content_hash` is the SHA-256 of the file's bytes. The title is the first Markdown
+    heading, the `<title>` or `<h1>` of HTML, else the file name without its ending. Headings begin sections. Files must
+    be UTF-8.
     """
     for relative in folder_scan.files:
         yield _document(folder_scan.folder, relative, uri_prefix)
 
 
-def _document(folder: Path, relative: str, uri_prefix: str) -> DocumentRecord:
+def _document(folder: Path, relative: str, uri_prefix: str | None) -> DocumentRecord:
     if not storable(relative):
         raise FolderError(f"The name of the file {relative!a} is not UTF-8: rename it.")
     file = folder / relative
@@ -228,7 +229,7 @@ def _document(folder: Path, relative: str, uri_prefix: str) -> DocumentRecord:
         external_id=relative,
         title=title or file.stem,
         text=text,
-        uri=uri_prefix + relative if uri_prefix else f"file://{file.as_posix()}",
+        uri=f"file://{file.as_posix()}" if uri_prefix is None else uri_prefix + relative,
         file_name=file.name,
         content_hash=sha256(content).hexdigest(),
         sections=sections_of(headings, len(text)),

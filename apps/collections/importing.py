@@ -1,9 +1,9 @@
 """Making a collection, importing documents into it, renaming and deleting it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,6 @@ from benchbench.database.failures import read_again
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import checked_name, under_free_name
-from benchbench.reading.strict_json import canonical
 
 CHUNK = 1000
 ONE_DOCUMENT = (
@@ -58,9 +57,15 @@ def create_collection(
 ) -> Collection:
     """Return a new, empty collection; raise `ConflictError` when the owner has one of that name."""
     name = checked_name(name, "collection")
+    with _taking(name):
+        return Collection.objects.create(name=name, owner=owner, description=description, kind=kind)
+
+
+@contextmanager
+def _taking(name: str) -> Iterator[None]:
     try:
         with transaction.atomic():
-            return Collection.objects.create(name=name, owner=owner, description=description, kind=kind)
+            yield
     except IntegrityError:
         raise ConflictError(f'There is already a collection "{name}": choose another name.', field="name") from None
 
@@ -216,24 +221,12 @@ def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any 
     mine = Collection.objects.filter(owner=owner)
     made = under_free_name(name, [mine], lambda free: create_collection(free, owner=owner))
     import_documents(made, records)
-    equal = mine.filter(fingerprint=made.fingerprint, kind=made.kind).exclude(pk=made.pk).order_by("created_at")
-    sections = _sections_hash(made)
-    for collection in equal:
-        if _sections_hash(collection) == sections:
-            transaction.savepoint_rollback(before)
-            return collection, True
+    equal = mine.filter(fingerprint=made.fingerprint, kind=made.kind).exclude(pk=made.pk)
+    if there := equal.order_by("created_at").first():
+        transaction.savepoint_rollback(before)
+        return there, True
     transaction.savepoint_commit(before)
     return made, False
-
-
-def _sections_hash(collection: Collection) -> str:
-    """Return the SHA-256 over the sections of the live documents, which the fingerprint leaves out."""
-    rows = Section.objects.filter(document__collection=collection, document__removed_at__isnull=True)
-    digest = sha256()
-    fields = ("document__external_id", "section_id", "heading", "level", "start", "end")
-    for row in rows.order_by("document__external_id", "ordinal").values_list(*fields).iterator(chunk_size=10_000):
-        digest.update(canonical(row).encode() + b"\n")
-    return digest.hexdigest()
 
 
 def edit_collection(collection: Collection, *, name: str | None = None, description: str | None = None) -> None:
@@ -242,14 +235,9 @@ def edit_collection(collection: Collection, *, name: str | None = None, descript
         collection.name = checked_name(name, "collection")
     if description is not None:
         collection.description = description
-    try:
-        with transaction.atomic():
-            read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
-            collection.save(update_fields=["name", "description", "updated_at"])
-    except IntegrityError:
-        raise ConflictError(
-            f'There is already a collection "{collection.name}": choose another name.', field="name"
-        ) from None
+    with _taking(collection.name):
+        read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
+        collection.save(update_fields=["name", "description", "updated_at"])
 
 
 @transaction.atomic

@@ -123,7 +123,7 @@ def fingerprint(collection: Collection) -> str:
     digest = sha256()
     for row in rows.iterator(chunk_size=10_000):
         digest.update("\0".join(row).encode() + b"\n")
-    names = ("document__external_id", "section_id", "heading", "start", "end")
+    names = ("document__external_id", "section_id", "heading", "level", "start", "end")
     sections = Section.objects.filter(document__in=live(collection)).order_by("document__external_id", "ordinal")
     for row in sections.values_list(*names).iterator(chunk_size=10_000):
         digest.update("\0".join(map(str, row)).encode() + b"\n")

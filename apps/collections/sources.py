@@ -104,7 +104,7 @@ def documents_in(directory: Path, *, besides: Path | None = None) -> Directory:
     return Directory([(name, folder / name) for name in folder_scan.files], folder)
 
 
-def open_source(path: Path, *, uri_prefix: str = "") -> Source:
+def open_source(path: Path, *, uri_prefix: str | None = None) -> Source:
     """Return the documents at `path`: a corpus file, or a folder that holds one, sectioned documents, or texts.
 
     With a URI prefix a folder is one of texts, whatever JSON files stand beside them.

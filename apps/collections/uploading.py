@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -53,14 +51,7 @@ def _opened(upload: UploadedFile, uri_prefix: str) -> Iterator[Iterator[Document
             raise SourceError(f"{path.name} is no corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
         if path.suffix == ".zip":
             with unpacked(path, max_bytes=most) as folder:
-                documents = open_source(folder, uri_prefix=uri_prefix).documents
-                yield _without_place(documents, folder)
+                yield open_source(folder, uri_prefix=uri_prefix).documents
         else:
             require_unpacked_size(path, max_bytes=most)
             yield open_source(path, uri_prefix=uri_prefix).documents
-
-
-def _without_place(documents: Iterator[DocumentRecord], folder: Path) -> Iterator[DocumentRecord]:
-    here = f"file://{folder.as_posix()}/"
-    for document in documents:
-        yield replace(document, uri=document.uri.removeprefix(here))

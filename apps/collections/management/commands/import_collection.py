@@ -31,7 +31,6 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
         parser.add_argument("--name", required=True, help="Name of the collection; made when there is none.")
         parser.add_argument(
             "--uri-prefix",
-            default="",
             metavar="P",
             help="A file's uri is P followed by its relative path. Without P: file:// and the absolute path.",
         )
@@ -41,7 +40,7 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
 
     def act(self, **options: Any) -> None:
         id = catalogue_id(options["source"])
-        source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=options["uri_prefix"])
+        source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=options["uri_prefix"] or None)
         with self.progress("documents", source.total) as progress:
             collection, report = import_collection(
                 source,
