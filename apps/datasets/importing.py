@@ -1,6 +1,5 @@
 """Importing a dataset as a frozen version."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -9,7 +8,7 @@ from django.utils import timezone
 
 from apps.datasets.editing.drafts import write_version
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
+from apps.datasets.records import DatasetError, DatasetRecord, check
 from apps.datasets.versions import content_hash
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted, some_of
@@ -168,20 +167,13 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
 
 def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
     """Return what the reader of a dataset warns of, then which queries no search can answer."""
-    return (*record.warnings, *_unanswerable(record.queries))
-
-
-def _unanswerable(queries: Sequence[QueryRecord]) -> list[str]:
-    unjudged = [query.key for query in queries if not query.judgments]
-    irrelevant = [q.key for q in queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
-    warnings = []
-    if unjudged:
-        warnings.append(f"Queries without a judgment: {some_of(unjudged)}.")
-    if irrelevant:
-        warnings.append(
-            f"Queries whose judgments are all 0 or less, so that nothing is relevant: {some_of(irrelevant)}."
-        )
-    return warnings
+    unjudged = [query.key for query in record.queries if not query.judgments]
+    irrelevant = [q.key for q in record.queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
+    unanswerable = {
+        "Queries without a judgment": unjudged,
+        "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
+    }
+    return (*record.warnings, *(f"{what}: {some_of(keys)}." for what, keys in unanswerable.items() if keys))
 
 
 @transaction.atomic
@@ -193,17 +185,16 @@ def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = 
     `import_dataset` does.
     """
     check(record)
-    mine = Dataset.objects.filter(owner=owner)
-    return under_free_name(name, [mine], lambda free: _found_or_imported(record, free, source, owner))
-
-
-def _found_or_imported(record: DatasetRecord, name: str, source: str, owner: Any) -> DatasetImport:
     digest = content_hash(record.queries)
     mine = Dataset.objects.filter(owner=owner)
-    equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
-    if version := equal.select_related("dataset").order_by("created_at").first():
-        return DatasetImport(version, report_of(record, version, "unchanged"))
-    labelled = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
-    of_source = mine.filter(metadata__source=source).order_by("created_at").first()
-    dataset = of_source or Dataset.objects.create(owner=owner, name=checked_name(name, "dataset"))
-    return import_dataset(labelled, owner=owner, next_of=dataset)
+
+    def find_or_import(free: str) -> DatasetImport:
+        equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
+        if version := equal.select_related("dataset").order_by("created_at").first():
+            return DatasetImport(version, report_of(record, version, "unchanged"))
+        labelled = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
+        of_source = mine.filter(metadata__source=source).order_by("created_at").first()
+        dataset = of_source or Dataset.objects.create(owner=owner, name=checked_name(free, "dataset"))
+        return import_dataset(labelled, owner=owner, next_of=dataset)
+
+    return under_free_name(name, [mine], find_or_import)

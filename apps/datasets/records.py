@@ -1,6 +1,6 @@
 """Records of datasets: readers return them, importing takes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -35,6 +35,11 @@ class JudgmentRecord:
     source: str = "import"
     judge: str = ""
     note: str = ""
+
+
+def judged(grades: Mapping[str, int]) -> list[JudgmentRecord]:
+    """Return the judgments of documents by their ids."""
+    return [JudgmentRecord({"document_id": document}, grade) for document, grade in grades.items()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ def test_judgments_are_listed_as_they_are_now_with_their_dataset(admin_client: C
     edit_query(dataset.queries.get(), {"text": "Worded anew?"})
     assert [row[2] for row in listed()] == ["since v3"] * 3
     ended = dataset.queries.get(since=1)
-    assert judgments_shown(ended).every == changelist_url(Judgment, query__id__exact=ended.pk, of="all")
+    assert judgments_shown(ended)["every"] == changelist_url(Judgment, query__id__exact=ended.pk, of="all")
 
 
 def test_the_tab_of_a_list_is_called_by_what_is_listed(admin_client: Client) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
@@ -37,10 +37,10 @@ class Changes:
     A query that is added or removed is one change, whatever its judgments.
     """
 
-    added: int
+    added: Annotated[int, "Judgments."]
     changed: int
     removed: int
-    queries: int
+    queries: Annotated[int, "Added, removed or reworded, with their judgments."]
 
     @property
     def total(self) -> int:

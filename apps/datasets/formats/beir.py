@@ -1,13 +1,11 @@
 """BEIR directories, read and written: queries.jsonl and qrels/SPLIT.tsv, `.gz` too."""
 
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from apps.datasets.formats.writing import WriteError, by_document, kept
-from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.formats.writing import WriteError, by_document, kept, rows_of
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
 from benchbench.files import beir
-from benchbench.files.beir import find_qrels, find_queries, read_qrels, read_queries
 from benchbench.local_files.placing import Files
 
 
@@ -18,18 +16,16 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
     names file and line, among others for a judgment of a query that queries.jsonl lacks and for a document judged
     twice with different grades.
     """
-    qrels = read_qrels(find_qrels(directory, split))
+    qrels = beir.read_qrels(beir.find_qrels(directory, split))
     queries = [
         QueryRecord(
             key=query.key,
             text=query.text,
             split=split,
             metadata=query.metadata,
-            judgments=[
-                JudgmentRecord({"document_id": document}, grade) for document, grade in qrels.grades[query.key].items()
-            ],
+            judgments=judged(qrels.grades[query.key]),
         )
-        for query in read_queries(find_queries(directory))
+        for query in beir.read_queries(beir.find_queries(directory))
         if query.key in qrels.grades
     ]
     there = {query.key for query in queries}
@@ -66,19 +62,8 @@ def files(record: DatasetRecord) -> Files:
     for query in record.queries:
         splits.setdefault(query.split, []).append(query)
     queries = (beir.Query(query.key, query.text, query.metadata) for query in record.queries)
-    return {"queries.jsonl": beir.write_queries(queries), **dict(_qrels(splits))}
-
-
-def _qrels(splits: Mapping[str, list[QueryRecord]]) -> Iterator[tuple[str, Iterator[str]]]:
-    for split, queries in splits.items():
-        yield (
-            f"qrels/{split}.tsv",
-            beir.write_qrels(
-                (query.key, judgment.doc_ref["document_id"], judgment.grade)
-                for query in queries
-                for judgment in query.judgments
-            ),
-        )
+    qrels = {f"qrels/{split}.tsv": beir.write_qrels(rows_of(of_split)) for split, of_split in splits.items()}
+    return {"queries.jsonl": beir.write_queries(queries), **qrels}
 
 
 def _fit(query: QueryRecord) -> QueryRecord:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from apps.datasets.formats.trec import left_out
-from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
 from benchbench.catalogue import load, read, require
 from benchbench.reading.strict_json import fault
 
@@ -51,6 +51,6 @@ def _query(query: Any, grades: dict[str, int], split: str) -> QueryRecord:
         key=query.query_id,
         text=text,
         split=split if split in SPLITS else "",
-        judgments=[JudgmentRecord({"document_id": document}, grade) for document, grade in grades.items()],
+        judgments=judged(grades),
         metadata={name: value for name, value in fields.items() if isinstance(value, str | int) and not fault(value)},
     )

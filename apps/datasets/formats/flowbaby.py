@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from apps.datasets.formats.writing import by_document, kept
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.records import DatasetRecord, QueryRecord, judged
 from benchbench.files import flowbaby
-from benchbench.files.flowbaby import write_dataset
 from benchbench.ir import canonical
 from benchbench.local_files.placing import Files
 
@@ -41,9 +40,7 @@ def _query(topic: flowbaby.Topic, dataset: flowbaby.Dataset) -> QueryRecord:
     return QueryRecord(
         key=topic.key,
         text=topic.text,
-        judgments=[
-            JudgmentRecord({"document_id": item}, grade) for item, grade in dataset.qrels.get(topic.key, {}).items()
-        ],
+        judgments=judged(dataset.qrels.get(topic.key, {})),
         slices=topic.slices,
         split=topic.split,
         notes=topic.notes,
@@ -86,7 +83,7 @@ def files(record: DatasetRecord) -> Files:
         for query in record.queries
         if query.judgments
     }
-    return write_dataset(flowbaby.Dataset(metadata, tuple(map(_topic, record.queries)), qrels))
+    return flowbaby.write_dataset(flowbaby.Dataset(metadata, tuple(map(_topic, record.queries)), qrels))
 
 
 def _fit(query: QueryRecord) -> QueryRecord:

@@ -6,21 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.records import DatasetRecord, QueryRecord, judged
 from benchbench.decimals import counted
-from benchbench.reading.objects import (
-    Checked,
-    Filled,
-    InvalidKeyError,
-    Must,
-    Stated,
-    different_strings,
-    fault,
-    filled,
-    read_as,
-    read_list,
-    refuse,
-)
+from benchbench.reading import objects
 from benchbench.reading.strict_json import read_value
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -31,36 +19,36 @@ TOTALS = ("total_queries", "query_count", "total")
 
 
 def _modules(value: Any) -> Any:
-    modules = different_strings(value)
+    modules = objects.different_strings(value)
     if len(modules) not in MODULES or len(modules) < len(value):
-        raise fault("must be a list of one to five modules, each of them once")
+        raise objects.fault("must be a list of one to five modules, each of them once")
     return modules
 
 
 def _version(value: Any) -> Any:
     if not isinstance(value, list):
-        return filled(value)
-    versions = different_strings(value)
+        return objects.filled(value)
+    versions = objects.different_strings(value)
     if not versions or len(versions) < len(value):
-        raise fault("must be a version, or a list of versions, each of them once")
+        raise objects.fault("must be a version, or a list of versions, each of them once")
     return versions
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleQuery(Stated):
+class ModuleQuery(objects.Stated):
     """A question about one version of the software, or any of several; every expected module is relevant alike."""
 
     id: int
-    query: Filled
-    version: Annotated[str | tuple[str, ...], Checked(_version, before=True)]
-    expected_modules: Annotated[tuple[str, ...], Checked(_modules, before=True)]
-    category: Filled
-    difficulty: Annotated[str, Must("easy, medium or hard", DIFFICULTIES.__contains__)]
+    query: objects.Filled
+    version: Annotated[str | tuple[str, ...], objects.Checked(_version, before=True)]
+    expected_modules: Annotated[tuple[str, ...], objects.Checked(_modules, before=True)]
+    category: objects.Filled
+    difficulty: Annotated[str, objects.Must("easy, medium or hard", DIFFICULTIES.__contains__)]
     notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _File(Stated):
+class _File(objects.Stated):
     ALIASES = {"benchmark_queries": "queries"}
     NULL_IS_A_VALUE = True
 
@@ -78,14 +66,16 @@ def read_module_queries(path: Path) -> DatasetRecord:
     """
     value = read_value(path)
     if isinstance(value, list):
-        refuse(path.name, 'is a list: put it into an object, {"benchmark_queries": […]}')
-    file = read_as(_File, value, prefix=f"{path.name}, ")
-    queries = read_list(ModuleQuery, file.benchmark_queries, prefix="benchmark_queries")
+        objects.refuse(path.name, 'is a list: put it into an object, {"benchmark_queries": […]}')
+    file = objects.read_as(_File, value, prefix=f"{path.name}, ")
+    queries = objects.read_list(ModuleQuery, file.benchmark_queries, prefix="benchmark_queries")
     if not queries:
-        refuse(f"{path.name}, benchmark_queries", "is empty: a dataset needs at least one query")
+        objects.refuse(f"{path.name}, benchmark_queries", "is empty: a dataset needs at least one query")
     repeated = [id for id, count in Counter(query.id for query in queries).items() if count > 1]
     if repeated:
-        raise InvalidKeyError(f"{path.name} has the id {repeated[0]} more than once: it names one query.", field="id")
+        raise objects.InvalidKeyError(
+            f"{path.name} has the id {repeated[0]} more than once: it names one query.", field="id"
+        )
     name = file.metadata.get("name")
     return DatasetRecord(
         name=name if isinstance(name, str) else path.name.removesuffix(".gz").removesuffix(".json"),
@@ -100,7 +90,7 @@ def _record(query: ModuleQuery) -> QueryRecord:
     return QueryRecord(
         key=str(query.id),
         text=query.query,
-        judgments=[JudgmentRecord({"document_id": module}, GRADE) for module in query.expected_modules],
+        judgments=judged(dict.fromkeys(query.expected_modules, GRADE)),
         category=query.category,
         difficulty=query.difficulty,
         filters={"version": query.version if isinstance(query.version, str) else list(query.version)},

@@ -8,16 +8,7 @@ from typing import Annotated, Any
 
 from django.conf import settings
 
-from apps.datasets.records import (
-    LENGTHS,
-    SLICE_LENGTH,
-    DatasetError,
-    DatasetRecord,
-    JudgmentRecord,
-    QueryRecord,
-    as_doc_ref,
-    doc_ref_fault,
-)
+from apps.datasets import records
 from benchbench.decimals import some_of
 from benchbench.reading.objects import Checked, Filled, Listed, Stated, fault, read_as, refuse
 from benchbench.reading.strict_json import canonical, decode, kind, parse, raw_chunks
@@ -44,14 +35,14 @@ def _version(version: str) -> str:
 
 
 def _key(key: str) -> str:
-    if len(key) > LENGTHS["key"]:
-        raise fault(f"has more than {LENGTHS['key']} characters")
+    if len(key) > records.LENGTHS["key"]:
+        raise fault(f"has more than {records.LENGTHS['key']} characters")
     return key
 
 
 def _doc_ref(value: Any) -> dict[str, str]:
-    doc_ref = as_doc_ref(value)
-    what, key = doc_ref_fault(doc_ref)
+    doc_ref = records.as_doc_ref(value)
+    what, key = records.doc_ref_fault(doc_ref)
     if what:
         raise fault(what, key if isinstance(value, dict) else "")
     return dict(doc_ref)
@@ -98,14 +89,14 @@ class _File(Stated):
     queries: list[Any] = field(kw_only=True)
 
 
-class DatasetTooLargeError(DatasetError):
+class DatasetTooLargeError(records.DatasetError):
     """The file has more bytes than an upload may have."""
 
     code = "too_large"
     status = 413
 
 
-def read_schema1(path: Path) -> DatasetRecord:
+def read_schema1(path: Path) -> records.DatasetRecord:
     """Return the dataset that a JSON file states, `.gz` unpacked; see `parse_schema1`.
 
     One that states no name has that of the file.
@@ -119,7 +110,7 @@ def read_schema1(path: Path) -> DatasetRecord:
     return replace(record, name=record.name or path.name.removesuffix(".gz").removesuffix(".json"))
 
 
-def parse_schema1(content: bytes, *, where: str = "The file") -> DatasetRecord:
+def parse_schema1(content: bytes, *, where: str = "The file") -> records.DatasetRecord:
     """Return the dataset that the bytes of a JSON file of schema 1.0 state, within the limits of the settings.
 
         {schema_version = "1.0", metadata {name, description, version, slice_definitions, …},
@@ -148,10 +139,10 @@ def parse_schema1(content: bytes, *, where: str = "The file") -> DatasetRecord:
     return _dataset(dict(file.metadata), [query for query, _ in read], sum(duplicates for _, duplicates in read))
 
 
-def _dataset(metadata: dict[str, Any], queries: list[QueryRecord], duplicates: int) -> DatasetRecord:
+def _dataset(metadata: dict[str, Any], queries: list[records.QueryRecord], duplicates: int) -> records.DatasetRecord:
     stated = {key: metadata[key] for key in ABOUT if not isinstance(metadata.get(key), bool | None)}
     about = {key: metadata.pop(key) for key, value in stated.items() if isinstance(value, ABOUT[key])}
-    return DatasetRecord(
+    return records.DatasetRecord(
         name=about.get("name", ""),
         description=about.get("description", ""),
         label=str(about.get("version", "")).strip(),
@@ -168,13 +159,13 @@ def _dataset(metadata: dict[str, Any], queries: list[QueryRecord], duplicates: i
 def is_own(name: str, value: Any) -> bool:
     """Tell whether a key of a query's metadata, one of OWN_FIELDS, holds what the query's own field can."""
     if name in STRINGS:
-        return isinstance(value, str) and len(value) <= LENGTHS.get(name, len(value))
+        return isinstance(value, str) and len(value) <= records.LENGTHS.get(name, len(value))
     if name == "slices" and isinstance(value, list):
-        return all(isinstance(slice, str) and slice.strip() and len(slice) <= SLICE_LENGTH for slice in value)
+        return all(isinstance(slice, str) and slice.strip() and len(slice) <= records.SLICE_LENGTH for slice in value)
     return isinstance(value, dict if name == "filters" else list)
 
 
-def _plain(about: dict[str, Any], queries: list[QueryRecord]) -> Iterator[str]:
+def _plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
     """Yield what has the name of a field of ours and holds something else."""
     for key in ABOUT:
         if about.get(key) is not None:
@@ -187,7 +178,7 @@ def _plain(about: dict[str, Any], queries: list[QueryRecord]) -> Iterator[str]:
             )
 
 
-def _restricted(queries: list[QueryRecord]) -> Iterator[str]:
+def _restricted(queries: list[records.QueryRecord]) -> Iterator[str]:
     if filtered := [query for query in queries if query.filters]:
         asked = sorted({name for query in filtered for name in query.filters})
         yield (
@@ -196,7 +187,7 @@ def _restricted(queries: list[QueryRecord]) -> Iterator[str]:
         )
 
 
-def _query(item: Any, place: str) -> tuple[QueryRecord, int]:
+def _query(item: Any, place: str) -> tuple[records.QueryRecord, int]:
     """Return a query and how many of its judgments were stated before."""
     query = read_as(_Query, item, prefix=f"{place}.", suffix=_suffix(item))
     docs, suffix = query.relevant_docs, _said(query.query_key)
@@ -206,14 +197,14 @@ def _query(item: Any, place: str) -> tuple[QueryRecord, int]:
     metadata = dict(query.metadata)
     own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
     own["slices"] = list(dict.fromkeys(own.get("slices", [])))
-    judgments: dict[str, JudgmentRecord] = {}
+    judgments: dict[str, records.JudgmentRecord] = {}
     for index, doc in enumerate(docs):
-        judgment = JudgmentRecord(doc_ref=dict(doc.doc_ref), grade=doc.relevance_grade)
+        judgment = records.JudgmentRecord(doc_ref=dict(doc.doc_ref), grade=doc.relevance_grade)
         before = judgments.setdefault(canonical(judgment.doc_ref), judgment)
         if before.grade != judgment.grade:
             what = f"is {judgment.grade}, but the same document was graded {before.grade} before"
             refuse(f"{place}.relevant_docs[{index}].relevance_grade", what, suffix=suffix)
-    record = QueryRecord(
+    record = records.QueryRecord(
         key=query.query_key, text=query.query_text, judgments=list(judgments.values()), metadata=metadata, **own
     )
     return record, len(docs) - len(judgments)
@@ -229,12 +220,12 @@ def _said(key: str) -> str:
     return f" (query {key[:60]!a})"
 
 
-def _refuse_repeated_keys(queries: list[QueryRecord]) -> None:
+def _refuse_repeated_keys(queries: list[records.QueryRecord]) -> None:
     first: dict[str, int] = {}
     for index, query in enumerate(queries):
         earlier = first.setdefault(query.key, index)
         if earlier != index:
-            raise DatasetError(
+            raise records.DatasetError(
                 f"queries[{index}].query_key is {query.key[:60]!a}, as in queries[{earlier}]: a key names one query.",
                 field=f"queries[{index}].query_key",
             )

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from apps.datasets.formats.writing import by_document
-from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.formats.writing import by_document, rows_of
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
 from benchbench.decimals import some_of
 from benchbench.files.sniffing import sniff
 from benchbench.files.trec import Topic, as_text, read_qrels, read_topics, write_qrels, write_topics
@@ -28,28 +28,25 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
     else:
         qrels = path
     asked = read_topics(topics)
-    judged = read_qrels(qrels)
+    grades = read_qrels(qrels)
     there = {topic.key for topic in asked}
-    if unknown := next((key for key in judged if key not in there), None):
+    if unknown := next((key for key in grades if key not in there), None):
         raise DatasetError(f"{qrels.name} judges the query {unknown[:60]!a}, which {topics.name} does not have.")
     return DatasetRecord(
         name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
-        queries=[_query(topic, judged[topic.key], qrels) for topic in asked if topic.key in judged],
+        queries=[_query(topic, grades[topic.key], qrels) for topic in asked if topic.key in grades],
         source_format="trec",
-        warnings=left_out([topic.key for topic in asked if topic.key not in judged]),
+        warnings=left_out([topic.key for topic in asked if topic.key not in grades]),
     )
 
 
-def _query(topic: Topic, judged: dict[bytes, int], qrels: Path) -> QueryRecord:
-    documents = as_text(list(judged), where=f"{qrels.name}, query {topic.key[:60]!a},")
+def _query(topic: Topic, grades: dict[bytes, int], qrels: Path) -> QueryRecord:
+    documents = as_text(list(grades), where=f"{qrels.name}, query {topic.key[:60]!a},")
     about = {"description": topic.description, "narrative": topic.narrative}
     return QueryRecord(
         key=topic.key,
         text=topic.text,
-        judgments=[
-            JudgmentRecord({"document_id": document}, grade)
-            for document, grade in zip(documents, judged.values(), strict=True)
-        ],
+        judgments=judged(dict(zip(documents, grades.values(), strict=True))),
         metadata={name: text for name, text in about.items() if text},
     )
 
@@ -86,9 +83,5 @@ def fit(record: DatasetRecord) -> DatasetRecord:
 def files(record: DatasetRecord) -> Files:
     return {
         "topics.tsv": write_topics(Topic(query.key, query.text) for query in record.queries),
-        "qrels.txt": write_qrels(
-            (query.key, judgment.doc_ref["document_id"], judgment.grade)
-            for query in record.queries
-            for judgment in query.judgments
-        ),
+        "qrels.txt": write_qrels(rows_of(record.queries)),
     }

@@ -1,7 +1,7 @@
 """Common steps of all writers, and the parts of a dataset that an export leaves out."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -27,6 +27,13 @@ def kept(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **cha
     """Return a query with only these of its fields, and others where they are `changed`."""
     values = {name: getattr(query, name) for name in names} | changed
     return QueryRecord(query.key, query.text, judgments, **values)
+
+
+def rows_of(queries: Iterable[QueryRecord]) -> Iterator[tuple[str, str, int]]:
+    """Yield query, document and grade of each judgment by document_id."""
+    for query in queries:
+        for judgment in query.judgments:
+            yield query.key, judgment.doc_ref["document_id"], judgment.grade
 
 
 def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, label: str) -> list[JudgmentRecord]:
@@ -81,48 +88,42 @@ Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
     """Return what `held`, the part of `record` that a format holds, lacks of it or has otherwise."""
-    left_out: Count = Counter()
-    changed: Count = Counter()
-    for name in ABOUT:
-        _compare(("", name), getattr(record, name), getattr(held, name), left_out, changed)
     by_key = {query.key: query for query in held.queries}
     missing = [query.key for query in record.queries if query.key not in by_key]
-    for query in record.queries:
-        if query.key in by_key:
-            _compare_queries(query, by_key[query.key], left_out, changed)
+    left_out: Count = Counter()
+    changed: Count = Counter()
+    for whose, names, whole, part in _pairs(record, held, by_key):
+        for name in names:
+            value, there = getattr(whole, name), getattr(part, name)
+            if value == there or canonical(value) == canonical(there):
+                continue
+            is_gone = there in BLANK or (whose == "judgment" and there == DEFAULTS.get(name))
+            (left_out if is_gone else changed)[whose, name] += 1
     return tuple(_sentences(label, missing, left_out, changed))
 
 
-def _compare_queries(query: QueryRecord, held: QueryRecord, left_out: Count, changed: Count) -> None:
-    for name in QUERY_FIELDS:
-        _compare(("quer", name), getattr(query, name), getattr(held, name), left_out, changed)
-    for judgment, held_judgment in zip(query.judgments, held.judgments, strict=True):
-        for name in JUDGMENT_FIELDS:
-            _compare(("judgment", name), getattr(judgment, name), getattr(held_judgment, name), left_out, changed)
-
-
-def _compare(place: tuple[str, str], value: Any, held: Any, left_out: Count, changed: Count) -> None:
-    if value == held or canonical(value) == canonical(held):
-        return
-    is_gone = held in BLANK or (place[0] == "judgment" and held == DEFAULTS.get(place[1]))
-    (left_out if is_gone else changed)[place] += 1
+def _pairs(
+    record: DatasetRecord, held: DatasetRecord, by_key: Mapping[str, QueryRecord]
+) -> Iterator[tuple[str, Sequence[str], object, object]]:
+    """Yield what is compared: whose fields they are, their names, and the two that have them."""
+    yield "", ABOUT, record, held
+    for query in record.queries:
+        if part := by_key.get(query.key):
+            yield "quer", QUERY_FIELDS, query, part
+            for judgments in zip(query.judgments, part.judgments, strict=True):
+                yield "judgment", JUDGMENT_FIELDS, *judgments
 
 
 def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
     if missing:
         yield f"{label} has no place for queries without a judgment: {some_of(missing)}."
     if left_out:
-        yield f"{label} has no place for {_list(left_out)}."
+        yield f"{label} has no place for {'; '.join(_fields(left_out))}."
     if changed:
-        yield f"{label} states otherwise, or in part, {_list(changed)}."
+        yield f"{label} states otherwise, or in part, {'; '.join(_fields(changed))}."
 
 
-def _list(count: Count) -> str:
-    return "; ".join(_field(*place, number) for place, number in count.items())
-
-
-def _field(whose: str, name: str, number: int) -> str:
-    if not whose:
-        return f"the {name} of the dataset"
-    ending = {"quer": ("y", "ies")}.get(whose, ("", "s"))[number != 1]
-    return f"{name} of {number:,} {whose}{ending}"
+def _fields(count: Count) -> Iterator[str]:
+    for (whose, name), number in count.items():
+        ending = {"quer": ("y", "ies")}.get(whose, ("", "s"))[number != 1]
+        yield f"{name} of {number:,} {whose}{ending}" if whose else f"the {name} of the dataset"

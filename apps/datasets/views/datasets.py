@@ -3,7 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -34,30 +34,22 @@ SHOWN_JUDGMENTS = 50
 FIRST = 5  # queries of a file that a preview shows
 
 
-@dataclass(frozen=True, slots=True)
-class JudgmentsShown:
-    """The judgments of a query in the newest version, a draft too, and those that the draft removed without another."""
+def judgments_shown(query: Query) -> dict[str, Any]:
+    """Return what the page of a query shows of its judgments, highest grade first.
 
-    rows: list[Judgment]
-    removed: list[Judgment]
-    draft: DatasetVersion | None
-    has_more: bool
-    every: str
-
-
-def judgments_shown(query: Query) -> JudgmentsShown:
-    """Return what the page of a query shows of its judgments, highest grade first."""
+    They are those of the newest version, a draft too; `removed` are those that the draft removed without another.
+    """
     draft = draft_of(query.dataset)
     newest = query.judgments.filter(until=query.until).select_related("judged_by").order_by("-grade", "id")
     removed = query.judgments.filter(until=draft.number) if draft and query.until is None else query.judgments.none()
     rows = list(newest[: SHOWN_JUDGMENTS + 1])
-    return JudgmentsShown(
-        rows=rows[:SHOWN_JUDGMENTS],
-        removed=list(removed.exclude(ref_hash__in=newest.values("ref_hash"))[:SHOWN_JUDGMENTS]),
-        draft=draft,
-        has_more=len(rows) > SHOWN_JUDGMENTS,
-        every=changelist_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
-    )
+    return {
+        "rows": rows[:SHOWN_JUDGMENTS],
+        "removed": list(removed.exclude(ref_hash__in=newest.values("ref_hash"))[:SHOWN_JUDGMENTS]),
+        "draft": draft,
+        "has_more": len(rows) > SHOWN_JUDGMENTS,
+        "every": changelist_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
+    }
 
 
 def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: str) -> HttpResponseBase:
