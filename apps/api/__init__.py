@@ -9,28 +9,28 @@ How to add an endpoint, by the example of datasets:
      it is (`DatasetUpload`); its component is called `DatasetUploadRequest`.
    - An answer that is columns of a model: a `ModelAnswer`, whose `Meta.fields` names them (`DatasetAnswer`).
    - An answer that a use case computes: a frozen dataclass of its room, whose fields have their help as
-     `Annotated[int, "..."]`. The class is its schema, `present(report)` the answer; commands print `asdict(report)`.
+     `Annotated[int, "..."]`. The class is its schema, and the answer; commands print `asdict(report)`.
      Where the API adds or renames a field, a subclass of `Answer` with the dataclass in its `Meta`.
    - A list: `page_of("datasets", DatasetAnswer)`.
-2. There too: one `Endpoint` for each address.
-   - `model` is whose permission of the admin each method needs: GET view, POST, PUT and PATCH change, DELETE delete;
-     `acts = {"POST": "add"}` says what differs. A POST that only computes something is a "view", for which a token that
-     reads will do. `throttles = {"POST": "start"}` where a method is none of read and write.
-   - The object of an address: `find_visible(Thing.objects.all(), thing_id, request.user)`; a nested one, in its
-     parent's rows: `find_visible(dataset.mappings.all(), mapping_id, request.user)`. That answers 403 and 404 as it
-     should; do it before reading the body, so that a 400 tells nothing to those who may not see it. Rows whose owner is
+2. There too: a `Resource`, with a method for each operation, whose name is its operationId. `apps/api/resource.py` says
+   what its decorators take.
+   - `model` is whose permission of the admin an operation needs: GET view, POST, PUT and PATCH change, DELETE delete;
+     `act="add"` says what differs. A POST that only computes something is a "view", for which a token that reads will
+     do. `throttle="start"` where an operation is none of read, write and upload.
+   - `find` returns the object of an address: `find_visible(Thing.objects.all(), thing_id, self.user)`; a nested one, in
+     its parent's rows: `find_visible(dataset.mappings.all(), mapping_id, self.user)`. That answers 403 and 404 as it
+     should, before the body is read, so that a 400 tells nothing to those who may not see it. Rows whose owner is
      another's (runs, queries): `through="benchmark"`, as in `benchbench.access.visible`.
-   - The request: `valid(ThingRequest, request.data)`, `valid(PageQuery, request.query_params)`.
-   - A list: `answer_page(ThingPage, visible(rows, request.user), query)`, in a total order, with `select_related` for
-     what the answer reads: at most 10 queries whatever the size.
+   - `@post("/things", ThingAnswer, ThingRequest, status=201)`: the method gets the object, and what the request states;
+     it returns what `ThingAnswer` presents.
+   - `@get("/things", ThingPage, PageQuery)`: it returns the rows, in a total order, with `select_related` for what the
+     answer reads: at most 10 queries whatever the size.
    - A POST that is no "view" honours Idempotency-Key. Errors are raised, never answered: any `BenchbenchError` becomes
      its status and code.
-   - `@extend_schema(operation_id=…, request=…, parameters=[PageQuery], responses={201: ThingAnswer})`; the method's
-     docstring is the summary and the description. Errors and headers are added, and the statuses that the docstring
-     mentions; others that all methods of the class may answer are its `refuses`, those of one method
-     `responses={200: ThingAnswer} | refusals(404)`.
-3. `urls.py`: a line, without a slash at the end. tests/api/story.py: a step that asks it, of which the schema has its
-   examples. Then `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
+   - The method's docstring is the summary and the description. Errors and headers are added, and the statuses that the
+     docstring mentions; others that it may answer are `refuses=[404]`.
+3. No address has a slash at the end; `urls.py` finds the resource by itself. tests/api/story.py: a step that asks it,
+   of which the schema has its examples. Then `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
 4. Tests in tests/api: test_isolation.py asks every address as everybody by itself, test_addresses.py every list for
    its number of queries; a parameter that is new gets a row in `world()` and in `crowded()` there. The fixture
    `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with tokens. Yours: every 4xx.

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework_simplejwt.authentication import JWTAuthentication
@@ -105,16 +105,19 @@ class InScope(BasePermission):
     code = "insufficient_scope"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        return view.only_reads(request.method) or scope_of(request.auth) == Scope.WRITE
+        # A method that there is not is refused as such, later.
+        operation = view.declared(request.method)
+        return operation is None or operation.permission == "view" or scope_of(request.auth) == Scope.WRITE
 
 
 class MayAct(BasePermission):
-    """The user has the permission of the admin that the endpoint's `acts` name for the method."""
+    """The user has the permission of the admin that the operation needs."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        act = view.act(request.method)
-        if act is None:  # a method that the endpoint lacks: 405 is told later
+        operation = view.declared(request.method)
+        if operation is None:  # a method that the address lacks: 405 is told later
             return True
+        act = operation.permission
         meta = view.model._meta
         self.message = f"You may not {act} any {meta.verbose_name}: ask an administrator for the permission."
         # Who may change may look, as in the admin.
@@ -127,7 +130,9 @@ class Throttle(BaseThrottle):
 
     def allow_request(self, request: Request, view: Any) -> bool:
         known = request.user and request.user.is_authenticated
-        count(view.throttle_scope(request.method), request.user.pk if known else address_of(request))
+        operation = view.declared(request.method)
+        rate = operation.rate if operation else "read" if request.method in SAFE_METHODS else "write"
+        count(rate, request.user.pk if known else address_of(request))
         return True
 
 

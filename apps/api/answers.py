@@ -82,9 +82,10 @@ class Answer(DataclassSerializer):
         return undeclared | super().get_extra_kwargs()
 
 
-def present(answer: Any, status: int = 200) -> Response:
-    """Answer with a frozen dataclass."""
-    return Response(Answer(answer, dataclass=type(answer)).data, status=status)
+def present(shape: Any, value: Any, status: int = 200) -> Response:
+    """Answer with a value in the shape of a dataclass or of a serializer."""
+    answer = Answer(value, dataclass=shape) if is_dataclass(shape) else shape(value)
+    return Response(answer.data, status=status)
 
 
 class Page(serializers.Serializer):

@@ -31,7 +31,9 @@ from benchbench.site import error_pages
 from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
+AWAY = "PostgreSQL or Redis does not answer the site: ask again."
 AWAY_SECONDS = 5  # after which one may ask again
+DISK_FULL_STATUS = 507
 TOLD = 3  # so many faults stand in `detail`; `errors` has all
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 logger = logging.getLogger(__name__)
@@ -39,42 +41,38 @@ logger = logging.getLogger(__name__)
 
 def present(error: Exception, context: dict[str, Any]) -> Response | None:
     """Answer an error that a view raised; None for a fault of ours, which Django logs and `server_error` answers."""
-    if isinstance(error, BenchbenchError):
-        set_rollback()
-        named = {error.field: [error.message]} if error.field else {}
-        return Response(_body(error.message, error.code, named), status=error.status, headers=_headers(error.status))
-    if error_pages.is_disk_full(error):
-        set_rollback()
-        logger.error("A disk is full.", exc_info=error)
-        return Response(_body(DISK_FULL, "disk_full"), status=507)
     reference = uuid.uuid4().hex
-    if outage := _outage(error, reference):
+    if known := _known(error, reference):
         set_rollback()
-        body, status = outage
-        logger.error("PostgreSQL or Redis failed (%s): reference %s", body["code"], reference, exc_info=error)
+        status, body = known
+        if "reference" in body:
+            logger.error("PostgreSQL or Redis failed (%s): reference %s", body["code"], reference, exc_info=error)
+        elif status == DISK_FULL_STATUS:
+            logger.error("A disk is full.", exc_info=error)
         return Response(body, status=status, headers=_headers(status))
-    if isinstance(error, SuspiciousOperation):  # a form with too many fields, or too much in them
-        large = isinstance(error, RequestDataTooBig)
-        detail = "The form holds too much data." if large else "The form cannot be read, or has too many parts."
-        return Response(_body(detail, "too_large" if large else "malformed"), status=413 if large else 400)
-    if isinstance(error.__cause__, ForeignKeyViolation):  # told when the transaction commits: nobody waited for it
-        set_rollback()
-        return Response(
-            _body("Something that this needs was deleted, or came into use, just now.", "conflict"), status=409
-        )
     response = exception_handler(error, context)
     if response is not None:
         response.data = _in_shape(response.data)
     return response
 
 
-def _outage(error: BaseException | None, reference: str) -> tuple[dict[str, Any], int] | None:
-    """Return the body and the status for an error that PostgreSQL or Redis is behind; None for other errors."""
+def _known(error: BaseException | None, reference: str) -> tuple[int, dict[str, Any]] | None:
+    """Return the status and the body for an error; None for one of REST framework's, and for a fault of ours."""
+    if isinstance(error, BenchbenchError):
+        return error.status, _body(error.message, error.code, {error.field: [error.message]} if error.field else None)
+    if error_pages.is_disk_full(error):
+        return DISK_FULL_STATUS, _body(DISK_FULL, "disk_full")
     if failure := failure_of(error):
-        return _body(failure.message, failure.code, reference=reference), failure.status
-    if not _is_away(error):
-        return None
-    return _body("PostgreSQL or Redis does not answer the site: ask again.", "unavailable", reference=reference), 503
+        return failure.status, _body(failure.message, failure.code, reference=reference)
+    if _is_away(error):
+        return 503, _body(AWAY, "unavailable", reference=reference)
+    if isinstance(error, RequestDataTooBig):
+        return 413, _body("The form holds too much data.", "too_large")
+    if isinstance(error, SuspiciousOperation):  # a form with too many fields
+        return 400, _body("The form cannot be read, or has too many parts.", "malformed")
+    if error and isinstance(error.__cause__, ForeignKeyViolation):  # raised by the commit: nobody waited for it
+        return 409, _body("Something that this needs was deleted, or came into use, just now.", "conflict")
+    return None
 
 
 def _headers(status: int) -> dict[str, str] | None:
@@ -114,11 +112,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
         if _is_away(error):
             return error_pages.unavailable(request, AWAY_SECONDS)
         return error_pages.server_error(request, reference)
-    if outage := _outage(error, reference):
-        body, status = outage
-        return JsonResponse(body, status=status, headers=_headers(status))
-    body = _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
-    return JsonResponse(body, status=500)
+    fault = 500, _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
+    status, body = _known(error, reference) or fault
+    return JsonResponse(body, status=status, headers=_headers(status))
 
 
 def _is_address(path: str) -> bool:

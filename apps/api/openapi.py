@@ -55,11 +55,6 @@ class Error(serializers.Serializer):
     reference = serializers.CharField(required=False, help_text="Of an error of the server, as in its log.")
 
 
-def refusals(*statuses: int) -> dict[int, OpenApiResponse]:
-    """Return the errors of an operation besides those that the base of endpoints may answer, for its `responses`."""
-    return {status: OpenApiResponse(Error) for status in statuses}
-
-
 def sent(name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True) -> OpenApiParameter:
     """Return a header that the answers of these statuses have, for the `parameters` of an operation."""
     return OpenApiParameter(
@@ -95,7 +90,7 @@ def example_of(name: str) -> dict[str, Any]:
 
 
 class Schema(AutoSchema):
-    """Adds to each operation the errors that the base of endpoints may answer, its headers, and its examples."""
+    """Adds to each operation the errors that the base of resources may answer, its headers, and its examples."""
 
     def get_operation(self, *args: Any) -> Any:
         operation = super().get_operation(*args)
@@ -172,14 +167,14 @@ class Schema(AutoSchema):
         if "{" in self.path:
             errors.append(404)
         named = [int(status) for status in re.findall(r"\b4\d\d\b", getdoc(self._handler()) or "") if status in ERRORS]
-        return [*errors, *named, *getattr(self.view, "refuses", ())]
+        return [*errors, *named, *self._handler().operation.refuses]
 
     def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
         answer = Answer(dataclass=serializer) if is_dataclass(serializer) else serializer
         return super()._get_response_for_code(answer, *args, **kwargs)
 
     def _handler(self) -> Any:
-        return getattr(self.view, self.method.lower(), None)
+        return getattr(self.view, self.view.action)
 
     def _docstring(self) -> tuple[str, str]:
         summary, _, more = (getdoc(self._handler()) or "").partition("\n")

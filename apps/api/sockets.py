@@ -22,24 +22,18 @@ Identify = Callable[[], Awaitable[tuple[Any, float | None]]]
 SUBPROTOCOL = "access_token."
 
 
-class Identifying:
-    """Puts `identify` and `subprotocol` into the scope, as `apps.operations.consumers` asks for them."""
+def identified(application: Any) -> Any:
+    """Put `identify` and `subprotocol` into the scope of an application, for `apps.operations.consumers`."""
 
-    def __init__(self, application: Any) -> None:
-        self.application = application
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def identifying(scope: Any, receive: Any, send: Any) -> None:
         offered = next((name for name in scope["subprotocols"] if name.startswith(SUBPROTOCOL)), None)
         if offered is None:
             identify = _by_session(scope["cookies"].get(settings.SESSION_COOKIE_NAME))
         else:
             identify = _by_token(offered.removeprefix(SUBPROTOCOL))
-        await self.application({**scope, "identify": identify, "subprotocol": offered}, receive, send)
+        await application({**scope, "identify": identify, "subprotocol": offered}, receive, send)
 
-
-def identified(application: Any) -> Any:
-    """Wrap an application for WebSockets so that it can ask who is there."""
-    return CookieMiddleware(Identifying(application))
+    return CookieMiddleware(identifying)
 
 
 def _by_session(key: str | None) -> Identify:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -34,10 +34,10 @@ class Closed:
     """
 
     version: DatasetVersion | None
-    judgments: int = 0
-    split: int = 0
-    outdated: int = 0
-    judged: int = 0
+    judgments: Annotated[int, "That the version has from the round."] = 0
+    split: Annotated[int, "Items left out, as their judges are split."] = 0
+    outdated: Annotated[int, "Of queries or documents that changed since."] = 0
+    judged: Annotated[int, "Judged elsewhere since."] = 0
     told: list[str] = field(default_factory=list)
 
     @property

@@ -101,16 +101,14 @@ def external_mapping(dataset: Dataset) -> Mapping:
     """
     read_again(Dataset.objects.select_for_update(), dataset.pk)  # two imports make one mapping
     there = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL).order_by("created_at")
-    return _resolved(there.select_related("collection").first() or _make(dataset))
-
-
-def _make(dataset: Dataset) -> Mapping:
     name = dataset.name[: MAX_LENGTH - len(ENDING)] + ENDING
     mine = [Collection.objects.filter(owner=dataset.owner), Mapping.objects.filter(owner=dataset.owner)]
-    return under_free_name(name, mine, lambda free: _make_named(free, dataset))
+    return _resolved(
+        there.select_related("collection").first() or under_free_name(name, mine, lambda free: _create(free, dataset))
+    )
 
 
-def _make_named(name: str, dataset: Dataset) -> Mapping:
+def _create(name: str, dataset: Dataset) -> Mapping:
     stub = create_collection(
         name,
         owner=dataset.owner,

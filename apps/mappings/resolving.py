@@ -14,20 +14,13 @@ from django.utils import timezone
 
 from apps.collections.models import Collection, live
 from apps.datasets.models import DatasetVersion, Judgment, alive_in
+from apps.mappings import references
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.references import (
-    Catalogue,
-    InvalidReferenceError,
-    Match,
-    Verdict,
-    add_judged,
-    read_reference,
-    resolve_reference,
-)
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
+from benchbench.reading.strict_json import attributes
 
 CHUNK = 5000  # judgments looked up and written at a time
 RESULT_FIELDS = (
@@ -60,7 +53,7 @@ class Resolved:
     operation: Operation | None = None
 
 
-Ruling = tuple[int, Verdict]  # the id of a judgment, and what became of its reference
+Ruling = tuple[int, references.Verdict]  # the id of a judgment, and what became of its reference
 
 
 def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
@@ -76,10 +69,10 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
         add_judged_documents(mapping)
     if Operation.active_on(mapping):
         raise OperationActiveError(f'The mapping "{mapping}" is being resolved already: wait for that, or cancel it.')
-    references = judgments_of(current_basis(mapping)).count()
+    number = judgments_of(current_basis(mapping)).count()
     documents = live(mapping.collection).count()
     if (
-        references <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
+        number <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
         and documents <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS
     ):
         try:
@@ -92,7 +85,7 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
             Operation.Kind.RESOLVE,
             subject_id=mapping.pk,
             by=by or mapping.owner,
-            batches=[({"refs": references}, max(1, references))],
+            batches=[({"refs": number}, max(1, number))],
         )
     return Resolved(mapping, operation)
 
@@ -106,13 +99,13 @@ def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
     with transaction.atomic():
         locked = read_again(Mapping.objects.select_for_update(), mapping.pk)
         basis = current_basis(locked)
-        return store_rulings(locked, basis, _until(ends, rulings(locked, basis)))
+        return store_rulings(locked, basis, rulings(locked, basis, ends=ends))
 
 
 def add_judged_documents(mapping: Mapping) -> None:
     """Give the collection of ids that external runs are measured over the documents that judgments now name."""
     judgments = judgments_of(current_basis(mapping)).order_by().values_list("doc_ref", flat=True)
-    add_judged(mapping.collection, judgments.iterator(chunk_size=CHUNK))
+    references.add_judged(mapping.collection, judgments.iterator(chunk_size=CHUNK))
 
 
 def is_stale(mapping: Mapping) -> bool:
@@ -140,21 +133,26 @@ def judgments_of(basis: Basis) -> QuerySet[Judgment]:
     return Judgment.objects.filter(query__dataset=basis.version.dataset_id, since__lte=basis.version.number)
 
 
-def rulings(mapping: Mapping, basis: Basis) -> Iterator[list[Ruling]]:
-    """Yield the rulings on all judgments, CHUNK at a time, each chunk looked up in at most five queries."""
+def rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Iterator[list[Ruling]]:
+    """Yield the rulings on all judgments, CHUNK at a time, each chunk looked up in at most five queries.
+
+    Raises TookTooLongError as soon as a chunk, the last one included, is stored past the time `ends`.
+    """
     judgments = judgments_of(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
     while chunk := list(islice(judgments, CHUNK)):
         catalogue = load_catalogue(mapping.collection, (doc_ref for _, doc_ref in chunk))
-        yield [(judgment_id, resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
+        yield [(judgment_id, references.resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
+        if ends is not None and time.monotonic() > ends:
+            raise TookTooLongError
 
 
-def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> Catalogue:
+def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> references.Catalogue:
     """Return what the live documents of a collection have to say to `doc_refs`, and nothing more of them."""
     wanted: dict[str, set[str]] = {}
     for doc_ref in doc_refs:
         try:
-            lookups = read_reference(doc_ref).lookups
-        except InvalidReferenceError:
+            lookups = references.read_reference(doc_ref).lookups
+        except references.InvalidReferenceError:
             continue
         for field, value in lookups:
             wanted.setdefault(field, set()).add(value)
@@ -162,7 +160,7 @@ def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> Catalo
     for field, values in wanted.items():
         having = live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
         for value, document_id, documents in having.values_list(field, Min("id"), Count("id")):
-            catalogue[field, str(value)] = Match(document_id, documents)
+            catalogue[field, str(value)] = references.Match(document_id, documents)
     return catalogue
 
 
@@ -214,14 +212,6 @@ def _count(mapping: Mapping) -> None:
     mapping.status = Mapping.Status.RESOLVED if complete else Mapping.Status.PARTIAL
 
 
-def _until(ends: float | None, chunks: Iterable[list[Ruling]]) -> Iterator[list[Ruling]]:
-    """Pass `chunks` on; raise TookTooLongError as soon as one is done past the time `ends`, the last one included."""
-    for chunk in chunks:
-        yield chunk
-        if ends is not None and time.monotonic() > ends:
-            raise TookTooLongError
-
-
 TROUBLES = ("not_found", "ambiguous", "invalid_ref", "conflicts")
 SHOWN = 3
 
@@ -229,9 +219,7 @@ SHOWN = 3
 def facts_of(mapping: Mapping) -> dict[str, Any]:
     """Return how far `mapping` is resolved, for programs."""
     return {
-        "id": mapping.pk,
-        "name": mapping.name,
-        "status": mapping.status,
+        **attributes(mapping, "id", "name", "status"),
         "dataset_version": mapping.dataset_version.number if mapping.dataset_version else None,
         "mapped": mapping.mapped_count,
         "total": mapping.total_count,
@@ -243,17 +231,11 @@ def describe(mapping: Mapping) -> str:
     """Say how far `mapping` is resolved, what became of the other judgments, and the first that have no document."""
     told = (f"{name.replace('_', ' ')} {mapping.counts[name]:,}" for name in TROUBLES if mapping.counts.get(name))
     troubles = ", ".join(told)
-    line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments' + (
-        f" ({troubles})." if troubles else "."
-    )
-    return line + _dangling(mapping)
-
-
-def _dangling(mapping: Mapping) -> str:
+    line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments'
+    line += f" ({troubles})." if troubles else "."
     lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment")
     first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:SHOWN]
     said = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
-    if not said:
-        return ""
     more = lost.count() - len(said)
-    return f" Without a document: {', '.join(said)}{f' and {more:,} more' if more else ''}."
+    rest = f" and {more:,} more" if more else ""
+    return f"{line} Without a document: {', '.join(said)}{rest}." if said else line

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
@@ -32,11 +32,11 @@ class Exporter:
 
     name: str
     title: str
-    exports: Literal["benchmark", "run"]
+    exports: Annotated[Literal["benchmark", "run"], "What it exports."]
     content_type: str
     extension: str
     write: Callable[[Any, DatasetVersion], Iterator[Piece]]
-    marks_failures: bool = True
+    marks_failures: Annotated[bool, "Whether it can mark failed queries; if not, they are left out."] = True
     file_name: Callable[[Any, DatasetVersion], str] | None = None
     files: Callable[[Any, DatasetVersion], Files] | None = None
 

@@ -16,6 +16,7 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Model
 from django.template.response import SimpleTemplateResponse
 from django.test import Client, RequestFactory
 from django.urls import reverse
@@ -23,13 +24,14 @@ from django.urls import reverse
 from apps.accounts.roles import make_roles, permissions_of
 from apps.accounts.tokens import issue_token
 from apps.api import urls
-from apps.api.endpoint import Endpoint
+from apps.api.resource import Resource
 from apps.judging.models import RoundItem
 from apps.operations.consumers import PERMISSIONS
 from benchbench.asgi import websocket_urlpatterns
 from benchbench.site.history import note
 from tests.admin.conftest import make_staff  # noqa: F401
 from tests.admin.test_isolation import FORMATS, POSTED, owner  # noqa: F401 (a fixture)
+from tests.api.test_isolation import operations
 from tests.pages import Address, every_address
 
 pytestmark = pytest.mark.thorough
@@ -140,20 +142,19 @@ def rows_of_endpoints() -> dict[str, str]:
     rows = {}
     *endpoints, _ = urls.urlpatterns  # the last finds nothing
     for pattern in endpoints:
-        view = getattr(pattern.callback, "view_class", None) or getattr(pattern.callback, "cls", None)
+        view = getattr(pattern.callback, "cls", None)
         assert view is not None, f"{pattern} is no class, whose permissions could be read"
-        if not issubclass(view, Endpoint):
+        if not issubclass(view, Resource):
             rows[f"GET {pattern.pattern}"] = "staff"
-            continue
-        for method in (name.upper() for name in view.http_method_names if hasattr(view, name) and name != "head"):
-            rows[f"{method} {pattern.pattern}"] = who_may(view, method) if view.permission_classes else "everybody"
+        for act in operations(pattern):
+            who = who_may(view.model, act.permission) if view.permission_classes else "everybody"
+            rows[f"{act.method.upper()} {pattern.pattern}"] = who
     return dict(sorted(rows.items(), key=lambda row: row[0].partition(" ")[::-1]))
 
 
-def who_may(view: Any, method: str) -> str:
-    act = view.acts[method]  # an endpoint that asks who is there names what it needs
+def who_may(model: type[Model], act: str) -> str:
     acts = ("view", "change") if act == "view" else (act,)
-    names = {f"{view.model._meta.app_label}.{name}_{view.model._meta.model_name}" for name in acts}
+    names = {f"{model._meta.app_label}.{name}_{model._meta.model_name}" for name in acts}
     return next((role for role in WHO[2:-1] if names & permissions_of(role)), "superuser")
 
 

@@ -30,15 +30,13 @@ from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.api.recording import Walk
 from tests.api.story import MODEL, STAND_IN, tell
-from tests.api.test_isolation import addresses, world
+from tests.api.test_isolation import POSTS_THAT_READ, addresses, world
 from tests.api.worlds import measured
 from tests.benchmarks.gated import pinned
 from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_mapping, make_round
 
 OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
-MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview", "llm_cost"} | {
-    "next_items"  # asked again it renews what is held; an answer that was kept would be out of date
-}
+MAKE_NOTHING = {*POSTS_THAT_READ, "next_items"}  # the last renews what is held: an old answer would be out of date
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
 WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_comparison.py
@@ -68,9 +66,9 @@ def test_what_is_nested_is_not_found_under_another_parent(callers: Callers) -> N
 def test_every_post_that_makes_or_starts_something_takes_a_key() -> None:
     without = set()
     for pattern in urls.urlpatterns:
-        post = getattr(getattr(pattern.callback, "view_class", None), "post", None)
-        if post is not None and not getattr(post, "idempotent", False):
-            without.add(pattern.name)
+        post = getattr(pattern.callback, "actions", {}).get("post", "")
+        if post and not getattr(getattr(pattern.callback.cls, post), "idempotent", False):
+            without.add(post)
     assert without == (OPEN - {"schema"}) | MAKE_NOTHING
 
 

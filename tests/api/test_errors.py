@@ -64,7 +64,9 @@ def test_a_get_that_finds_nothing_is_a_fault_with_a_reference_in_the_log(
     callers: Callers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     callers.owner.client.raise_request_exception = False
-    monkeypatch.setattr(collections, "edit_collection", lambda *_, **__: Collection.objects.get(pk=UUID(int=0)))
+    monkeypatch.setattr(
+        collections.importing, "edit_collection", lambda *_, **__: Collection.objects.get(pk=UUID(int=0))
+    )
     collection = Collection.objects.create(name="c", owner=callers.owner.user)
     path = f"/collections/{collection.pk}"
     answer = callers.owner.ask("PATCH", path, {"description": "x"})

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import transaction
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 
 from apps.api import urls
-from apps.api.endpoint import Endpoint
+from apps.api.resource import Operation
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
@@ -26,14 +26,16 @@ from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 
-POSTS_THAT_READ = ["check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview", "llm_cost"]
+POSTS_THAT_READ = {
+    *("check_mapping", "preview_benchmark", "gate_benchmark", "gate_run", "preview_indexes", "preview_llm_judging")
+}
 NUMBERS = {"query_id", "judgment_id", "number", "item_id"}  # parameters that are whole numbers
 UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")
 
 
 @dataclass(frozen=True)
 class Address:
-    """An address of the API, with the parameters that it has and the methods that it answers."""
+    """An address of the API, with the parameters that it has and the permission that each method needs."""
 
     name: str
     parameters: tuple[str, ...]
@@ -47,9 +49,15 @@ class Address:
 def addresses() -> Iterator[Address]:
     """Yield those that ask who is there."""
     for pattern in urls.urlpatterns:
-        view = getattr(pattern.callback, "view_class", None)
-        if view and issubclass(view, Endpoint) and view.permission_classes:
-            yield Address(str(pattern.name), tuple(pattern.pattern.converters), view.acts)
+        view = pattern.callback.cls if hasattr(pattern.callback, "actions") else None
+        if view and view.permission_classes:
+            acts = {act.method.upper(): act.permission for act in operations(pattern)}
+            yield Address(str(pattern.name), tuple(pattern.pattern.converters), acts)
+
+
+def operations(pattern: URLPattern) -> list[Operation]:
+    """Return the operations of an address; none of one that is no resource's."""
+    return [getattr(pattern.callback.cls, name).operation for name in getattr(pattern.callback, "actions", {}).values()]
 
 
 def outcomes(caller: Caller, values: Callable[[str], Any]) -> dict[tuple[str, str], int]:
@@ -106,7 +114,7 @@ def test_a_token_that_reads_may_do_nothing_else(callers: Callers) -> None:
     acts = {(method, address.name): act for address in addresses() for method, act in address.acts.items()}
     for asked, status in outcomes(callers.reader, unknown).items():
         assert (status == 403) == (acts[asked] != "view"), (asked, status)
-    assert [name for (method, name), act in acts.items() if (method, act) == ("POST", "view")] == POSTS_THAT_READ
+    assert {name for (method, name), act in acts.items() if (method, act) == ("POST", "view")} == POSTS_THAT_READ
 
 
 def test_whoever_may_only_view_can_ask_for_all_that_reads(callers: Callers) -> None:
@@ -141,14 +149,14 @@ def named(mapping: Mapping, run: Run, manifest: dict[str, Any]) -> dict[tuple[st
     searched = {"mapping_id": str(mapping.pk), "config_matrix": {**BY_WORDS, "indexes": ["unheard of"]}}
     against = {"rules": "against_baseline:\n  nDCG@10: {may_lose: 0.1}", "baseline": "unheard of"}
     return {
-        ("POST", "benchmarks"): {**searched, "name": "b"},
-        ("POST", "preview"): searched,
+        ("POST", "list_benchmarks"): {**searched, "name": "b"},
+        ("POST", "preview_benchmark"): searched,
         ("POST", "run_manifest"): {"manifest": manifest},
-        ("POST", "mappings"): {"collection_id": str(mapping.collection_id)},
+        ("POST", "list_mappings"): {"collection_id": str(mapping.collection_id)},
         ("POST", "gate_benchmark"): against,
         ("POST", "gate_run"): against,
-        ("POST", "rounds"): {"run_ids": [str(run.pk)], "name": "r", "order": "depth"},
-        ("POST", "baselines"): {"run_id": str(run.pk), "name": "main", "reason": "It is good."},
+        ("POST", "list_rounds"): {"run_ids": [str(run.pk)], "name": "r", "order": "depth"},
+        ("POST", "list_baselines"): {"run_id": str(run.pk), "name": "main", "reason": "It is good."},
     }
 
 

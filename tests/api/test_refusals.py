@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from apps.api import urls  # imports all serializers
 from apps.api.fields import StrictSerializer, Whole, valid
-from apps.api.matrices import MatrixField
+from apps.api.resources.benchmarks import MatrixField
 from apps.api.resources.gates import RunField
 from apps.collections.importing import create_collection
 from tests.api.callers import ROOT, Caller, Callers

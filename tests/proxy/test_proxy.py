@@ -193,7 +193,7 @@ def most(path: str) -> int | None:
 def limits_of_the_api() -> Iterator[tuple[str, str | None]]:
     """Yield each address of the API with the setting that limits what may be uploaded there."""
     for pattern in urlpatterns:
-        parsers: list[Any] = getattr(getattr(pattern.callback, "view_class", None), "parser_classes", [])
+        parsers: list[Any] = getattr(pattern.callback, "initkwargs", {}).get("parser_classes", [])
         limits = [parser.limit for parser in parsers if issubclass(parser, UploadParser)]
         path = re.sub(r"<(\w+):\w+>", lambda found: SAMPLES[found[1]], str(pattern.pattern))
         yield f"/api/v2/{path}", limits[0] if limits else None

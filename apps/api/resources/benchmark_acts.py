@@ -1,20 +1,19 @@
 """Acts on an existing benchmark: clone, add measures, re-score, write a manifest."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, present
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.errors import naming
-from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber, valid
-from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, find, shown
+from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber
+from apps.api.resource import Resource, find_visible, get, post
+from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, shown
 from apps.benchmarks.defining.creating import clone, require_published
 from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.measuring.measures import LONGEST, MOST, add_measures, besides_the_usual
@@ -96,62 +95,41 @@ class VerificationAnswer(Answer):
     class Meta:
         dataclass = Verification
         fields = ["reproduces", "source", "differences", "environment"]
-        extra_kwargs = {
-            "source": {"help_text": "The name of the first benchmark."},
-            "differences": {"help_text": "A sentence for each run."},
-            "environment": {"help_text": "What else was different."},
-        }
 
 
-class Clone(Endpoint):
+class Acts(Resource):
+    """Acts on an existing benchmark."""
+
     model = Benchmark
-    acts = {"POST": "add"}
+    route = "benchmarks"
 
-    @extend_schema(operation_id="clone_benchmark", request=Cloning, responses={201: BenchmarkAnswer})
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
+    def rows(self) -> QuerySet[Benchmark]:
+        return Benchmark.objects.select_related("mapping__collection")
+
+    @post("/<id:benchmark_id>/clone", BenchmarkAnswer, Cloning, act="add", status=201)
+    def clone_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
         """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
-        benchmark = find(request, benchmark_id)
-        find_visible(Mapping.objects.all(), benchmark.mapping_id, request.user)  # as for a new one
-        data = valid(Cloning, request.data)
-        return Response(shown(clone(benchmark, owner=request.user, **data)), status=201)
+        find_visible(Mapping.objects.all(), benchmark.mapping_id, self.user)  # as for a new one
+        return shown(clone(benchmark, owner=self.user, **data))
 
-
-class Measures(Endpoint):
-    model = Benchmark
-
-    @extend_schema(
-        operation_id="add_measures", request=MeasuresWanted, responses={200: MeasuresAnswer, 202: MeasuresAnswer}
-    )
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
+    @post("/<id:benchmark_id>/measures", MeasuresAnswer, MeasuresWanted, statuses=(200, 202), names=KEYS)
+    def add_measures(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
         """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched.
 
         202 where these are so many that it is left to the queue, with the operation to watch.
         """
-        benchmark = find(request, benchmark_id)
-        data = valid(MeasuresWanted, request.data)
-        with naming(**KEYS):
-            added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]), by=request.user)
-        return Response(MeasuresAnswer(added).data, status=202 if added.operation else 200)
+        added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]), by=self.user)
+        return present(MeasuresAnswer, added, 202 if added.operation else 200)
 
-
-class Rescore(Endpoint):
-    model = Benchmark
-
-    @extend_schema(
-        operation_id="rescore_benchmark",
-        request=Rescoring,
-        responses=dict.fromkeys((200, 202), RescoredAnswer),
-    )
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
+    @post("/<id:benchmark_id>/rescore", RescoredAnswer, Rescoring, statuses=(200, 202))
+    def rescore_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
         """Measure the finished runs on another version of the dataset, from the rankings that are stored.
 
         202 where these are so many that it is left to the queue, with the operation to watch. 409 where none has
         completed, and where the mapping was not resolved for that version.
         """
-        benchmark = find(request, benchmark_id)
-        number = valid(Rescoring, request.data).get("version")
-        version = None if number is None else find_version(benchmark, number)
-        rescored = rescore(benchmark, version=version, by=request.user)
+        version = find_version(benchmark, data["version"]) if "version" in data else None
+        rescored = rescore(benchmark, version=version, by=self.user)
         done = rescored.operation is None
         answer = RescoredAnswer(
             benchmark_id=benchmark.pk,
@@ -162,39 +140,24 @@ class Rescore(Endpoint):
             operation_uuid=None if rescored.operation is None else rescored.operation.pk,
             message=rescored.sentence,
         )
-        return present(answer, status=200 if done else 202)
+        return present(RescoredAnswer, answer, 200 if done else 202)
 
-
-class Manifest(Endpoint):
-    model = Benchmark
-
-    @extend_schema(operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT})
-    def get(self, request: Request, benchmark_id: UUID) -> Response:
+    @get("/<id:benchmark_id>/manifest", OpenApiTypes.OBJECT)
+    def get_manifest(self, benchmark: Benchmark) -> Response:
         """Show the manifest of a benchmark, from which it can be run again; 409 before it has ended."""
-        return Response(manifest_of(find(request, benchmark_id)))
+        return Response(manifest_of(benchmark))
 
-
-class RunManifest(Endpoint):
-    model = Benchmark
-    acts = {"POST": "add"}
-
-    @extend_schema(operation_id="run_manifest", request=ManifestToRun, responses={201: BenchmarkAnswer})
-    def post(self, request: Request) -> Response:
+    @post("/manifest", BenchmarkAnswer, ManifestToRun, act="add", status=201)
+    def run_manifest(self, data: dict[str, Any]) -> Benchmark:
         """Make the benchmark of a manifest again, pending, on the same data, which is found here by its content.
 
         400 where it is not a manifest, or its data is not here; the sentence says what is missing or differs.
         """
-        data = valid(ManifestToRun, request.data)
         if isinstance(data["manifest"], dict):
             require_published(data["manifest"].get("matrix"))
-        made = benchmark_from(data["manifest"], owner=request.user, name=data["name"])
-        return Response(shown(made), status=201)
+        return shown(benchmark_from(data["manifest"], owner=self.user, name=data["name"]))
 
-
-class Verified(Endpoint):
-    model = Benchmark
-
-    @extend_schema(operation_id="verify_benchmark", responses=VerificationAnswer)
-    def get(self, request: Request, benchmark_id: UUID) -> Response:
+    @get("/<id:benchmark_id>/verification", VerificationAnswer)
+    def verify_benchmark(self, benchmark: Benchmark) -> Verification:
         """Compare a benchmark with the manifest that it was run from; 409 without one, and before it has ended."""
-        return Response(VerificationAnswer(verify(find(request, benchmark_id))).data)
+        return verify(benchmark)

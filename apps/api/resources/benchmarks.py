@@ -1,19 +1,17 @@
 """Benchmarks: plan, make, list, look, delete; start, cancel, retry."""
 
+import json
+from collections.abc import Mapping as MappingType
 from typing import Any
-from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.errors import naming, naming_matrix
-from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Whole, require_empty, valid
-from apps.api.matrices import MatrixField, completed
-from apps.api.openapi import refusals
+from apps.api.answers import Answer, ModelAnswer, page_of
+from apps.api.errors import naming_matrix
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Whole, as_whole
+from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.defining.creating import (
     CHOICES,
@@ -31,10 +29,60 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.runs import with_run_counts
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
-from benchbench.access import visible
+from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.database.failures import read_again, refresh
-from benchbench.ir.planning.axes import MAX_TOP_K
+from benchbench.ir.planning.axes import CUTOFF, MAX_TOP_K
+from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.names import MAX_LENGTH
+
+VALUES: dict[str, dict[str, Any]] = {
+    "k_values_for_metrics": CUTOFF.schema,
+    **{key: axis.kind.schema for key, axis in BY_KEY.items()},
+    "rerankers": {"type": ["string", "null"], "pattern": f"^{PUBLISHED.pattern}$"},
+}
+WHOLE = {"primary_k", *(key for key, values in VALUES.items() if '"integer"' in json.dumps(values))}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "primary_k": CUTOFF.schema | {"default": DEFAULT_PRIMARY_K},
+        **{
+            key: {"type": "array", "items": values, "minItems": 1, "uniqueItems": True}
+            for key, values in VALUES.items()
+        },
+    },
+    "description": "A list of values for each key; every combination is a run. What is left out has its default: "
+    "without `search_modes` all that the indexes can search, without `indexes` the newest there is. The newest, "
+    "of a name too, is the one that became ready last and holds the documents as they are now.",
+}
+
+
+@extend_schema_field(SCHEMA)
+class MatrixField(serializers.DictField):
+    """A matrix as it was stated: what it holds is judged by the use case, which names the key at fault."""
+
+    def to_internal_value(self, data: Any) -> MappingType[str, Any]:
+        return {key: _whole(value) if key in WHOLE else value for key, value in super().to_internal_value(data).items()}
+
+
+def _whole(value: Any) -> Any:
+    return [as_whole(item) for item in value] if isinstance(value, list) else as_whole(value)
+
+
+def completed(matrix: MappingType[str, Any], top_k: int | None) -> dict[str, Any]:
+    """Return a matrix with what the earlier API took from elsewhere, where the matrix itself does not say it.
+
+    Its depth is `top_k`; the cutoffs are those of the usual ones that the least depth reaches, since the earlier API's
+    own default of 10 asks for no more.
+    """
+    whole = dict(matrix)
+    if top_k is not None:
+        whole.setdefault("top_k_values", [top_k])
+    depths = whole.get("top_k_values", [BY_KEY["top_k_values"].default])
+    if "k_values_for_metrics" not in whole and isinstance(depths, list) and all(type(depth) is int for depth in depths):
+        reached = [k for k in DEFAULT_CUTOFFS if k <= min(depths, default=0)]
+        whole["k_values_for_metrics"] = reached or [whole.get("primary_k", DEFAULT_PRIMARY_K)]
+    return whole
 
 
 def choice(name: str, help_text: str) -> Any:
@@ -121,147 +169,93 @@ class PreviewAnswer(Answer):
 
     class Meta:
         dataclass = Plan
-        extra_kwargs = {
-            "labels": {"help_text": "Labels of the runs, in their order."},
-            "distinct": {"help_text": "Distinct work over all queries."},
-            "estimate_seconds": {"help_text": "Time of one worker in shared execution, without `builds`."},
-            "builds": {"help_text": "Made before any query."},
-            "indexes": {"help_text": "Those that are searched."},
-            "resident_bytes": {"help_text": "Memory that a worker needs."},
-        }
 
 
 # Of a request, by our words.
 KEYS = {"mapping": "mapping_id", "matrix": "config_matrix", "measures": "metrics_to_compute"}
 
 
-class Benchmarks(Endpoint):
+class Benchmarks(Resource):
     model = Benchmark
-    acts = {"POST": "add"}
+    route = "benchmarks"
 
-    @extend_schema(operation_id="list_benchmarks", parameters=[BenchmarkQuery], responses=BenchmarkPage)
-    def get(self, request: Request) -> Response:
+    @get("", BenchmarkPage, BenchmarkQuery)
+    def list_benchmarks(self, query: dict[str, Any]) -> QuerySet[Benchmark]:
         """List benchmarks, newest first."""
-        query = valid(BenchmarkQuery, request.query_params)
-        rows = visible(Benchmark.objects.order_by("-created_at", "id"), request.user)
-        if "status_filter" in query:
-            rows = rows.filter(status=query["status_filter"])
-        return answer_page(BenchmarkPage, with_run_counts(rows), query)
+        rows = with_run_counts(self.newest())
+        return rows.filter(status=query["status_filter"]) if "status_filter" in query else rows
 
-    @extend_schema(
-        operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkAnswer} | refusals(404)
-    )
-    def post(self, request: Request) -> Response:
+    @post("", BenchmarkAnswer, NewBenchmark, act="add", status=201, names=KEYS, refuses=[404])
+    def create_benchmark(self, data: dict[str, Any]) -> Benchmark:
         """Make a benchmark: a run for each configuration of the matrix, all of them pending.
 
         A matrix error names its key. 409 where the mapping was not resolved, or not since its dataset or collection
         changed.
         """
-        data = valid(NewBenchmark, request.data)
-        mapping, asked = searched(request, data)
-        with naming(**KEYS), naming_matrix(data["config_matrix"]):
-            made = create_benchmark(mapping, BenchmarkOptions.among(data, **asked), owner=request.user)
-        return Response(shown(made), status=201)
+        with naming_matrix(data["config_matrix"]):
+            mapping, asked = self.searched(data)
+            return shown(create_benchmark(mapping, BenchmarkOptions.among(data, **asked), owner=self.user))
 
-
-class Preview(Endpoint):
-    model = Benchmark
-    acts = {"POST": "view"}
-    refuses = (404,)
-
-    @extend_schema(operation_id="preview_benchmark", request=BenchmarkPreview, responses=PreviewAnswer)
-    def post(self, request: Request) -> Response:
+    @post("/preview", PreviewAnswer, BenchmarkPreview, act="view", names=KEYS, refuses=[404])
+    def preview_benchmark(self, data: dict[str, Any]) -> dict[str, Any]:
         """Show what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
-        data = valid(BenchmarkPreview, request.data)
-        mapping, asked = searched(request, data)
-        with naming(**KEYS), naming_matrix(data["config_matrix"]):
-            planned = preview(mapping, owner=request.user, **asked)
-        return Response(PreviewAnswer(vars(planned) | {"total_runs": len(planned.labels)}).data)
+        with naming_matrix(data["config_matrix"]):
+            mapping, asked = self.searched(data)
+            planned = preview(mapping, owner=self.user, **asked)
+        return vars(planned) | {"total_runs": len(planned.labels)}
 
-
-class OneBenchmark(Endpoint):
-    model = Benchmark
-
-    @extend_schema(operation_id="get_benchmark", responses=BenchmarkAnswer)
-    def get(self, request: Request, benchmark_id: UUID) -> Response:
+    @get("/<id:benchmark_id>", BenchmarkAnswer)
+    def get_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Show a benchmark."""
-        return Response(shown(find(request, benchmark_id)))
+        return shown(benchmark)
 
-    @extend_schema(operation_id="delete_benchmark", responses={204: None})
-    def delete(self, request: Request, benchmark_id: UUID) -> Response:
+    @delete("/<id:benchmark_id>")
+    def delete_benchmark(self, benchmark: Benchmark) -> None:
         """Delete a benchmark with its runs and results; 409 while it runs, or while a run of it is a baseline."""
-        delete_benchmark(find(request, benchmark_id))
-        return Response(status=204)
+        delete_benchmark(benchmark)
 
-
-class Start(Endpoint):
-    model = Benchmark
-    throttles = {"POST": "start"}
-
-    @extend_schema(operation_id="start_benchmark", request=None, responses=StartedAnswer)
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
+    @post("/<id:benchmark_id>/start", StartedAnswer, throttle="start")
+    def start_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Start a benchmark, or resume one that was cancelled: runs that completed or failed are left as they are.
 
         409 while it runs, where no run is left, where the mapping or an index is not current, and where you have as
         many running as one may (`quota`).
         """
-        benchmark = find(request, benchmark_id)
-        require_empty(request.data)
-        launch(benchmark, by=request.user)
+        launch(benchmark, by=self.user)
         return started(benchmark, "The benchmark is started.")
 
+    @post("/<id:benchmark_id>/cancel", BenchmarkAnswer)
+    def cancel_benchmark(self, benchmark: Benchmark) -> Benchmark:
+        """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
+        cancel(benchmark)
+        return shown(benchmark)
 
-class Retry(Endpoint):
-    model = Benchmark
-    throttles = {"POST": "start"}
-
-    @extend_schema(operation_id="retry_benchmark", request=None, responses=StartedAnswer)
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
+    @post("/<id:benchmark_id>/retry", StartedAnswer, throttle="start")
+    def retry_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
-        benchmark = find(request, benchmark_id)
-        require_empty(request.data)
-        retry(benchmark, by=request.user)
+        retry(benchmark, by=self.user)
         return started(benchmark, "The failed runs are started again.")
 
+    def rows(self) -> QuerySet[Benchmark]:
+        return Benchmark.objects.select_related("mapping__collection")
 
-class Cancel(Endpoint):
-    model = Benchmark
-
-    @extend_schema(operation_id="cancel_benchmark", request=None, responses=BenchmarkAnswer)
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
-        """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
-        benchmark = find(request, benchmark_id)
-        require_empty(request.data)
-        cancel(benchmark)
-        return Response(shown(benchmark))
-
-
-def find(request: Request, benchmark_id: UUID) -> Benchmark:
-    return find_visible(Benchmark.objects.select_related("mapping__collection"), benchmark_id, request.user)
-
-
-def shown(benchmark: Benchmark) -> Any:
-    """Return what is told of a benchmark, as it is now."""
-    return BenchmarkAnswer(read_again(with_run_counts(Benchmark.objects.all()), benchmark.pk)).data
-
-
-def started(benchmark: Benchmark, message: str) -> Response:
-    refresh(benchmark)
-    benchmark.message = message  # type: ignore[attr-defined]
-    return Response(StartedAnswer(benchmark).data)
-
-
-def searched(request: Request, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
-    """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
-    rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
-    mapping = find_visible(rows, data["mapping_id"], request.user)
-    with naming(**KEYS), naming_matrix(data["config_matrix"]):
+    def searched(self, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
+        """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
+        rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
+        mapping = find_visible(rows, data["mapping_id"], self.user)
         require_published(data["config_matrix"])
         measures = besides_the_usual(data["metrics_to_compute"])
         whole = completed(data["config_matrix"], data.get("top_k"))
-        matrix = with_modes(mapping, whole, owner=request.user)
-    return mapping, {
-        "matrix": matrix,
-        "measures": measures,
-        "allow_missing": data["allow_missing"],
-    }
+        matrix = with_modes(mapping, whole, owner=self.user)
+        return mapping, {"matrix": matrix, "measures": measures, "allow_missing": data["allow_missing"]}
+
+
+def shown(benchmark: Benchmark) -> Benchmark:
+    """Return a benchmark as it is now, with what is told of it."""
+    return read_again(with_run_counts(Benchmark.objects.all()), benchmark.pk)
+
+
+def started(benchmark: Benchmark, message: str) -> Benchmark:
+    refresh(benchmark)
+    benchmark.message = message  # type: ignore[attr-defined]
+    return benchmark

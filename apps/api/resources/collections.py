@@ -3,28 +3,18 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import QueryDict
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import TIMES, Answer, ModelAnswer, answer_page, page_of
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, Whole, valid
-from apps.api.parsers import CorpusParser, StrictJSONParser
-from apps.collections.importing import (
-    ImportReport,
-    create_collection,
-    delete_collection,
-    edit_collection,
-    import_documents,
-)
+from apps.api.answers import TIMES, Answer, ModelAnswer, page_of
+from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, Whole
+from apps.api.parsers import CorpusParser
+from apps.api.resource import Resource, delete, find_visible, get, patch, post
+from apps.collections import importing
 from apps.collections.models import Collection, Document, Section, live
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
 from apps.collections.uploading import upload_collection, upload_documents
-from benchbench.access import visible
 from benchbench.names import MAX_LENGTH
 
 MOST_DOCUMENTS = 1000
@@ -121,7 +111,7 @@ class ImportAnswer(Answer):
     document_count = serializers.IntegerField(min_value=0, help_text="Documents in the collection now.")
 
     class Meta:
-        dataclass = ImportReport
+        dataclass = importing.ImportReport
 
 
 class DocumentQuery(PageQuery):
@@ -161,111 +151,72 @@ class DocumentAnswer(DocumentSummary):
         extra_kwargs = {"removed_at": {"help_text": "When it was removed: rankings may still name it."}}
 
 
-class Collections(Endpoint):
+class Collections(Resource):
     model = Collection
-    acts = {"POST": "add"}
-    throttles = {"POST": "upload"}
-    parser_classes = [StrictJSONParser, CorpusParser]
+    route = "collections"
 
-    @extend_schema(operation_id="list_collections", parameters=[PageQuery], responses=CollectionPage)
-    def get(self, request: Request) -> Response:
+    @get("", CollectionPage, PageQuery)
+    def list_collections(self, query: dict[str, Any]) -> QuerySet[Collection]:
         """List collections, newest first."""
-        query = valid(PageQuery, request.query_params)
-        rows = visible(Collection.objects.order_by("-created_at", "id"), request.user)
-        return answer_page(CollectionPage, rows, query)
+        return self.newest()
 
-    @extend_schema(
-        operation_id="create_collection",
-        request={"application/json": NewCollection, "multipart/form-data": CollectionUpload},
-        responses={201: CollectionAnswer},
-    )
-    def post(self, request: Request) -> Response:
+    @post("", CollectionAnswer, NewCollection, form=CollectionUpload, parser=CorpusParser, act="add", status=201)
+    def create_collection(self, data: dict[str, Any]) -> Collection:
         """Make a collection: by JSON an empty one, by a form one of a file's documents.
 
         409 where you have one of that name.
         """
-        if isinstance(request.data, QueryDict):
-            data = valid(CollectionUpload, request.data)
-            collection, _ = upload_collection(data.pop("file"), owner=request.user, **data)
-        else:
-            collection = create_collection(owner=request.user, **valid(NewCollection, request.data))
-        return Response(CollectionAnswer(collection).data, status=201)
+        if "file" in data:
+            return upload_collection(data.pop("file"), owner=self.user, **data)[0]
+        return importing.create_collection(owner=self.user, **data)
 
-
-class OneCollection(Endpoint):
-    model = Collection
-
-    @extend_schema(operation_id="get_collection", responses=CollectionAnswer)
-    def get(self, request: Request, collection_id: UUID) -> Response:
+    @get("/<id:collection_id>", CollectionAnswer)
+    def get_collection(self, collection: Collection) -> Collection:
         """Show a collection."""
-        return Response(CollectionAnswer(find_collection(request, collection_id)).data)
+        return collection
 
-    @extend_schema(operation_id="edit_collection", request=CollectionChange, responses=CollectionAnswer)
-    def patch(self, request: Request, collection_id: UUID) -> Response:
+    @patch("/<id:collection_id>", CollectionAnswer, CollectionChange)
+    def edit_collection(self, collection: Collection, data: dict[str, Any]) -> Collection:
         """Give a collection another name or description; 409 where its owner has one of that name."""
-        collection = find_collection(request, collection_id)
-        edit_collection(collection, **valid(CollectionChange, request.data))
-        return Response(CollectionAnswer(collection).data)
+        importing.edit_collection(collection, **data)
+        return collection
 
-    @extend_schema(operation_id="delete_collection", responses={204: None})
-    def delete(self, request: Request, collection_id: UUID) -> Response:
+    @delete("/<id:collection_id>")
+    def delete_collection(self, collection: Collection) -> None:
         """Delete a collection with its documents; 409 while a mapping or an index uses it."""
-        delete_collection(find_collection(request, collection_id))
-        return Response(status=204)
+        importing.delete_collection(collection)
 
-
-class Documents(Endpoint):
-    model = Collection
-    throttles = {"POST": "upload"}
-    parser_classes = [StrictJSONParser, CorpusParser]
-
-    @extend_schema(operation_id="list_documents", parameters=[DocumentQuery], responses=DocumentPage)
-    def get(self, request: Request, collection_id: UUID) -> Response:
+    @get("/<id:collection_id>/documents", DocumentPage, DocumentQuery)
+    def list_documents(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Document]:
         """List the documents of a collection, or the one of an `external_id`, without their texts."""
-        collection = find_collection(request, collection_id)
-        query = valid(DocumentQuery, request.query_params)
         rows = live(collection).order_by("external_id").defer("text", "metadata")
-        if "external_id" in query:
-            rows = rows.filter(external_id=query["external_id"])
-        return answer_page(DocumentPage, rows, query)
+        return rows.filter(external_id=query["external_id"]) if "external_id" in query else rows
 
-    @extend_schema(
-        operation_id="import_documents",
-        request={"application/json": DocumentRecords, "multipart/form-data": DocumentsUpload},
-        responses=ImportAnswer,
-    )
-    def post(self, request: Request, collection_id: UUID) -> Response:
+    @post("/<id:collection_id>/documents", ImportAnswer, DocumentRecords, form=DocumentsUpload, parser=CorpusParser)
+    def import_documents(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Import documents into a collection, all of them or none, and tell what that did.
 
         New ones are added, those of a known `external_id` brought to the state that is stated. What was built and
         resolved before does not change: build a new version of the index, and resolve the mapping again.
         """
-        collection = find_collection(request, collection_id)
-        if isinstance(request.data, QueryDict):
-            data = valid(DocumentsUpload, request.data)
+        if "file" in data:
             report = upload_documents(collection, data.pop("file"), **data)
         else:
-            data = valid(DocumentRecords, request.data)
             records = [_record(number, document) for number, document in enumerate(data["documents"])]
-            report = import_documents(collection, records, remove_missing=data["remove_missing"])
-        return Response(ImportAnswer(vars(report) | {"document_count": collection.document_count}).data)
+            report = importing.import_documents(collection, records, remove_missing=data["remove_missing"])
+        return vars(report) | {"document_count": collection.document_count}
 
-
-class OneDocument(Endpoint):
-    model = Collection
-
-    @extend_schema(operation_id="get_document", responses=DocumentAnswer)
-    def get(self, request: Request, collection_id: UUID, document_id: UUID) -> Response:
+    @get("/<id:collection_id>/documents/<id:document_id>", DocumentAnswer)
+    def get_document(self, collection: Collection) -> Document:
         """Show a document with its text, metadata and sections; one that was removed, too."""
-        collection = find_collection(request, collection_id)
+        document_id = self.kwargs["document_id"]
         document = collection.documents.filter(uuid=document_id).prefetch_related("sections").first()
         if document is None:
             raise NotFound(f"There is no document {document_id} here.")
-        return Response(DocumentAnswer(document).data)
+        return document
 
-
-def find_collection(request: Request, collection_id: UUID) -> Collection:
-    return find_visible(Collection.objects.all(), collection_id, request.user)
+    def find(self, collection_id: UUID, document_id: UUID | None = None) -> Collection:
+        return find_visible(Collection.objects.all(), collection_id, self.user)
 
 
 def _record(number: int, data: dict[str, Any]) -> DocumentRecord:

@@ -6,15 +6,13 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, answer_page, page_of, present
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import GREATEST, Identifier, PageQuery, StrictSerializer, Text, VersionNumber, Whole, valid
-from apps.api.resources.results import RunEndpoint, VersionQuery, measured_run
+from apps.api.answers import Answer, answer_page, page_of
+from apps.api.fields import GREATEST, Identifier, PageQuery, StrictSerializer, Text, VersionNumber, Whole
+from apps.api.resource import Resource, find_visible, get
+from apps.api.resources.results import RunResource, VersionQuery
 from apps.benchmarks.comparability import RELATED
 from apps.benchmarks.measuring.measures import LONGEST
 from apps.benchmarks.models import Run
@@ -77,58 +75,47 @@ class QueryDifferenceAnswer(serializers.Serializer):
 QueryDifferencePage = page_of("results", QueryDifferenceAnswer)
 
 
-class Comparison(Endpoint):
+class Comparisons(Resource):
     model = Run
-    refuses = (404, 409)
+    route = "comparison"
 
-    @extend_schema(operation_id="compare_runs", parameters=[ComparisonQuery], responses=ComparisonReport)
-    def get(self, request: Request) -> Response:
+    @get("", ComparisonReport, ComparisonQuery, refuses=[404, 409])
+    def compare_runs(self, query: dict[str, Any]) -> ComparisonReport:
         """Compare runs of one dataset query by query: all pairs, or all with a baseline.
 
         409 (`incomparable`) where they were measured against different truths: `detail` says how they differ, and
         what to do. A comparison does not judge: a gate does.
         """
-        query = valid(ComparisonQuery, request.query_params)
-        return present(comparison_report(compared(request, query, query["run"])))
+        return comparison_report(self.compared(query, query["run"]))
 
-
-class ComparisonQueries(Endpoint):
-    model = Run
-    refuses = (404, 409)
-
-    @extend_schema(
-        operation_id="list_query_differences", parameters=[QueryDifferenceQuery], responses=QueryDifferencePage
-    )
-    def get(self, request: Request) -> Response:
+    @get("/queries", QueryDifferencePage, QueryDifferenceQuery, refuses=[404, 409])
+    def list_query_differences(self, query: dict[str, Any]) -> Response:
         """List the queries that two runs answered, those first on which they are furthest apart."""
-        query = valid(QueryDifferenceQuery, request.query_params)
-        comparison = compared(request, query, [query["run"]])
+        comparison = self.compared(query, [query["run"]])
         place = next(place for place, run in enumerate(comparison.runs) if run.pk == query["run"])
         return answer_page(QueryDifferencePage, every_difference(comparison, place), query, tell=with_queries)
 
+    def compared(self, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
+        """Return the comparison that a query string asks for."""
+        baseline_id = query.get("baseline")
+        runs = self.find_all({*run_ids, *([baseline_id] if baseline_id else [])})
+        number, own = query.get("version"), next(iter(runs.values())).benchmark.dataset_version
+        return compare_runs(
+            runs.values(),
+            measure=query.get("measure"),
+            baseline=runs[baseline_id] if baseline_id else None,
+            slice=query.get("slice"),
+            seed=query.get("seed"),
+            version=None if number is None else own if number == own.number else find_version(own.dataset, number),
+        )
 
-def compared(request: Request, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
-    """Return the comparison that a query string asks for."""
-    baseline_id = query.get("baseline")
-    runs = find_all(request, {*run_ids, *([baseline_id] if baseline_id else [])})
-    number, own = query.get("version"), next(iter(runs.values())).benchmark.dataset_version
-    return compare_runs(
-        runs.values(),
-        measure=query.get("measure"),
-        baseline=runs[baseline_id] if baseline_id else None,
-        slice=query.get("slice"),
-        seed=query.get("seed"),
-        version=None if number is None else own if number == own.number else find_version(own.dataset, number),
-    )
-
-
-def find_all(request: Request, run_ids: set[UUID]) -> dict[UUID, Run]:
-    """Return the runs of these ids; NotFound or PermissionDenied for the first that there is not, or is another's."""
-    rows = Run.objects.select_related(*RELATED)
-    runs = {run.pk: run for run in visible(rows.filter(pk__in=run_ids), request.user, through="benchmark")}
-    for missing in sorted(run_ids - runs.keys()):
-        find_visible(rows, missing, request.user, through="benchmark")
-    return runs
+    def find_all(self, run_ids: set[UUID]) -> dict[UUID, Run]:
+        """Return the runs of these ids; raise as `find_visible` does for the first that is not there."""
+        rows = Run.objects.select_related(*RELATED)
+        runs = {run.pk: run for run in visible(rows.filter(pk__in=run_ids), self.user, through="benchmark")}
+        for missing in sorted(run_ids - runs.keys()):
+            find_visible(rows, missing, self.user, through="benchmark")
+        return runs
 
 
 class LostDocumentQuery(PageQuery, VersionQuery):
@@ -166,58 +153,44 @@ class LostDocumentAnswer(Answer):
     class Meta:
         dataclass = LostRow
         exclude = ["document", "loss"]
-        extra_kwargs = {
-            "reference": {"help_text": "How the judgment names it, where there is no document."},
-            "share": {"help_text": "The share of the ideal DCG@k that it would add."},
-            "sentence": {"help_text": "What happened to it."},
-        }
 
 
 LostDocumentPage = page_of("documents", LostDocumentAnswer)
 
 
-class Triage(RunEndpoint):
-    @extend_schema(operation_id="triage_run", parameters=[VersionQuery], responses=TriageAnswer)
-    def get(self, request: Request, run_id: UUID) -> Response:
+class Triage(RunResource):
+    @get("/triage", TriageAnswer, VersionQuery, refuses=[409])
+    def triage_run(self, run: Run, query: dict[str, Any]) -> TriageAnswer:
         """Count the relevant documents that a run lost, by what kept them out.
 
         409 where the run has no values, and for a run that was made elsewhere, whose stages are not known.
         """
-        triage = triage_of(measured_run(request, run_id), **valid(VersionQuery, request.query_params))
+        triage = triage_of(run, **query)
         losses = triage.losses
-        return present(
-            TriageAnswer(
-                run_id=run_id,
-                dataset_version=triage.evaluation.dataset_version.number,
-                k=triage.k,
-                queries=len(losses.judged),
-                losing_queries=len(losses.queries),
-                lost_documents=triage.count(),
-                untraced_queries=losses.untraced,
-                is_current=losses.is_current,
-                causes=cause_rows(losses),
-            )
+        return TriageAnswer(
+            run_id=run.pk,
+            dataset_version=triage.evaluation.dataset_version.number,
+            k=triage.k,
+            queries=len(losses.judged),
+            losing_queries=len(losses.queries),
+            lost_documents=triage.count(),
+            untraced_queries=losses.untraced,
+            is_current=losses.is_current,
+            causes=cause_rows(losses),
         )
 
-
-class LostDocuments(RunEndpoint):
-    @extend_schema(operation_id="list_lost_documents", parameters=[LostDocumentQuery], responses=LostDocumentPage)
-    def get(self, request: Request, run_id: UUID) -> Response:
+    @get("/triage/documents", LostDocumentPage, LostDocumentQuery, refuses=[409])
+    def list_lost_documents(self, run: Run, query: dict[str, Any]) -> Response:
         """List the relevant documents that a run lost, of the worst query first, with what happened to each."""
-        run = measured_run(request, run_id)
-        query = valid(LostDocumentQuery, request.query_params)
         cause = query.get("cause")
         triage = triage_of(run, version=query.get("version"))
         tell = partial(triage.documents, cause=cause)
         return answer_page(LostDocumentPage, range(triage.count(cause)), query, tell=tell)
 
-
-class Slices(RunEndpoint):
-    @extend_schema(operation_id="slice_run", parameters=[VersionQuery], responses=RunSlices)
-    def get(self, request: Request, run_id: UUID) -> Response:
+    @get("/slices", RunSlices, VersionQuery, refuses=[409])
+    def slice_run(self, run: Run, query: dict[str, Any]) -> RunSlices:
         """Show the means of a run over each slice of the queries, and which slices are weak.
 
         409 where the run has no values, or its mapping was resolved again since.
         """
-        run = measured_run(request, run_id)
-        return present(run_slices(run, **valid(VersionQuery, request.query_params)))
+        return run_slices(run, **query)

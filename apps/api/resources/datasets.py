@@ -2,22 +2,21 @@
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
+from django.db.models import Model, QuerySet
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import TIMES, ModelAnswer, answer_page, page_of, present
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, valid
+from apps.api.answers import TIMES, ModelAnswer, page_of, present
+from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber
 from apps.api.openapi import WARNINGS, file_headers
 from apps.api.parsers import DatasetParser
+from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.datasets.formats.registry import FORMATS, JSON, SOURCES, WRITERS
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
@@ -26,7 +25,7 @@ from apps.datasets.uploading import read_upload, upload_turn
 from apps.datasets.versions import find_version, with_query_count
 from apps.mappings.creating import delete_dataset
 from apps.mappings.exporting import export_dataset
-from benchbench.access import may_change, may_view, visible
+from benchbench.access import may_view
 from benchbench.database.failures import read_again
 from benchbench.names import MAX_LENGTH
 from benchbench.site.downloads import attachment
@@ -109,25 +108,22 @@ class DatasetFormats:
     exports: list[ExportFormat]
 
 
-class Datasets(Endpoint):
+FILES: dict[Any, Any] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
+FILES[200, JSON] = OpenApiTypes.ANY
+HEADERS = file_headers("what the format cannot hold of the dataset.")
+
+
+class Datasets(Resource):
     model = Dataset
-    acts = {"POST": "add"}
-    throttles = {"POST": "upload"}
-    parser_classes = [DatasetParser]
+    route = "benchmark-datasets"
 
-    @extend_schema(operation_id="list_datasets", parameters=[PageQuery], responses=DatasetPage)
-    def get(self, request: Request) -> Response:
+    @get("", DatasetPage, PageQuery)
+    def list_datasets(self, query: dict[str, Any]) -> QuerySet[Dataset]:
         """List datasets, newest first."""
-        query = valid(PageQuery, request.query_params)
-        rows = with_query_count(visible(Dataset.objects.order_by("-created_at", "id"), request.user))
-        return answer_page(DatasetPage, rows, query)
+        return self.newest()
 
-    @extend_schema(
-        operation_id="upload_dataset",
-        request={"multipart/form-data": DatasetUpload},
-        responses={201: UploadedAnswer, 200: UploadedAnswer},
-    )
-    def post(self, request: Request) -> Response:
+    @post("", UploadedAnswer, form=DatasetUpload, parser=DatasetParser, act="add", statuses=(201, 200))
+    def upload_dataset(self, data: dict[str, Any]) -> Response:
         """Upload a dataset.
 
         201 where that made a dataset, or the next version of one; 200 where you have a dataset of that name and content
@@ -135,89 +131,53 @@ class Datasets(Endpoint):
         version; `dataset_id` makes it the next one of that dataset, whatever the file states. `warnings` says what was
         read and looks wrong.
         """
-        data = valid(DatasetUpload, request.data)
-        before = _next_of(request, data)
+        before = self.find_changeable(self.rows(), data["dataset_id"]) if "dataset_id" in data else None
         with upload_turn():
             record = read_upload(data["file"], format=data.get("format", ""), split=data.get("split", ""))
             imported = import_dataset(
                 replace(record, label=data.get("version", record.label)),
                 name=data.get("name"),
                 description=data["description"],
-                owner=request.user,
+                owner=self.user,
                 next_of=before,
             )
-        dataset = read_again(with_query_count(Dataset.objects.all()), imported.version.dataset_id)
-        facts = {**DatasetAnswer(dataset).data, "warnings": imported.report.sentences}
-        return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
+        dataset: Any = read_again(self.rows(), imported.version.dataset_id)
+        dataset.warnings = imported.report.sentences
+        return present(UploadedAnswer, dataset, 200 if imported.report.outcome == "unchanged" else 201)
 
-
-def _next_of(request: Request, data: dict[str, Any]) -> Dataset | None:
-    """Return the dataset whose next version is uploaded, which changes it."""
-    if "dataset_id" not in data:
-        return None
-    dataset = find_visible(Dataset.objects.all(), data["dataset_id"], request.user)
-    if not may_change(dataset, request.user):
-        raise PermissionDenied("You may not change any dataset: ask an administrator for the permission.")
-    return dataset
-
-
-class OneDataset(Endpoint):
-    model = Dataset
-
-    @extend_schema(operation_id="get_dataset", responses=DatasetAnswer)
-    def get(self, request: Request, dataset_id: UUID) -> Response:
-        """Show a dataset."""
-        return Response(
-            DatasetAnswer(find_visible(with_query_count(Dataset.objects.all()), dataset_id, request.user)).data
-        )
-
-    @extend_schema(operation_id="delete_dataset", responses={204: None})
-    def delete(self, request: Request, dataset_id: UUID) -> Response:
-        """Delete a dataset with all its versions and mappings; 409 while a benchmark uses one of them."""
-        delete_dataset(find_visible(Dataset.objects.all(), dataset_id, request.user))
-        return Response(status=204)
-
-
-FILES: dict[Any, Any] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
-FILES[200, JSON] = OpenApiTypes.ANY
-
-
-class Formats(Endpoint):
-    model = Dataset
-
-    @extend_schema(operation_id="list_dataset_formats", responses=DatasetFormats)
-    def get(self, request: Request) -> Response:
+    @get("/formats", DatasetFormats)
+    def list_dataset_formats(self) -> DatasetFormats:
         """List the formats that datasets are uploaded and exported in."""
         uploads = [UploadFormat(name, format.label) for name, format in FORMATS.items()]
         exports = [
             ExportFormat(name, writer.label, writer.content_type, writer.extension or "zip")
             for name, writer in WRITERS.items()
         ]
-        return present(DatasetFormats(uploads, exports))
+        return DatasetFormats(uploads, exports)
 
+    @get("/<id:dataset_id>", DatasetAnswer)
+    def get_dataset(self, dataset: Dataset) -> Dataset:
+        """Show a dataset."""
+        return dataset
 
-class DatasetExport(Endpoint):
-    model = Dataset
+    @delete("/<id:dataset_id>")
+    def delete_dataset(self, dataset: Dataset) -> None:
+        """Delete a dataset with all its versions and mappings; 409 while a benchmark uses one of them."""
+        delete_dataset(dataset)
 
-    @extend_schema(
-        operation_id="export_dataset",
-        parameters=[ExportQuery, *file_headers("what the format cannot hold of the dataset.")],
-        responses=FILES,
-    )
-    def get(self, request: Request, dataset_id: UUID) -> HttpResponseBase:
+    @get("/<id:dataset_id>/export", FILES, ExportQuery, parameters=HEADERS)
+    def export_dataset(self, dataset: Dataset, query: dict[str, Any]) -> HttpResponseBase:
         """Download a version in one of the formats.
 
         With a mapping every judgment names its document as the collection does, and a BEIR directory holds the corpus.
         For that you must see the mapping and its collection.
         400 where the format would make the dataset wrong, 409 where the mapping was not resolved for the version.
         """
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        query = valid(ExportQuery, request.query_params)
         version = find_version(dataset, query.get("version"))
         mapping = None
         if "mapping_id" in query:
-            mapping = find_visible(dataset.mappings.select_related("collection"), query["mapping_id"], request.user)
-            if not (may_view(mapping, request.user) and may_view(mapping.collection, request.user)):
+            mapping = find_visible(dataset.mappings.select_related("collection"), query["mapping_id"], self.user)
+            if not (may_view(mapping, self.user) and may_view(mapping.collection, self.user)):
                 raise PermissionDenied(
                     "The export would show the documents of the mapping, and you may not view the mapping "
                     "or its collection: ask the owner to share them with your team, or leave mapping_id out."
@@ -226,3 +186,25 @@ class DatasetExport(Endpoint):
         answer = attachment(export.write, export.name, export.writer.content_type)
         answer[WARNINGS] = json.dumps(export.warnings)  # in ASCII, as a header must be
         return answer
+
+    def rows(self) -> QuerySet[Dataset]:
+        return with_query_count(Dataset.objects.all())
+
+
+class DatasetPart(Resource):
+    """What a dataset holds."""
+
+    model: ClassVar[type[Model]] = Dataset
+    route = "benchmark-datasets/<id:dataset_id>"
+
+    def find(self, dataset_id: UUID, query_id: Any = None) -> Any:
+        dataset = find_visible(Dataset.objects.all(), dataset_id, self.user)
+        if query_id is None:
+            return dataset
+        return find_visible(dataset.queries.select_related("dataset"), query_id, self.user, through="dataset")
+
+
+class StateQuery(PageQuery):
+    """Which page, and of which version."""
+
+    version = VersionNumber(help_text="Default: the draft, else the newest version.")

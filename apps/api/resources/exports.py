@@ -6,15 +6,11 @@ from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from apps.api.answers import Answer
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers
+from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import VersionQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporting import EXPORTERS, Exporter, export, file_name, lost_failures
@@ -46,25 +42,12 @@ class ResultsFormat(Answer):
     class Meta:
         dataclass = Exporter
         fields = ["name", "label", "exports", "content_type", "extension", "marks_failures"]
-        extra_kwargs = {
-            "exports": {"help_text": "What it exports."},
-            "marks_failures": {"help_text": "Whether it can mark failed queries; if not, they are left out."},
-        }
 
 
 class ResultsFormats(serializers.Serializer):
     """Formats by the names that `format` takes."""
 
     formats = ResultsFormat(many=True)
-
-
-class Formats(Endpoint):
-    model = Benchmark
-
-    @extend_schema(operation_id="list_export_formats", responses=ResultsFormats)
-    def get(self, request: Request) -> Response:
-        """List the formats that the results of benchmarks and runs are written in."""
-        return Response(ResultsFormats({"formats": EXPORTERS.values()}).data)
 
 
 def files_of(kind: str) -> dict[Any, Any]:
@@ -74,38 +57,41 @@ def files_of(kind: str) -> dict[Any, Any]:
     return {(200, name): shapes.get(name, OpenApiTypes.BINARY) for name in types}
 
 
-TOLD_BESIDE = file_headers("what the format cannot say, such as that a query failed.")
+TAGS = ["exports"]
+HEADERS = file_headers("what the format cannot say, such as that a query failed.")
 
 
-class BenchmarkExport(Endpoint):
+class Formats(Resource):
     model = Benchmark
 
-    @extend_schema(
-        operation_id="export_benchmark",
-        parameters=[BenchmarkExportQuery, *TOLD_BESIDE],
-        responses=files_of("benchmark"),
-        tags=["exports"],
-    )
-    def get(self, request: Request, benchmark_id: UUID) -> HttpResponseBase:
+    @get("export-formats", ResultsFormats)
+    def list_export_formats(self) -> dict[str, Any]:
+        """List the formats that the results of benchmarks and runs are written in."""
+        return {"formats": EXPORTERS.values()}
+
+
+class BenchmarkExports(Resource):
+    model = Benchmark
+    route = "benchmarks/<id:benchmark_id>"
+
+    @get("/export", files_of("benchmark"), BenchmarkExportQuery, parameters=HEADERS, tags=TAGS)
+    def export_benchmark(self, benchmark: Benchmark, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a benchmark; 409 before it has ended."""
-        benchmark = find_visible(Benchmark.objects.all(), benchmark_id, request.user)
-        return file_of(benchmark, **valid(BenchmarkExportQuery, request.query_params))
+        return file_of(benchmark, **query)
 
 
-class RunExport(Endpoint):
+class RunExports(Resource):
     model = Run
+    route = "benchmarks/<id:benchmark_id>/runs/<id:run_id>"
 
-    @extend_schema(
-        operation_id="export_run",
-        parameters=[RunExportQuery, *TOLD_BESIDE],
-        responses=files_of("run"),
-        tags=["exports"],
-    )
-    def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> HttpResponseBase:
+    @get("/export", files_of("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
+    def export_run(self, run: Run, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a run; 409 where it has none."""
-        benchmark = find_visible(Benchmark.objects.all(), benchmark_id, request.user)
-        run = find_visible(benchmark.runs.select_related("benchmark"), run_id, request.user, through="benchmark")
-        return file_of(run, **valid(RunExportQuery, request.query_params))
+        return file_of(run, **query)
+
+    def find(self, benchmark_id: UUID, run_id: UUID) -> Run:
+        benchmark = find_visible(Benchmark.objects.all(), benchmark_id, self.user)
+        return find_visible(benchmark.runs.select_related("benchmark"), run_id, self.user, through="benchmark")
 
 
 def file_of(subject: Benchmark | Run, *, format: str, version: int | None = None) -> HttpResponseBase:

@@ -1,19 +1,15 @@
 """External runs: upload rankings that were made elsewhere."""
 
 from typing import Any
-from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from apps.api.answers import Answer
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.errors import naming, naming_options
-from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, Whole, valid
+from apps.api.errors import naming_options
+from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, Whole
 from apps.api.parsers import RunParser
+from apps.api.resource import post
+from apps.api.resources.datasets import DatasetPart
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport, stored_run
 from apps.benchmarks.gates.reports import BenchmarkReference
@@ -22,7 +18,6 @@ from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.results.exporters.results_json import RunResult, run_results
-from benchbench.access import may_change
 from benchbench.files.runs import FORMATS
 
 
@@ -74,19 +69,6 @@ class RunReportAnswer(Answer):
     class Meta:
         dataclass = RunReport
         exclude = ["longer"]
-        extra_kwargs = {
-            "queries": {"help_text": "Of the version."},
-            "answered": {"help_text": "Queries of the version for which the file ranks documents."},
-            "results": {"help_text": "Ranked documents."},
-            "documents": {"help_text": "Distinct ones."},
-            "missing": {"help_text": "Judged queries that the file lacks; they count as 0."},
-            "unjudged": {"help_text": "Queries of the version without a judgment."},
-            "unknown": {"help_text": "Queries of the file that the version lacks; they are left out."},
-            "unjudged_documents": {
-                "help_text": "Distinct documents that no judgment of the version names; they count as not relevant."
-            },
-            "tied": {"help_text": "Queries in which ids decided between equal scores."},
-        }
 
 
 class ImportedRunAnswer(Answer):
@@ -105,32 +87,31 @@ class RunImportAnswer(serializers.Serializer):
     report = RunReportAnswer()
 
 
-class ExternalRuns(Endpoint):
-    model = Benchmark
-    acts = {"POST": "add"}
-    throttles = {"POST": "upload"}
-    parser_classes = [RunParser]
+NAMES = {"benchmark": "benchmark_id", "dataset": None}
 
-    @extend_schema(
-        operation_id="upload_run", request={"multipart/form-data": RunUpload}, responses={201: RunImportAnswer}
-    )
-    def post(self, request: Request, dataset_id: UUID) -> Response:
+
+class ExternalRuns(DatasetPart):
+    model = Benchmark
+
+    @post("/external-runs", RunImportAnswer, form=RunUpload, parser=RunParser, act="add", status=201, names=NAMES)
+    def upload_run(self, dataset: Dataset, data: dict[str, Any]) -> dict[str, Any]:
         """Upload rankings that were made elsewhere, and measure them as any other run.
 
         They become the run of a new benchmark, or one more of the benchmark that is named. What is wrong with a file is
         said with its line. 409 where the benchmark has these rankings already.
         """
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        data = valid(RunUpload, request.data)
-        benchmark = find_benchmark(request, dataset, data)
-        with stored_run(data["file"]) as path, naming(benchmark="benchmark_id", dataset=None), naming_options():
+        benchmark = None
+        if "benchmark_id" in data:
+            rows = Benchmark.objects.filter(mapping__dataset=dataset)
+            benchmark = self.find_changeable(rows, data["benchmark_id"])
+        with stored_run(data["file"]) as path, naming_options():
             imported = import_runs(
                 [path],
                 dataset=dataset,
                 version=find_version(dataset, data["version"]) if "version" in data else None,
                 benchmark=benchmark,
                 new=NewBenchmark(
-                    owner=request.user,
+                    owner=self.user,
                     name=data["name"],
                     k=data["k"],
                     measures=besides_the_usual(data["measures"]),
@@ -139,15 +120,4 @@ class ExternalRuns(Endpoint):
                 format=data.get("format", ""),
             )
         ((run, report),) = imported.runs
-        facts = {"benchmark": imported.benchmark, "run": run_results(run), "report": report}
-        return Response(RunImportAnswer(facts).data, status=201)
-
-
-def find_benchmark(request: Request, dataset: Dataset, data: dict[str, Any]) -> Benchmark | None:
-    """Return the benchmark that a run is to be added to, which changes it."""
-    if "benchmark_id" not in data:
-        return None
-    benchmark = find_visible(Benchmark.objects.filter(mapping__dataset=dataset), data["benchmark_id"], request.user)
-    if not may_change(benchmark, request.user):
-        raise PermissionDenied("You may not change any benchmark: ask an administrator for the permission.")
-    return benchmark
+        return {"benchmark": imported.benchmark, "run": run_results(run), "report": report}

@@ -4,14 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, Moment, answer_page, page_of
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_whole, require_empty, valid
+from apps.api.answers import Answer, ModelAnswer, Moment, page_of
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_whole
+from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.reports import GateReport, markdown_of, report_of
@@ -90,13 +88,13 @@ class GateRules(StrictSerializer):
     """The rules by which a run is judged."""
 
     rules = RulesField()
-    baseline = Text(required=False, allow_null=True, default=None, help_text="Name or id of a current baseline.")
+    baseline = Text(allow_null=True, default=None, help_text="Name or id of a current baseline.")
 
 
 class BenchmarkGateRules(GateRules):
     """The rules by which runs of a benchmark are judged."""
 
-    run = RunField(required=False, allow_null=True, default=None, help_text="Default: the best run.")
+    run = RunField(allow_null=True, default=None, help_text="Default: the best run.")
 
 
 class GateAnswer(Answer):
@@ -108,63 +106,50 @@ class GateAnswer(Answer):
         dataclass = GateReport
 
 
-OWNER = "run__benchmark"
-
-
-class Baselines(Endpoint):
+class Baselines(Resource):
     model = Baseline
-    acts = {"POST": "add"}
+    route = "benchmark-datasets/<id:dataset_id>/baselines"
 
-    @extend_schema(operation_id="list_baselines", parameters=[BaselineQuery], responses=BaselinePage)
-    def get(self, request: Request, dataset_id: UUID) -> Response:
+    @get("", BaselinePage, BaselineQuery)
+    def list_baselines(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Baseline]:
         """List the baselines of a dataset, current and retired, newest first."""
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        query = valid(BaselineQuery, request.query_params)
-        rows = visible(told(dataset).order_by("-created_at", "id"), request.user, through=OWNER)
-        if "retired" in query:
-            rows = rows.filter(retired_at__isnull=not query["retired"])
-        return answer_page(BaselinePage, rows, query)
+        rows = visible(told(dataset).order_by("-created_at", "id"), self.user, through=OWNER)
+        return rows.filter(retired_at__isnull=not query["retired"]) if "retired" in query else rows
 
-    @extend_schema(operation_id="approve_baseline", request=NewBaseline, responses={201: BaselineAnswer})
-    def post(self, request: Request, dataset_id: UUID) -> Response:
+    @post("", BaselineAnswer, NewBaseline, act="add", status=201)
+    def approve_baseline(self, dataset: Dataset, data: dict[str, Any]) -> Baseline:
         """Approve a completed run of the dataset as a baseline.
 
         The baseline of that name so far is retired. 409 where the run did not complete, has the name already, or you
         may not see the baseline that has it.
         """
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        data = valid(NewBaseline, request.data)
         runs = Run.objects.filter(benchmark__dataset_version__dataset=dataset)
-        run = find_visible(runs, data["run_id"], request.user, through="benchmark")
-        made = approve(run, name=data["name"], reason=data["reason"], by=request.user)
-        return Response(BaselineAnswer(read_again(told(dataset), made.pk)).data, status=201)
+        run = find_visible(runs, data["run_id"], self.user, through="benchmark")
+        made = approve(run, name=data["name"], reason=data["reason"], by=self.user)
+        return read_again(told(dataset), made.pk)
 
-
-class OneBaseline(Endpoint):
-    model = Baseline
-
-    @extend_schema(operation_id="get_baseline", responses=BaselineAnswer)
-    def get(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
+    @get("/<id:baseline_id>", BaselineAnswer)
+    def get_baseline(self, baseline: Baseline) -> Baseline:
         """Show a baseline."""
-        return Response(BaselineAnswer(find(request, dataset_id, baseline_id)).data)
+        return baseline
 
-    @extend_schema(operation_id="delete_baseline", responses={204: None})
-    def delete(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
+    @delete("/<id:baseline_id>")
+    def delete_baseline(self, baseline: Baseline) -> None:
         """Delete a retired baseline, which keeps its benchmark from being deleted; 409 while it is current."""
-        delete_baseline(find(request, dataset_id, baseline_id))
-        return Response(status=204)
+        delete_baseline(baseline)
 
-
-class RetireBaseline(Endpoint):
-    model = Baseline
-
-    @extend_schema(operation_id="retire_baseline", request=None, responses=BaselineAnswer)
-    def post(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
+    @post("/<id:baseline_id>/retire", BaselineAnswer)
+    def retire_baseline(self, baseline: Baseline) -> Baseline:
         """Retire a baseline; it stays in the list. 409 where it is retired already."""
-        baseline = find(request, dataset_id, baseline_id)
-        require_empty(request.data)
-        retire(baseline, by=request.user)
-        return Response(BaselineAnswer(baseline).data)
+        retire(baseline, by=self.user)
+        return baseline
+
+    def find(self, dataset_id: UUID, baseline_id: UUID | None = None) -> Any:
+        dataset = find_visible(Dataset.objects.all(), dataset_id, self.user)
+        return find_visible(told(dataset), baseline_id, self.user, through=OWNER) if baseline_id else dataset
+
+
+OWNER = "run__benchmark"
 
 
 def told(dataset: Dataset) -> QuerySet[Baseline]:
@@ -172,39 +157,30 @@ def told(dataset: Dataset) -> QuerySet[Baseline]:
     return dataset.baselines.select_related("run", "approved_by", "retired_by")
 
 
-def find(request: Request, dataset_id: UUID, baseline_id: UUID) -> Any:
-    dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-    return find_visible(told(dataset), baseline_id, request.user, through=OWNER)
-
-
-class BenchmarkGate(Endpoint):
+class BenchmarkGates(Resource):
     model = Benchmark
-    acts = {"POST": "view"}
 
-    @extend_schema(operation_id="gate_benchmark", request=BenchmarkGateRules, responses=GateAnswer, tags=["gates"])
-    def post(self, request: Request, benchmark_id: UUID) -> Response:
+    @post("benchmarks/<id:benchmark_id>/gate", GateAnswer, BenchmarkGateRules, act="view", tags=["gates"])
+    def gate_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> dict[str, Any]:
         """Judge the best run of a benchmark, the run of a number, or all of them; 200 whatever the outcome."""
-        benchmark = find_visible(Benchmark.objects.all(), benchmark_id, request.user)
-        data = valid(BenchmarkGateRules, request.data)
         subject = find_run(benchmark, data["run"]) if isinstance(data["run"], int) else benchmark
-        return judged(request, subject, data, every_run=data["run"] == "all")
+        return judged(self.user, subject, data, every_run=data["run"] == "all")
 
 
-class RunGate(Endpoint):
+class RunGates(Resource):
     model = Run
-    acts = {"POST": "view"}
+    through = "benchmark"
 
-    @extend_schema(operation_id="gate_run", request=GateRules, responses=GateAnswer, tags=["gates"])
-    def post(self, request: Request, run_id: UUID) -> Response:
+    @post("runs/<id:run_id>/gate", GateAnswer, GateRules, act="view", tags=["gates"])
+    def gate_run(self, run: Run, data: dict[str, Any]) -> dict[str, Any]:
         """Judge the run that the address names; 200 whatever the outcome."""
-        run = find_visible(Run.objects.all(), run_id, request.user, through="benchmark")
-        return judged(request, run, valid(GateRules, request.data))
+        return judged(self.user, run, data)
 
 
-def judged(request: Request, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> Response:
+def judged(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> dict[str, Any]:
     rules = read_rules(data["rules"], where="rules")
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     named = data["baseline"]
-    baseline = find_baseline(named, benchmark.dataset_version.dataset, user=request.user) if named else None
+    baseline = find_baseline(named, benchmark.dataset_version.dataset, user=user) if named else None
     result = gate(subject, rules=rules, baseline=baseline, every_run=every_run)
-    return Response(GateAnswer(vars(report_of(result)) | {"markdown": markdown_of(result)}).data)
+    return vars(report_of(result)) | {"markdown": markdown_of(result)}

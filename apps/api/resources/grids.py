@@ -1,17 +1,14 @@
 """Grids of indexes: what one would make, and making it."""
 
 from typing import Any
-from uuid import UUID
 
 from django.core.validators import RegexValidator
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from apps.api.answers import Answer
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, StrictSerializer, Text, valid
+from apps.api.fields import Flag, StrictSerializer, Text
+from apps.api.resource import Resource, post
 from apps.api.resources.indexes import ENCODER, NO_NAME, IndexAnswer
 from apps.collections.models import Collection
 from apps.retrieval.describing import with_operation
@@ -85,31 +82,26 @@ def grid_of(data: dict[str, Any]) -> Grid:
     )
 
 
-class IndexGrid(Endpoint):
+class Grids(Resource):
     model = Index
-    acts = {"POST": "add"}
-    throttles = {"POST": "start"}
+    route = "collections/<id:collection_id>/indexes/grid"
 
-    @extend_schema(operation_id="build_indexes", request=NewGrid, responses={202: GridMade}, tags=["indexes"])
-    def post(self, request: Request, collection_id: UUID) -> Response:
+    @post("", GridMade, NewGrid, act="add", status=202, throttle="start", tags=["indexes"])
+    def build_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
 
         An index that is there with the same ingredients is taken. 409 while the collection has no documents, where a
         part is not to be had here, and where more would be building than one may (`quota`).
         """
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        made = make_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user, by=request.user)
+        made = make_grid(collection, grid_of(data), owner=self.user, by=self.user)
         rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
-        return Response(GridMade({"indexes": [rows[part.index.pk] for part in made]}).data, status=202)
+        return {"indexes": [rows[part.index.pk] for part in made]}
 
-
-class IndexGridPreview(Endpoint):
-    model = Index
-    acts = {"POST": "view"}
-
-    @extend_schema(operation_id="preview_indexes", request=NewGrid, responses=GridPlan, tags=["indexes"])
-    def post(self, request: Request, collection_id: UUID) -> Response:
+    @post("/preview", GridPlan, NewGrid, act="view", tags=["indexes"])
+    def preview_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Show which indexes of a grid are there, and which would be made, without making anything."""
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        cells = plan_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user)
-        return Response(GridPlan({"indexes": [cell.as_dict() for cell in cells]}).data)
+        cells = plan_grid(collection, grid_of(data), owner=self.user)
+        return {"indexes": [cell.as_dict() for cell in cells]}
+
+    def rows(self) -> QuerySet[Collection]:
+        return Collection.objects.all()

@@ -7,14 +7,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.validators import RegexValidator
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, TextOrNull, answer_page, page_of, present
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, require_empty, valid
+from apps.api.answers import ModelAnswer, TextOrNull, page_of
+from apps.api.fields import Flag, PageQuery, StrictSerializer, Text
+from apps.api.resource import Resource, delete, get, post
 from apps.collections.models import Collection
 from apps.retrieval.availability import lack
 from apps.retrieval.deleting import delete_index
@@ -162,75 +161,66 @@ class IndexOptions:
     ]
 
 
-class Indexes(Endpoint):
+class CollectionIndexes(Resource):
+    """The indexes of a collection."""
+
     model = Index
-    acts = {"POST": "add"}
+    route = "collections/<id:collection_id>/indexes"
 
-    @extend_schema(operation_id="list_indexes", parameters=[PageQuery], responses=IndexPage, tags=["indexes"])
-    def get(self, request: Request, collection_id: UUID) -> Response:
+    @get("", IndexPage, PageQuery, tags=["indexes"])
+    def list_indexes(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Index]:
         """List the indexes of a collection, newest first."""
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        query = valid(PageQuery, request.query_params)
-        rows = with_operation(visible(collection.indexes.order_by("-created_at", "id"), request.user))
-        return answer_page(IndexPage, rows, query)
+        return with_operation(visible(collection.indexes.order_by("-created_at", "id"), self.user))
 
-    @extend_schema(operation_id="create_index", request=NewIndex, responses={201: IndexAnswer}, tags=["indexes"])
-    def post(self, request: Request, collection_id: UUID) -> Response:
+    @post("", IndexAnswer, NewIndex, act="add", status=201, tags=["indexes"])
+    def create_index(self, collection: Collection, data: dict[str, Any]) -> Index:
         """Declare an index of a collection, the next version of its name; building it makes it searchable.
 
         409 while the collection has no documents.
         """
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
-        return Response(IndexAnswer(read_again(with_operation(Index.objects.all()), made.pk)).data, status=201)
+        made = create_index(collection, owner=self.user, **data)
+        return read_again(with_operation(Index.objects.all()), made.pk)
+
+    def rows(self) -> QuerySet[Collection]:
+        return Collection.objects.all()
 
 
-class Options(Endpoint):
+class Indexes(Resource):
     model = Index
+    route = "indexes"
 
-    @extend_schema(operation_id="get_index_options", responses=IndexOptions)
-    def get(self, request: Request) -> Response:
+    @get("/options", IndexOptions)
+    def get_index_options(self) -> IndexOptions:
         """Show what an index, or the matrix of a benchmark, can be made of here."""
-        return present(
-            IndexOptions(
-                encoders=known_encoders(visible(Index.objects.all(), request.user)),
-                strategies=list(STRATEGIES),
-                stores=[store for store in STORES if not lack({"store": store})],
-                search_modes=list(SEARCH_MODES),
-                lexical=list(LEXICAL),
-                fusions=list(FUSIONS),
-                rerankers=list(RERANKERS),
-            )
+        return IndexOptions(
+            encoders=known_encoders(visible(Index.objects.all(), self.user)),
+            strategies=list(STRATEGIES),
+            stores=[store for store in STORES if not lack({"store": store})],
+            search_modes=list(SEARCH_MODES),
+            lexical=list(LEXICAL),
+            fusions=list(FUSIONS),
+            rerankers=list(RERANKERS),
         )
 
-
-class OneIndex(Endpoint):
-    model = Index
-
-    @extend_schema(operation_id="get_index", responses=IndexAnswer)
-    def get(self, request: Request, index_id: UUID) -> Response:
+    @get("/<id:index_id>", IndexAnswer)
+    def get_index(self, index: Index) -> Index:
         """Show an index, and what building it took."""
-        return Response(IndexAnswer(find_visible(with_operation(Index.objects.all()), index_id, request.user)).data)
+        return index
 
-    @extend_schema(operation_id="delete_index", responses={204: None})
-    def delete(self, request: Request, index_id: UUID) -> Response:
+    @delete("/<id:index_id>")
+    def delete_index(self, index: Index) -> None:
         """Delete an index; 409 while runs use it, or while it is being built."""
-        delete_index(find_visible(Index.objects.all(), index_id, request.user))
-        return Response(status=204)
+        delete_index(index)
 
-
-class IndexBuild(Endpoint):
-    model = Index
-    throttles = {"POST": "start"}
-
-    @extend_schema(operation_id="build_index", request=None, responses={202: BuildStarted})
-    def post(self, request: Request, index_id: UUID) -> Response:
+    @post("/<id:index_id>/build", BuildStarted, status=202, throttle="start")
+    def build_index(self, index: Index) -> BuildStarted:
         """Have a worker build an index; one that failed goes on where it stopped.
 
         409 where it is ready, and so never changes, or is being built, and where you have as many building as one may
         (`quota`).
         """
-        index = find_visible(Index.objects.all(), index_id, request.user)
-        require_empty(request.data)
-        operation = build_index(index, by=request.user)
-        return present(BuildStarted(index.pk, Index.Status(index.status), operation.pk), status=202)
+        operation = build_index(index, by=self.user)
+        return BuildStarted(index.pk, Index.Status(index.status), operation.pk)
+
+    def rows(self) -> QuerySet[Index]:
+        return with_operation(Index.objects.all())

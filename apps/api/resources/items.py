@@ -1,30 +1,18 @@
 """Items of a judging round: handed out, graded, taken back; and those that its owner decides."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, Moment, answer_page, page_of
-from apps.api.endpoint import Endpoint
-from apps.api.fields import Number, PageQuery, StrictSerializer, Text, Whole, valid
-from apps.api.resources.rounds import find_round
-from apps.judging.grading import (
-    LONGEST_NOTE,
-    MOST_UNDONE,
-    adjudicate,
-    grade_item,
-    grades_by,
-    lock_items,
-    undo,
-    ungrade,
-    withdraw_adjudication,
-)
-from apps.judging.handing import MOST_AHEAD, next_items, show, show_ungraded, shown
+from apps.api.answers import ModelAnswer, Moment, page_of
+from apps.api.fields import Number, PageQuery, StrictSerializer, Text, Whole
+from apps.api.resource import Resource, delete, find_visible, get, post
+from apps.judging import grading
+from apps.judging.handing import MOST_AHEAD, Shown, next_items, show, show_ungraded, shown
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.consensus import agreed_of
@@ -94,10 +82,10 @@ class GradeGiven(StrictSerializer):
     """What you say of an item: a grade, or that you skip it, or that it cannot be told."""
 
     item_id = Whole()
-    grade = Whole(required=False, allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
+    grade = Whole(allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
     kind = serializers.ChoiceField(KINDS, default="grade")
-    note = Text(default="", allow_blank=True, max_length=LONGEST_NOTE)
-    seconds = Number(required=False, allow_null=True, default=None, help_text="From being shown to being graded.")
+    note = Text(default="", allow_blank=True, max_length=grading.LONGEST_NOTE)
+    seconds = Number(allow_null=True, default=None, help_text="From being shown to being graded.")
 
 
 class GradesGiven(StrictSerializer):
@@ -115,7 +103,7 @@ class GradesKept(serializers.Serializer):
 class UndoRequest(StrictSerializer):
     """How many grades to take back, the last first."""
 
-    count = Whole(default=1, min_value=1, max_value=MOST_UNDONE)
+    count = Whole(default=1, min_value=1, max_value=grading.MOST_UNDONE)
 
 
 class UngradeRequest(StrictSerializer):
@@ -135,7 +123,7 @@ class Adjudication(StrictSerializer):
 
     item_id = Whole()
     grade = Whole()
-    note = Text(default="", allow_blank=True, max_length=LONGEST_NOTE)
+    note = Text(default="", allow_blank=True, max_length=grading.LONGEST_NOTE)
 
 
 class SplitItem(serializers.Serializer):
@@ -151,132 +139,96 @@ class SplitItems(serializers.Serializer):
     items = SplitItem(many=True)
 
 
-class NextItems(Endpoint):
-    model = Grade
-    acts = {"POST": "add"}
-    throttles = {"POST": "read"}  # it is asked for with each grade, which counts as a write
-    keeps_answers = False  # a repeated request renews what is held
+class RoundPart(Resource):
+    """What a round holds."""
 
-    @extend_schema(operation_id="next_items", request=NextRequest, responses=HandedItems)
-    def post(self, request: Request, round_id: UUID) -> Response:
+    route = "judging-rounds/<id:round_id>"
+
+    def find(self, round_id: UUID, item_id: int | None = None) -> Any:
+        return find_visible(Round.objects.select_related("mapping", "dataset_version"), round_id, self.user)
+
+
+class Grades(RoundPart):
+    model = Grade
+
+    # Items are asked for with each grade, which counts as a write. A repeated request renews what is held.
+    @post("/next", HandedItems, NextRequest, act="add", throttle="read", keeps_answer=False)
+    def next_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
         """Hand out the next items to you, at most `count`, those that you hold already first.
 
         They are yours for ten minutes from when you ask last; what you hold and do not grade goes to others then. 409
         where you do not judge in the round, and once it is closed.
         """
-        round = find_round(request, round_id)
-        items = next_items(round, request.user, count=valid(NextRequest, request.data)["count"])
-        return handed(round, items)
+        return handed(round, next_items(round, self.user, **data))
 
-
-class OneItem(Endpoint):
-    model = Round
-
-    @extend_schema(operation_id="get_item", responses=ItemAnswer)
-    def get(self, request: Request, round_id: UUID, item_id: int) -> Response:
-        """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
-        round = find_round(request, round_id)
-        require_part(round, request.user)
-        require_item(round, item_id)
-        (told,) = show(round, request.user, shown([item_id]), most_text=None)
-        return Response(ItemAnswer(told).data)
-
-
-class Grades(Endpoint):
-    model = Grade
-    acts = {"POST": "add"}
-
-    @extend_schema(operation_id="list_my_grades", parameters=[PageQuery], responses=MyGradePage)
-    def get(self, request: Request, round_id: UUID) -> Response:
+    @get("/grades", MyGradePage, PageQuery)
+    def list_my_grades(self, round: Round, query: dict[str, Any]) -> QuerySet[Grade]:
         """List what you said in a round, the latest first."""
-        rows = grades_by(find_round(request, round_id), request.user)
-        query = valid(PageQuery, request.query_params)
-        return answer_page(MyGradePage, rows.select_related("item__query", "item__document"), query)
+        return grading.grades_by(round, self.user).select_related("item__query", "item__document")
 
-    @extend_schema(operation_id="grade_items", request=GradesGiven, responses=GradesKept)
-    def post(self, request: Request, round_id: UUID) -> Response:
+    @post("/grades", GradesKept, GradesGiven, act="add")
+    def grade_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
         """Say what you think of items, in place of what you said before: all or none.
 
         Sent again it is kept once. A grade is kept too where the item has gone to another judge meanwhile. What you
         skip goes to others. 409 where you do not judge in the round, and once it is closed.
         """
-        round = find_round(request, round_id)
-        grades = valid(GradesGiven, request.data)["grades"]
+        grades = data["grades"]
         with transaction.atomic():
-            lock_items(round, [given["item_id"] for given in grades])
-            kept = [grade_item(round, given.pop("item_id"), request.user, **given) for given in grades]
-        return Response(GradesKept({"grades": kept}).data)
+            grading.lock_items(round, [given["item_id"] for given in grades])
+            return {"grades": [grading.grade_item(round, given.pop("item_id"), self.user, **given) for given in grades]}
 
-
-class UndoGrades(Endpoint):
-    model = Grade
-    acts = {"POST": "add"}
-
-    @extend_schema(operation_id="undo_grades", request=UndoRequest, responses=HandedItems)
-    def post(self, request: Request, round_id: UUID) -> Response:
+    @post("/grades/undo", HandedItems, UndoRequest, act="add")
+    def undo_grades(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
         """Take back your last grades, at most ten, and hold their items again. 409 where there is none."""
-        round = find_round(request, round_id)
-        items = undo(round, request.user, count=valid(UndoRequest, request.data)["count"])
-        return handed(round, shown(items))
+        return handed(round, shown(grading.undo(round, self.user, **data)))
 
-
-class Ungrade(Endpoint):
-    model = Grade
-    acts = {"POST": "add"}
-
-    @extend_schema(operation_id="ungrade_items", request=UngradeRequest, responses=Ungraded)
-    def post(self, request: Request, round_id: UUID) -> Response:
+    @post("/grades/remove", Ungraded, UngradeRequest, act="add")
+    def ungrade_items(self, round: Round, data: dict[str, Any]) -> dict[str, int]:
         """Take back what you said of these items, which go to whoever comes next."""
-        round = find_round(request, round_id)
-        count = ungrade(round, request.user, valid(UngradeRequest, request.data)["item_ids"])
-        return Response(Ungraded({"count": count}).data)
+        return {"count": grading.ungrade(round, self.user, data["item_ids"])}
 
 
-class Adjudications(Endpoint):
+class Items(RoundPart):
     model = Round
 
-    @extend_schema(operation_id="list_split_items", responses=SplitItems)
-    def get(self, request: Request, round_id: UUID) -> Response:
+    @get("/items/<int:item_id>", ItemAnswer)
+    def get_item(self, round: Round) -> Shown:
+        """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
+        require_part(round, self.user)
+        (told,) = show(round, self.user, shown([self.item_of(round)]), most_text=None)
+        return told
+
+    @get("/adjudications", SplitItems)
+    def list_split_items(self, round: Round) -> dict[str, Any]:
         """List the items whose judges are split evenly, with what they said. 409 where you do not lead the round."""
-        round = find_round(request, round_id)
-        require_lead(round, request.user)
+        require_lead(round, self.user)
         split = {item_id: agreed for item_id, agreed in agreed_of(round).items() if agreed.split}
-        rows = show(round, request.user, shown(list(split)))
-        told = [{"item": row, "grades": split[row.item.pk].grades} for row in rows]
-        return Response(SplitItems({"items": told}).data)
+        rows = show(round, self.user, shown(list(split)))
+        return {"items": [{"item": row, "grades": split[row.item.pk].grades} for row in rows]}
 
-    @extend_schema(operation_id="adjudicate", request=Adjudication, responses=GivenGrade)
-    def post(self, request: Request, round_id: UUID) -> Response:
+    @post("/adjudications", GivenGrade, Adjudication)
+    def adjudicate(self, round: Round, data: dict[str, Any]) -> Grade:
         """Decide the grade of an item whose judges are split. 409 where they are not, or you do not lead the round."""
-        round = find_round(request, round_id)
-        data = valid(Adjudication, request.data)
-        row = adjudicate(round, data["item_id"], request.user, data["grade"], note=data["note"])
-        return Response(GivenGrade(row).data)
+        return grading.adjudicate(round, data["item_id"], self.user, data["grade"], note=data["note"])
 
-
-class OneAdjudication(Endpoint):
-    model = Round
-    acts = {"DELETE": "change"}
-
-    @extend_schema(operation_id="withdraw_adjudication", responses={204: None})
-    def delete(self, request: Request, round_id: UUID, item_id: int) -> Response:
+    @delete("/adjudications/<int:item_id>", act="change")
+    def withdraw_adjudication(self, round: Round) -> None:
         """Take back what you decided of an item, which waits again; nothing happens where nothing was decided.
 
         409 where somebody else decided, the round is closed, or you do not lead it.
         """
-        round = find_round(request, round_id)
-        require_item(round, item_id)
-        withdraw_adjudication(round, item_id, request.user)
-        return Response(status=204)
+        grading.withdraw_adjudication(round, self.item_of(round), self.user)
+
+    def item_of(self, round: Round) -> int:
+        """Return the item that the address names; raise NotFound where the round has none such."""
+        item_id: int = self.kwargs["item_id"]
+        if not round.items.filter(pk=item_id).exists():
+            raise NotFound(f'The round "{round}" has no item {item_id}.')
+        return item_id
 
 
-def require_item(round: Round, item_id: int) -> None:
-    if not round.items.filter(pk=item_id).exists():
-        raise NotFound(f'The round "{round}" has no item {item_id}.')
-
-
-def handed(round: Round, items: list[RoundItem]) -> Response:
-    """Answer with items as a judge sees them, and whether more will come."""
+def handed(round: Round, items: list[RoundItem]) -> dict[str, Any]:
+    """Return items as a judge sees them, and whether more will come."""
     names = ("is_open", "answered_at", "hands_out")
-    told = {name: getattr(round, name) for name in names} | {"items": show_ungraded(items)}
-    return Response(HandedItems(told).data)
+    return {name: getattr(round, name) for name in names} | {"items": show_ungraded(items)}

@@ -1,23 +1,22 @@
 """Mappings: datasets laid over collections, and how their references are resolved."""
 
+from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.errors import naming
-from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, require_empty, valid
-from apps.collections.models import Collection
+from apps.api.answers import Answer, ModelAnswer, answer_page, page_of, present
+from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, require_empty
+from apps.api.resource import delete, find_visible, get, post
+from apps.api.resources.datasets import DatasetPart
+from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.mappings.checking import References, check_version
 from apps.mappings.creating import create_mapping, delete_mapping
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing import Unresolved, unresolved_of, with_candidates
+from apps.mappings.repairing import CANDIDATE_FIELDS, MOST_CANDIDATES, unresolved_of, with_candidates
 from apps.mappings.resolving import resolve
 from benchbench.access import visible
 from benchbench.names import MAX_LENGTH
@@ -61,6 +60,34 @@ class UnresolvedQuery(PageQuery):
     outcome = serializers.ChoiceField(LOST, required=False)
 
 
+class Candidate(ModelAnswer):
+    """A document that an ambiguous reference fits."""
+
+    class Meta:
+        model = Document
+        fields = CANDIDATE_FIELDS
+
+
+class Unresolved(ModelAnswer):
+    """A judgment that found no document, and why."""
+
+    query_id = serializers.IntegerField(source="judgment.query_id")
+    query_key = serializers.CharField(source="judgment.query.key")
+    query_text = serializers.CharField(source="judgment.query.text")
+    doc_ref = serializers.DictField(source="judgment.doc_ref")
+    relevance_grade = serializers.IntegerField(source="judgment.grade")
+    outcome = serializers.ChoiceField(LOST)
+    key = serializers.CharField(help_text="The key of the reference that decided, if any.")
+    candidates = Candidate(many=True, help_text=f"Of an ambiguous one, at most {MOST_CANDIDATES}.")
+
+    class Meta:
+        model = Resolution
+        fields = [
+            *("judgment_id", "query_id", "query_key", "query_text", "doc_ref", "relevance_grade", "outcome", "key"),
+            *("reason", "candidates"),
+        ]
+
+
 UnresolvedPage = page_of("unresolved", Unresolved)
 
 
@@ -68,11 +95,7 @@ class ResolvedAnswer(MappingAnswer):
     """A mapping and the result of resolving it."""
 
     operation_uuid = serializers.UUIDField(allow_null=True, help_text="The operation that resolves it on the queue.")
-    unresolved = Answer(
-        dataclass=Unresolved,
-        many=True,
-        help_text="The first of them; …/unresolved lists all. Empty where queued.",
-    )
+    unresolved = Unresolved(many=True, help_text="The first of them; …/unresolved lists all. Empty where queued.")
 
     class Meta(MappingAnswer.Meta):
         fields = [*MappingAnswer.Meta.fields, "operation_uuid", "unresolved"]
@@ -100,109 +123,71 @@ SAMPLES = 20
 DANGLING = 100
 
 
-class Mappings(Endpoint):
+class Mappings(DatasetPart):
     model = Mapping
-    acts = {"POST": "add"}
+    route = f"{DatasetPart.route}/mappings"
 
-    @extend_schema(operation_id="list_mappings", responses=MappingAnswer(many=True))
-    def get(self, request: Request, dataset_id: UUID) -> Response:
+    @get("", MappingAnswer(many=True))
+    def list_mappings(self, dataset: Dataset) -> Response:
         """List the mappings of a dataset, newest first: all of them, in one list without pages."""
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        require_empty(request.query_params)
-        rows = visible(dataset.mappings.order_by("-created_at", "id"), request.user)
+        require_empty(self.request.query_params)
+        rows = visible(dataset.mappings.order_by("-created_at", "id"), self.user)
         return Response(MappingAnswer(rows.select_related("dataset_version"), many=True).data)
 
-    @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingAnswer})
-    def post(self, request: Request, dataset_id: UUID) -> Response:
+    @post("", MappingAnswer, MappingRequest, act="add", status=201, names={"collection": "collection_id"})
+    def create_mapping(self, dataset: Dataset, data: dict[str, Any]) -> Mapping:
         """Map a dataset to a collection, not resolved yet; 409 where the mapping exists."""
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        data = valid(MappingRequest, request.data)
-        collection = find_visible(Collection.objects.all(), data["collection_id"], request.user)
-        with naming(collection="collection_id"):
-            mapping = create_mapping(dataset, collection, name=data["name"], owner=request.user)
-        return Response(MappingAnswer(mapping).data, status=201)
+        collection = find_visible(Collection.objects.all(), data["collection_id"], self.user)
+        return create_mapping(dataset, collection, name=data["name"], owner=self.user)
 
-
-class OneMapping(Endpoint):
-    model = Mapping
-
-    @extend_schema(operation_id="get_mapping", responses=MappingAnswer)
-    def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+    @get("/<id:mapping_id>", MappingAnswer)
+    def get_mapping(self, mapping: Mapping) -> Mapping:
         """Show a mapping."""
-        return Response(MappingAnswer(mapping_at(request, dataset_id, mapping_id)).data)
+        return mapping
 
-    @extend_schema(operation_id="delete_mapping", responses={204: None})
-    def delete(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+    @delete("/<id:mapping_id>")
+    def delete_mapping(self, mapping: Mapping) -> None:
         """Delete a mapping; 409 while a benchmark uses it or an operation resolves it."""
-        delete_mapping(mapping_at(request, dataset_id, mapping_id))
-        return Response(status=204)
+        delete_mapping(mapping)
 
-
-class ResolveMapping(Endpoint):
-    model = Mapping
-    throttles = {"POST": "start"}
-
-    @extend_schema(operation_id="resolve_mapping", request=None, responses={200: ResolvedAnswer, 202: ResolvedAnswer})
-    def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+    @post("/<id:mapping_id>/resolve", ResolvedAnswer, statuses=(200, 202), throttle="start", names={"dataset": None})
+    def resolve_mapping(self, mapping: Mapping) -> Response:
         """Give each judgment of the newest frozen version its document, or the reason why it has none.
 
         200 where that was quick; 202 where it is left to the queue, with the operation to watch: until that ends the
         mapping keeps what it had. 409 while an operation resolves it, where no version is frozen yet, and where you
         have as many on the queue as one may (`quota`).
         """
-        mapping = mapping_at(request, dataset_id, mapping_id)
-        require_empty(request.data)
-        with naming(dataset=None):
-            resolved = resolve(mapping, by=request.user)
+        resolved = resolve(mapping, by=self.user)
         mapping, operation = resolved.mapping, resolved.operation
-        lost = [] if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
-        facts = {
-            **MappingAnswer(mapping).data,
-            "operation_uuid": operation and operation.pk,
-            "unresolved": Answer(lost, dataclass=Unresolved, many=True).data,
-        }
-        return Response(facts, status=202 if operation else 200)
+        lost = () if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
+        vars(mapping).update(operation_uuid=operation and operation.pk, unresolved=lost)
+        return present(ResolvedAnswer, mapping, 202 if operation else 200)
 
-
-class UnresolvedJudgments(Endpoint):
-    model = Mapping
-
-    @extend_schema(operation_id="list_unresolved", parameters=[UnresolvedQuery], responses=UnresolvedPage)
-    def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+    @get("/<id:mapping_id>/unresolved", UnresolvedPage, UnresolvedQuery)
+    def list_unresolved(self, mapping: Mapping, query: dict[str, Any]) -> Response:
         """List the judgments that found no document, with the reason, and what ambiguous ones might mean."""
-        mapping = mapping_at(request, dataset_id, mapping_id)
-        query = valid(UnresolvedQuery, request.query_params)
         rows = unresolved_of(mapping)
         if "outcome" in query:
             rows = rows.filter(outcome=query["outcome"])
         return answer_page(UnresolvedPage, rows, query, tell=lambda shown: with_candidates(mapping, shown))
 
-
-class CheckMapping(Endpoint):
-    model = Mapping
-    acts = {"POST": "view"}
-
-    @extend_schema(operation_id="check_mapping", request=CheckRequest, responses=CheckedAnswer)
-    def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+    @post("/<id:mapping_id>/check", CheckedAnswer, CheckRequest, act="view")
+    def check_mapping(self, mapping: Mapping, data: dict[str, Any]) -> dict[str, Any]:
         """Look up the references of a version, the draft too, among the documents as they are; nothing is stored.
 
         Sections that a judgment names are looked up as well. 409 where there are too many for one request.
         """
-        mapping = mapping_at(request, dataset_id, mapping_id)
-        data = valid(CheckRequest, request.data)
         version = find_version(mapping.dataset, data.get("version"), edited=True)
         references = check_version(version, mapping.collection)
-        facts = {
+        return {
             "version": version.number,
             "checked": references.checked,
             "dangling_count": len(references.dangling),
             "dangling": references.dangling[:DANGLING],
         }
-        return Response(CheckedAnswer(facts).data)
 
-
-def mapping_at(request: Request, dataset_id: UUID, mapping_id: UUID) -> Mapping:
-    """Return the mapping of an address; raise as `find_visible` does for it and for its dataset."""
-    dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-    rows = dataset.mappings.select_related("dataset", "dataset_version", "collection")
-    return find_visible(rows, mapping_id, request.user)
+    def find(self, dataset_id: UUID, mapping_id: Any = None) -> Any:
+        dataset = super().find(dataset_id)
+        rows = dataset.mappings.select_related("dataset", "dataset_version", "collection")
+        return find_visible(rows, mapping_id, self.user) if mapping_id else dataset

@@ -1,21 +1,17 @@
 """Operations: list, look, cancel."""
 
-from uuid import UUID
+from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import ModelAnswer, TextOrNull, answer_page, page_of
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import PageQuery, require_empty, valid
+from apps.api.answers import ModelAnswer, TextOrNull, page_of
+from apps.api.fields import PageQuery
+from apps.api.resource import Resource, get, post
 from apps.operations.handlers import HANDLERS
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status, of_subject
 from apps.operations.progress import snapshot
-from benchbench.access import visible
 
 KINDS = [str(kind) for kind in HANDLERS]
 
@@ -64,44 +60,32 @@ class OperationState(OperationAnswer):
         fields = [*OperationAnswer.Meta.fields, "event", "progress"]
 
 
-class Operations(Endpoint):
+class Operations(Resource):
     model = Operation
+    route = "operations"
 
-    @extend_schema(operation_id="list_operations", parameters=[OperationQuery], responses=OperationPage)
-    def get(self, request: Request) -> Response:
+    @get("", OperationPage, OperationQuery)
+    def list_operations(self, query: dict[str, Any]) -> QuerySet[Operation]:
         """List operations, newest first; those of a status, or of a kind."""
-        query = valid(OperationQuery, request.query_params)
-        rows = visible(told_rows().order_by("-created_at", "id"), request.user)
         fields = {"status": query.get("status_filter"), "kind": query.get("kind")}
-        return answer_page(OperationPage, rows.filter(**{key: value for key, value in fields.items() if value}), query)
+        return self.newest().filter(**{key: value for key, value in fields.items() if value})
 
-
-class OneOperation(Endpoint):
-    model = Operation
-
-    @extend_schema(operation_id="get_operation", responses=OperationState)
-    def get(self, request: Request, operation_id: UUID) -> Response:
+    @get("/<id:operation_id>", OperationState)
+    def get_operation(self, operation: Operation) -> Operation:
         """Show an operation, with its whole progress."""
-        return state_of(find_visible(told_rows(), operation_id, request.user))
+        return with_progress(operation)
 
-
-class OperationCancel(Endpoint):
-    model = Operation
-
-    @extend_schema(operation_id="cancel_operation", request=None, responses=OperationState)
-    def post(self, request: Request, operation_id: UUID) -> Response:
+    @post("/<id:operation_id>/cancel", OperationState)
+    def cancel_operation(self, operation: Operation) -> Operation:
         """Cancel an operation: workers stop between parts, and what they have stored stays. 409 after its end."""
-        operation = find_visible(told_rows(), operation_id, request.user)
-        require_empty(request.data)
         cancel_operation(operation)
-        return state_of(operation)
+        return with_progress(operation)
+
+    def rows(self) -> QuerySet[Operation]:
+        return Operation.objects.select_related("started_by").annotate(owner_id=of_subject("owner"))
 
 
-def told_rows() -> QuerySet[Operation]:
-    """Return the operations with what their serializer reads."""
-    return Operation.objects.select_related("started_by").annotate(owner_id=of_subject("owner"))
-
-
-def state_of(operation: Operation) -> Response:
+def with_progress(operation: Operation) -> Operation:
     told = snapshot(operation)
-    return Response(OperationAnswer(operation).data | {"event": told["event"], "progress": told["progress"]})
+    vars(operation).update(event=told["event"], progress=told["progress"])
+    return operation

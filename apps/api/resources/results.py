@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, Moment, Page, answer_page, present
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import PageQuery, StrictSerializer, VersionNumber, valid
+from apps.api.answers import Answer, Moment, Page, answer_page
+from apps.api.fields import PageQuery, StrictSerializer, VersionNumber
+from apps.api.resource import Resource, find_visible, get
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.results.exporters.results_json import QueryOutcome, RunResult, query_results, results, run_results
 from apps.results.exporters.results_json import Results as Outcome
@@ -136,38 +136,34 @@ class ContentAnswer(MeasuredRun):
     means: list[ContentMean]
 
 
-class Results(Endpoint):
+class Results(Resource):
     model = Benchmark
+    route = "benchmarks"
 
-    @extend_schema(operation_id="get_results", parameters=[VersionQuery], responses=ResultsAnswer)
-    def get(self, request: Request, benchmark_id: UUID) -> Response:
+    @get("/<id:benchmark_id>/results", ResultsAnswer, VersionQuery)
+    def get_results(self, benchmark: Benchmark, query: dict[str, Any]) -> Outcome:
         """Show the runs of a benchmark with their means, in their order; at any status, final means only."""
-        benchmark = find_visible(Benchmark.objects.select_related("dataset_version"), benchmark_id, request.user)
-        query = valid(VersionQuery, request.query_params)
-        return Response(ResultsAnswer(results(benchmark, version=version_of(benchmark, query.get("version")))).data)
+        return results(benchmark, version=version_of(benchmark, query.get("version")))
+
+    def rows(self) -> QuerySet[Benchmark]:
+        return Benchmark.objects.select_related("dataset_version")
 
 
-class OneRun(Endpoint):
+class BenchmarkRuns(Resource):
+    """The runs of a benchmark."""
+
     model = Run
+    route = "benchmarks/<id:benchmark_id>/runs/<id:run_id>"
 
-    @extend_schema(operation_id="get_run", parameters=[VersionQuery], responses=WholeRunAnswer)
-    def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
+    @get("", WholeRunAnswer, VersionQuery)
+    def get_run(self, run: Run, query: dict[str, Any]) -> dict[str, Any]:
         """Show a run: its means, and what they rest on."""
-        run = find(request, benchmark_id, run_id)
-        query = valid(VersionQuery, request.query_params)
         own = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
-        told = run_results(run, version=version_of(run, query.get("version")))
-        return Response(WholeRunAnswer(own | vars(told)).data)
+        return own | vars(run_results(run, version=version_of(run, query.get("version"))))
 
-
-class RunQueries(Endpoint):
-    model = Run
-
-    @extend_schema(operation_id="list_run_queries", parameters=[RunQueryQuery], responses=AnswerPage)
-    def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
+    @get("/queries", AnswerPage, RunQueryQuery)
+    def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
         """List the rankings of a run, for each query that was searched so far."""
-        run = find(request, benchmark_id, run_id)
-        query = valid(RunQueryQuery, request.query_params)
         version = version_of(run, query.get("version"))
         asked = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
         return answer_page(
@@ -179,61 +175,51 @@ class RunQueries(Endpoint):
             primary_k=run.benchmark.primary_k,
         )
 
+    def find(self, benchmark_id: UUID, run_id: UUID) -> Run:
+        rows = Run.objects.filter(benchmark=benchmark_id).select_related("benchmark__dataset_version", "index")
+        return find_visible(rows, run_id, self.user, through="benchmark")
 
-def find(request: Request, benchmark_id: UUID, run_id: UUID) -> Run:
-    rows = Run.objects.filter(benchmark=benchmark_id).select_related("benchmark__dataset_version", "index")
-    return find_visible(rows, run_id, request.user, through="benchmark")
 
-
-class RunEndpoint(Endpoint):
+class RunResource(Resource):
     """What a measured run is worth; 409 for one without values."""
 
     model = Run
-    refuses = (409,)
+    route = "runs/<id:run_id>"
+    through = "benchmark"
+
+    def rows(self) -> QuerySet[Run]:
+        return Run.objects.select_related(
+            "index",
+            "benchmark__mapping__collection",
+            "benchmark__mapping__dataset_version",
+            "benchmark__dataset_version__dataset",
+        )
 
 
-class Coverage(RunEndpoint):
-    @extend_schema(operation_id="get_run_coverage", parameters=[VersionQuery], responses=CoverageAnswer)
-    def get(self, request: Request, run_id: UUID) -> Response:
+class RunMeasures(RunResource):
+    @get("/coverage", CoverageAnswer, VersionQuery, refuses=[409])
+    def get_run_coverage(self, run: Run, query: dict[str, Any]) -> CoverageAnswer:
         """Show how much of the values of a run rests on judgments."""
-        evaluation = measured(request, run_id)
+        evaluation = values_on(run, **query)
         rows = [replace(row, name=Measure.parse(row.name).wire) for row in coverage_of(evaluation)]
-        return present(CoverageAnswer(*about(evaluation), rows))
+        return CoverageAnswer(*about(evaluation), rows)
 
-
-class Sections(RunEndpoint):
-    @extend_schema(operation_id="get_run_sections", parameters=[VersionQuery], responses=SectionMeansAnswer)
-    def get(self, request: Request, run_id: UUID) -> Response:
+    @get("/sections", SectionMeansAnswer, VersionQuery, refuses=[409])
+    def get_run_sections(self, run: Run, query: dict[str, Any]) -> SectionMeansAnswer:
         """Show how well a run finds the sections that judgments name."""
-        evaluation = measured(request, run_id)
+        evaluation = values_on(run, **query)
         means = section_means(evaluation)
         rows = (means.n, means.rows, means.doc_mrr, means.section_mrr) if means else (0, [], None, None)
-        return present(SectionMeansAnswer(*about(evaluation), *rows))
+        return SectionMeansAnswer(*about(evaluation), *rows)
 
-
-class Content(RunEndpoint):
-    @extend_schema(operation_id="get_run_content", parameters=[VersionQuery], responses=ContentAnswer)
-    def get(self, request: Request, run_id: UUID) -> Response:
+    @get("/content", ContentAnswer, VersionQuery, refuses=[409])
+    def get_run_content(self, run: Run, query: dict[str, Any]) -> ContentAnswer:
         """Show what the first chunks of a run hold of the evidence and the answers that queries state."""
-        evaluation = measured(request, run_id)
+        evaluation = values_on(run, **query)
         content = content_of(evaluation)
         means = [ContentMean(name, mean, n) for name, (_, mean, n) in zip(NAMES, content.means, strict=True)]
-        return present(ContentAnswer(*about(evaluation), content.k, len(content.queries), content.unanswered, means))
-
-
-def measured(request: Request, run_id: UUID) -> Evaluation:
-    return values_on(measured_run(request, run_id), **valid(VersionQuery, request.query_params))
+        return ContentAnswer(*about(evaluation), content.k, len(content.queries), content.unanswered, means)
 
 
 def about(evaluation: Evaluation) -> tuple[UUID, int]:
     return evaluation.run_id, evaluation.dataset_version.number
-
-
-def measured_run(request: Request, run_id: UUID) -> Run:
-    related = (
-        "benchmark__mapping__collection",
-        "benchmark__mapping__dataset_version",
-        "benchmark__dataset_version__dataset",
-    )
-    rows = Run.objects.select_related("index", *related)
-    return find_visible(rows, run_id, request.user, through="benchmark")

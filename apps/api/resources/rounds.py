@@ -1,19 +1,13 @@
 """Judging rounds: open, list, look, change, delete, close."""
 
 from typing import Any
-from uuid import UUID
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, answer_page, page_of, present
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.errors import naming
-from apps.api.fields import Flag, Identifier, Number, PageQuery, StrictSerializer, Text, Whole, valid
-from apps.api.openapi import refusals
+from apps.api.answers import Answer, ModelAnswer, page_of
+from apps.api.fields import Flag, Identifier, Number, PageQuery, StrictSerializer, Text, Whole
+from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
 from apps.judging.judges import change_round, find_judges, nameable, require_lead
@@ -23,7 +17,6 @@ from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
 from apps.judging.settling.agreement import AgreementReport, agreement_of
 from apps.judging.settling.renewing import known_state
 from apps.judging.settling.report import RoundReport, round_report
-from benchbench.access import visible
 from benchbench.database.failures import read_again
 from benchbench.ir.judging.orders import SHARE
 
@@ -57,7 +50,7 @@ class NewRound(StrictSerializer):
         max_value=MOST_DEPTH,
         help_text="Default: the cutoff.",
     )
-    budget = Whole(required=False, allow_null=True, default=None, min_value=1, help_text="Items. Default: the pool.")
+    budget = Whole(allow_null=True, default=None, min_value=1, help_text="Items. Default: the pool.")
     uniform_share = Number(default=SHARE, help_text="From 0 to 1, drawn uniformly at random.")
     seed = Whole(default=42, min_value=0, max_value=MOST_SEED)
     scale = serializers.ListField(
@@ -139,120 +132,76 @@ class ClosedAnswer(Answer):
     class Meta:
         dataclass = Closed
         exclude = ["told"]
-        extra_kwargs = {
-            "judgments": {"help_text": "That the version has from the round."},
-            "split": {"help_text": "Items left out, as their judges are split."},
-            "outdated": {"help_text": "Of queries or documents that changed since."},
-            "judged": {"help_text": "Judged elsewhere since."},
-        }
 
 
-class Rounds(Endpoint):
+class Rounds(Resource):
     model = Round
-    acts = {"POST": "add"}
+    route = "judging-rounds"
 
-    @extend_schema(operation_id="list_rounds", parameters=[RoundQuery], responses=RoundPage)
-    def get(self, request: Request) -> Response:
+    @get("", RoundPage, RoundQuery)
+    def list_rounds(self, query: dict[str, Any]) -> QuerySet[Round]:
         """List judging rounds, newest first: yours, your team's, and those in which you judge."""
-        query = valid(RoundQuery, request.query_params)
-        rows = visible(told().order_by("-created_at", "id"), request.user)
-        if "state" in query:
-            rows = rows.filter(state=query["state"])
-        return answer_page(RoundPage, rows, query)
+        return self.newest().filter(state=query["state"]) if "state" in query else self.newest()
 
-    @extend_schema(operation_id="open_round", request=NewRound, responses={201: RoundAnswer} | refusals(404))
-    def post(self, request: Request) -> Response:
+    @post("", RoundAnswer, NewRound, act="add", status=201, names={"runs": "run_ids"}, refuses=[404])
+    def open_round(self, data: dict[str, Any]) -> Round:
         """Open a judging round over completed runs of one mapping.
 
         Its items are what the runs return in their first documents and the dataset has not judged. 409 where the
         mapping is not resolved for what dataset and collection are now.
         """
-        data = valid(NewRound, request.data)
-        runs = [
-            find_visible(Run.objects.select_related("benchmark__mapping"), pk, request.user, through="benchmark")
-            for pk in data.pop("run_ids")
-        ]
-        judges = find_judges(data.pop("judges"), nameable(request.user))
-        with naming(runs="run_ids"):
-            made = open_round(runs, RoundOptions(**data), judges=judges, owner=request.user)
-        return Response(RoundAnswer(read_again(told(), made.pk)).data, status=201)
+        rows = Run.objects.select_related("benchmark__mapping")
+        runs = [find_visible(rows, pk, self.user, through="benchmark") for pk in data.pop("run_ids")]
+        judges = find_judges(data.pop("judges"), nameable(self.user))
+        made = open_round(runs, RoundOptions(**data), judges=judges, owner=self.user)
+        return read_again(self.rows(), made.pk)
 
-
-class OneRound(Endpoint):
-    model = Round
-
-    @extend_schema(operation_id="get_round", responses=RoundAnswer)
-    def get(self, request: Request, round_id: UUID) -> Response:
+    @get("/<id:round_id>", RoundAnswer)
+    def get_round(self, round: Round) -> Round:
         """Show a judging round."""
-        return Response(RoundAnswer(find_visible(told(), round_id, request.user)).data)
+        return round
 
-    @extend_schema(operation_id="change_round", request=RoundChanges, responses=RoundAnswer)
-    def patch(self, request: Request, round_id: UUID) -> Response:
+    @patch("/<id:round_id>", RoundAnswer, RoundChanges)
+    def change_round(self, round: Round, data: dict[str, Any]) -> Round:
         """Change an open round: whether it goes on once its question is settled, its judges, its guidelines.
 
         409 for a round that is closed, and where you judge in it and do not lead it.
         """
-        round = find_round(request, round_id)
-        data = valid(RoundChanges, request.data)
         if "judges" in data:
-            data["judges"] = find_judges(data["judges"], nameable(request.user, round))
-        change_round(round, request.user, **data)
-        return Response(RoundAnswer(read_again(told(), round.pk)).data)
+            data["judges"] = find_judges(data["judges"], nameable(self.user, round))
+        change_round(round, self.user, **data)
+        return read_again(self.rows(), round.pk)
 
-    @extend_schema(operation_id="delete_round", responses={204: None})
-    def delete(self, request: Request, round_id: UUID) -> Response:
+    @delete("/<id:round_id>")
+    def delete_round(self, round: Round) -> None:
         """Delete a round with its grades; the version that it became stays. 409 where you do not lead it."""
-        round = find_round(request, round_id)
-        require_lead(round, request.user)
+        require_lead(round, self.user)
         round.delete()
-        return Response(status=204)
 
-
-class CloseRound(Endpoint):
-    model = Round
-
-    @extend_schema(operation_id="close_round", request=CloseRequest, responses=ClosedAnswer)
-    def post(self, request: Request, round_id: UUID) -> Response:
+    @post("/<id:round_id>/close", ClosedAnswer, CloseRequest)
+    def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
 
         Nothing is searched. 409 for a round that is closed or that you do not lead, and, unless the request says
         otherwise, where items wait for adjudication or the dataset's draft has other edits.
         """
-        round = find_round(request, round_id)
-        closed = close_round(round, request.user, **valid(CloseRequest, request.data))
-        return Response(ClosedAnswer(closed).data)
+        return close_round(round, self.user, **data)
 
-
-def told() -> QuerySet[Round]:
-    """Return rounds with what their serializer reads."""
-    related = ("dataset_version", "closed_version", "mapping")
-    return Round.objects.select_related(*related).prefetch_related("round_runs", "judges")
-
-
-def find_round(request: Request, round_id: UUID) -> Any:
-    return find_visible(Round.objects.select_related("mapping", "dataset_version"), round_id, request.user)
-
-
-class State(Endpoint):
-    model = Round
-
-    @extend_schema(operation_id="get_round_state", responses=RoundReport)
-    def get(self, request: Request, round_id: UUID) -> Response:
+    @get("/<id:round_id>/state", RoundReport)
+    def get_round_state(self, round: Round) -> RoundReport:
         """Show how far a round is, each judge's pace, what is settled and about how many grades more are needed."""
-        round = find_round(request, round_id)
-        return present(round_report(round, known_state(round)))
+        return round_report(round, known_state(round))
 
-
-class Agreement(Endpoint):
-    model = Round
-
-    @extend_schema(operation_id="get_agreement", responses=AgreementReport)
-    def get(self, request: Request, round_id: UUID) -> Response:
+    @get("/<id:round_id>/agreement", AgreementReport)
+    def get_agreement(self, round: Round) -> AgreementReport:
         """Show how far the judges of a round agree.
 
         409 where the round is blind and open, and you do not lead it.
         """
-        round: Any = find_round(request, round_id)
         if round.blind and round.is_open:
-            require_lead(round, request.user)
-        return present(agreement_of(round))
+            require_lead(round, self.user)
+        return agreement_of(round)
+
+    def rows(self) -> QuerySet[Round]:
+        related = ("dataset_version", "closed_version", "mapping")
+        return Round.objects.select_related(*related).prefetch_related("round_runs", "judges")

@@ -4,16 +4,14 @@ from typing import Any
 
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from apps.accounts.models import Scope
 from apps.accounts.tokens import exchange, sign_in, sign_out
 from apps.api.access import BearerAuthentication
-from apps.api.endpoint import Endpoint
-from apps.api.fields import StrictSerializer, Text, valid
+from apps.api.fields import StrictSerializer, Text
+from apps.api.resource import Resource, post
 
 
 class Credentials(StrictSerializer):
@@ -42,38 +40,27 @@ class TokenPair(serializers.Serializer):
 
 
 @method_decorator(never_cache, name="dispatch")  # nobody in between keeps a token
-class OpenEndpoint(Endpoint):
-    """An endpoint for those who have no token yet."""
+class SigningIn(Resource):
+    """Operations for those who have no token yet."""
 
+    route = "auth"
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []
-    throttles = {"POST": "auth"}
+
+    @post("/token", TokenPair, Credentials, throttle="auth", keeps_answer=False)
+    def sign_in(self, credentials: dict[str, Any]) -> dict[str, str]:
+        """Sign in with a password for a pair of tokens."""
+        return sign_in(**credentials, request=self.request._request)
+
+    @post("/token/refresh", TokenPair, Refreshing, throttle="auth", keeps_answer=False)
+    def refresh(self, data: dict[str, Any]) -> dict[str, str]:
+        """Exchange a refresh token for the next pair; one that comes a second time ends its sign-in."""
+        return exchange(**data)
+
+    @post("/token/revoke", None, Refreshing, throttle="auth", keeps_answer=False)
+    def sign_out(self, data: dict[str, Any]) -> None:
+        """End a sign-in by its refresh token, and every token that came of it."""
+        sign_out(**data)
 
     def get_authenticate_header(self, request: Request) -> str:
         return BearerAuthentication().authenticate_header(request)  # without one a wrong password would be a 403
-
-
-class SignIn(OpenEndpoint):
-    @extend_schema(operation_id="sign_in", request=Credentials, responses=TokenPair)
-    def post(self, request: Request) -> Response:
-        """Sign in with a password for a pair of tokens."""
-        credentials = valid(Credentials, request.data)
-        pair = sign_in(
-            credentials["username"], credentials["password"], scope=credentials["scope"], request=request._request
-        )
-        return Response(pair)
-
-
-class Refresh(OpenEndpoint):
-    @extend_schema(operation_id="refresh", request=Refreshing, responses=TokenPair)
-    def post(self, request: Request) -> Response:
-        """Exchange a refresh token for the next pair; one that comes a second time ends its sign-in."""
-        return Response(exchange(valid(Refreshing, request.data)["refresh"]))
-
-
-class SignOut(OpenEndpoint):
-    @extend_schema(operation_id="sign_out", request=Refreshing, responses={204: None})
-    def post(self, request: Request) -> Response:
-        """End a sign-in by its refresh token, and every token that came of it."""
-        sign_out(valid(Refreshing, request.data)["refresh"])
-        return Response(status=204)

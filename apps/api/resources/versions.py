@@ -1,23 +1,107 @@
-"""Versions of a dataset: look, freeze the draft, discard it."""
+"""Queries of a dataset, whose edits gather in its draft, and its versions: look, freeze the draft, discard it."""
 
+from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from django.db.models import QuerySet
+from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
-from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import PageQuery, StrictSerializer, Text, Whole, valid
+from apps.api.fields import PageQuery, StrictSerializer, Text, Whole
+from apps.api.resource import delete, get, patch, post
+from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.api.resources.judgments import JudgmentAnswer
-from apps.api.resources.queries import QueryAnswer
 from apps.datasets.editing.differences import KINDS, Changes
 from apps.datasets.editing.drafts import changes_of, difference_of, discard_draft, freeze, require_draft
-from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import LABEL_LENGTH
-from apps.datasets.versions import counted
+from apps.datasets.editing.queries import add_query, edit_query, remove_query
+from apps.datasets.models import Dataset, DatasetVersion, Query
+from apps.datasets.records import LABEL_LENGTH, LENGTHS, SLICE_LENGTH, QueryRecord
+from apps.datasets.versions import counted, find_version
+
+BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
+
+
+class QueriesQuery(StateQuery):
+    """Which queries."""
+
+    query_key = Text(required=False, trim_whitespace=False)
+
+
+class QueryChange(StrictSerializer):
+    """The fields to change; the others stay."""
+
+    query_text = Text(source="text", required=False, max_length=LENGTHS["text"])
+    slices = serializers.ListField(child=Text(max_length=SLICE_LENGTH), required=False)
+    category = Text(**BLANK, max_length=LENGTHS["category"])
+    difficulty = Text(**BLANK, max_length=LENGTHS["difficulty"])
+    query_type = Text(**BLANK, max_length=LENGTHS["query_type"])
+    split = Text(**BLANK, max_length=LENGTHS["split"])
+    filters = serializers.DictField(required=False, help_text="Document metadata that the search must match.")
+    expected_answer = Text(**BLANK)
+    evidence = serializers.ListField(child=serializers.JSONField(allow_null=True), required=False)
+    notes = Text(**BLANK)
+    metadata = serializers.DictField(required=False)
+
+
+class NewQuery(QueryChange):
+    """A new query."""
+
+    query_key = Text(source="key", max_length=LENGTHS["key"])
+    query_text = Text(source="text", max_length=LENGTHS["text"])
+
+
+class QueryAnswer(ModelAnswer):
+    """A query."""
+
+    query_key = serializers.CharField(source="key", help_text="Names the query in all versions.")
+    query_text = serializers.CharField(source="text")
+    evidence = serializers.ListField(child=serializers.JSONField())
+
+    class Meta:
+        model = Query
+        fields = [
+            *("id", "query_key", "query_text", "slices", "category", "difficulty", "query_type", "split", "filters"),
+            *("expected_answer", "evidence", "notes", "metadata", "since", "until"),
+        ]
+        extra_kwargs = {"id": {"help_text": "Of this wording: a reworded query has another id."}}
+
+
+QueryPage = page_of("queries", QueryAnswer)
+
+
+class Queries(DatasetPart):
+    @get("/queries", QueryPage, QueriesQuery)
+    def list_queries(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Query]:
+        """List the queries of a version; without one of the draft, else of the newest version."""
+        rows = find_version(dataset, query.get("version"), edited=True).queries.order_by("id")
+        return rows.filter(key=query["query_key"]) if "query_key" in query else rows
+
+    @post("/queries", QueryAnswer, NewQuery, status=201)
+    def add_query(self, dataset: Dataset, data: dict[str, Any]) -> Query:
+        """Add a query to the draft; 409 where the dataset has one of that key."""
+        return add_query(dataset, QueryRecord(**data))
+
+    @get("/queries/<int:query_id>", QueryAnswer)
+    def get_query(self, query: Query) -> Query:
+        """Show a query, one of an older version too."""
+        return query
+
+    @patch("/queries/<int:query_id>", QueryAnswer, QueryChange)
+    def edit_query(self, query: Query, data: dict[str, Any]) -> Query:
+        """Change a query in the draft, all but its key.
+
+        The answer has another id where a frozen version holds the wording that was. 409 for a query that was
+        reworded or removed since.
+        """
+        return edit_query(query, data)
+
+    @delete("/queries/<int:query_id>", act="change")
+    def remove_query(self, query: Query) -> None:
+        """Take a query and its judgments out of the draft; frozen versions keep it."""
+        remove_query(query)
 
 
 class FreezeRequest(StrictSerializer):
@@ -59,10 +143,6 @@ class ChangesAnswer(Answer):
 
     class Meta:
         dataclass = Changes
-        extra_kwargs = {
-            "added": {"help_text": "Judgments."},
-            "queries": {"help_text": "Added, removed or reworded, with their judgments."},
-        }
 
 
 class VersionDetail(VersionAnswer):
@@ -117,65 +197,46 @@ class DifferenceAnswer(serializers.Serializer):
     queries_removed = QueryAnswer(many=True)
 
 
-class Versions(Endpoint):
-    model = Dataset
-
-    @extend_schema(operation_id="list_versions", parameters=[PageQuery], responses=VersionPage)
-    def get(self, request: Request, dataset_id: UUID) -> Response:
+class Versions(DatasetPart):
+    @get("/versions", VersionPage, PageQuery)
+    def list_versions(self, dataset: Dataset, query: dict[str, Any]) -> Response:
         """List the versions of a dataset, newest first; the draft is the first where there is one."""
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        query = valid(PageQuery, request.query_params)
         rows = dataset.versions.order_by("-number")
         return answer_page(VersionPage, rows, query, tell=lambda shown: [counted(row) for row in shown])
 
-    @extend_schema(operation_id="freeze_draft", request=FreezeRequest, responses={201: VersionAnswer})
-    def post(self, request: Request, dataset_id: UUID) -> Response:
+    @post("/versions", VersionAnswer, FreezeRequest, status=201)
+    def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:
         """Freeze the draft: it becomes the newest version and never changes again; 409 where nothing was edited.
 
         `seen` of its difference freezes just what was looked at: 409 where it was edited since.
         """
-        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        version = freeze(dataset, **valid(FreezeRequest, request.data))
-        return Response(VersionAnswer(version).data, status=201)
+        return freeze(dataset, **data)
 
-
-class OneVersion(Endpoint):
-    model = Dataset
-    acts = {"DELETE": "change"}
-
-    @extend_schema(operation_id="get_version", responses=VersionDetail)
-    def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
+    @get("/versions/<int:number>", VersionDetail)
+    def get_version(self, version: DatasetVersion) -> DatasetVersion:
         """Show a version; of the draft also what it changes."""
-        version = version_at(request, dataset_id, number)
-        changes = ChangesAnswer(changes_of(version)).data if version.frozen_at is None else None
-        return Response({**VersionAnswer(counted(version)).data, "changes": changes})
+        vars(version)["changes"] = changes_of(version) if version.frozen_at is None else None
+        return counted(version)
 
-    @extend_schema(operation_id="discard_draft", responses={204: None})
-    def delete(self, request: Request, dataset_id: UUID, number: int) -> Response:
+    @delete("/versions/<int:number>", act="change")
+    def discard_draft(self, version: DatasetVersion) -> None:
         """Discard the draft and every edit in it, for good; 409 for a frozen version, which goes with its dataset."""
-        version = version_at(request, dataset_id, number)
         require_draft(version)
         discard_draft(version.dataset)
-        return Response(status=204)
 
-
-class VersionDifference(Endpoint):
-    model = Dataset
-
-    @extend_schema(operation_id="get_difference", parameters=[DifferenceQuery], responses=DifferenceAnswer)
-    def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
+    @get("/versions/<int:number>/difference", DifferenceAnswer, DifferenceQuery)
+    def get_difference(self, version: DatasetVersion, query: dict[str, Any]) -> dict[str, Any]:
         """Show row by row what a version or the draft changes of the version before it."""
-        limit = valid(DifferenceQuery, request.query_params)["limit"]
-        difference = difference_of(version_at(request, dataset_id, number))
-        rows = {kind: getattr(difference, kind)[:limit] for kind in KINDS}
+        difference = difference_of(version)
+        rows = {kind: getattr(difference, kind)[: query["limit"]] for kind in KINDS}
         names = ("version", "since", "counts", "digest", "totals")
-        return Response(DifferenceAnswer({name: getattr(difference, name) for name in names} | rows).data)
+        return {name: getattr(difference, name) for name in names} | rows
 
-
-def version_at(request: Request, dataset_id: UUID, number: int) -> DatasetVersion:
-    """Return the version of an address; raise as `find_visible` does for its dataset."""
-    dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-    version = dataset.versions.select_related("dataset").filter(number=number).first()
-    if version is None:
-        raise NotFound(f'The dataset "{dataset}" has no version {number}.')
-    return version
+    def find(self, dataset_id: UUID, number: int | None = None) -> Any:
+        dataset = super().find(dataset_id)
+        if number is None:
+            return dataset
+        version = dataset.versions.select_related("dataset").filter(number=number).first()
+        if version is None:
+            raise NotFound(f'The dataset "{dataset}" has no version {number}.')
+        return version

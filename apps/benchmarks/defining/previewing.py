@@ -3,7 +3,7 @@
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -36,13 +36,13 @@ class Preview:
     sentences about runs that cannot do what the measures ask, and queries that can find nothing.
     """
 
-    labels: list[str]
+    labels: Annotated[list[str], "Labels of the runs, in their order."]
     queries: int
-    distinct: dict[str, int]
-    estimate_seconds: float
-    builds: list[str]
-    indexes: list[str]
-    resident_bytes: int
+    distinct: Annotated[dict[str, int], "Distinct work over all queries."]
+    estimate_seconds: Annotated[float, "Time of one worker in shared execution, without `builds`."]
+    builds: Annotated[list[str], "Made before any query."]
+    indexes: Annotated[list[str], "Those that are searched."]
+    resident_bytes: Annotated[int, "Memory that a worker needs."]
     warnings: list[str]
     explanation: str
 

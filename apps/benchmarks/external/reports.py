@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -42,16 +43,18 @@ class RunReport:
     file: str
     format: str
     tags: tuple[str, ...]
-    queries: int
-    answered: int
-    results: int
-    documents: int
-    missing: int
-    unjudged: int
-    unknown: int
+    queries: Annotated[int, "Of the version."]
+    answered: Annotated[int, "Queries of the version for which the file ranks documents."]
+    results: Annotated[int, "Ranked documents."]
+    documents: Annotated[int, "Distinct ones."]
+    missing: Annotated[int, "Judged queries that the file lacks; they count as 0."]
+    unjudged: Annotated[int, "Queries of the version without a judgment."]
+    unknown: Annotated[int, "Queries of the file that the version lacks; they are left out."]
     first_unknown: tuple[str, ...]
-    tied: int
-    unjudged_documents: int
+    tied: Annotated[int, "Queries in which ids decided between equal scores."]
+    unjudged_documents: Annotated[
+        int, "Distinct documents that no judgment of the version names; they count as not relevant."
+    ]
     first_unjudged: tuple[str, ...]
     longer: int = 0
 

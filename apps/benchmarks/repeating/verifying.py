@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import differing_environments
@@ -22,12 +22,12 @@ class Verification:
     where to look for a cause.
     """
 
-    source: str
+    source: Annotated[str, "The name of the first benchmark."]
     runs: int
     compared: int
     values: int
-    differences: tuple[str, ...]
-    environment: tuple[str, ...]
+    differences: Annotated[tuple[str, ...], "A sentence for each run."]
+    environment: Annotated[tuple[str, ...], "What else was different."]
 
     @property
     def reproduces(self) -> bool:

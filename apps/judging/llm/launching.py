@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import transaction
 from django.db.models import Avg, F, QuerySet
@@ -42,12 +42,12 @@ class Cost:
     """What judging would take, about. `left` are the items that this judge has not graded, `answers` those that it is
     asked for under the cap; `seconds` is None where this model has not answered yet."""
 
-    judge: str
-    left: int
-    answers: int
+    judge: Annotated[str, "The model with its revision and prompt: the name of its grades."]
+    left: Annotated[int, "Items that it has not judged."]
+    answers: Annotated[int, "That it would be asked for under the cap."]
     tokens_in: int
     tokens_out: int
-    seconds: float | None
+    seconds: Annotated[float | None, "By its answers so far; null: it gave none."]
 
     @property
     def sentence(self) -> str:

@@ -1,6 +1,7 @@
 """The documents that a run lost, one by one, for lists that are read a page at a time."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from apps.benchmarks.measuring.reading import stored_plan
 from apps.benchmarks.models import Evaluation, Run
@@ -31,11 +32,11 @@ class LostRow:
     query_key: str
     query_text: str
     document: str | None
-    reference: str
+    reference: Annotated[str, "How the judgment names it, where there is no document."]
     grade: int
     loss: Loss
-    share: float
-    sentence: str
+    share: Annotated[float, "The share of the ideal DCG@k that it would add."]
+    sentence: Annotated[str, "What happened to it."]
     remedy: str
 
 

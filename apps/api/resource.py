@@ -1,0 +1,265 @@
+"""The base of every resource, the decorators of its operations, and the object that an address names.
+
+A resource is a class of `apps/api/resources`; an operation is a method of it, such as
+
+    @post("/<id:round_id>/close", ClosedAnswer, CloseRequest)
+    def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
+
+It gets the object that its address names, if it names one, and what the request states, if it states anything, read by
+the serializer that the decorator names. It returns what the answer presents: an object, the rows of a page, or, where
+the status or the page is another than usual, the response itself.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial, wraps
+from typing import Any, ClassVar, TypeVar
+from uuid import UUID
+
+from django.apps import apps
+from django.core.handlers.asgi import ASGIRequest
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern
+from django.urls import path as address
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import AuthenticationFailed, NotFound, PermissionDenied
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.viewsets import ViewSet
+
+from apps.accounts.throttling import address_of, count
+from apps.api.answers import Page, answer_page, present
+from apps.api.errors import naming
+from apps.api.fields import require_empty, valid
+from apps.api.idempotency import idempotent
+from apps.api.parsers import StrictJSONParser, UploadParser
+from apps.judging.models import Grade
+from apps.operations.models import Operation as OperationRow
+from benchbench.access import may_change, visible
+from benchbench.models import PublicModel
+from benchbench.site.history import note, note_deleted
+
+M = TypeVar("M", bound=Model)
+Method = TypeVar("Method", bound=Callable[..., Any])
+ACTS = {"get": "view", "post": "change", "put": "change", "patch": "change", "delete": "delete"}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A decorator that makes a method of a resource the operation `method` at `path`, after the resource's `route`.
+
+    `answer` is a serializer, a dataclass or a page, sent with `status`; an operation of several `statuses` returns the
+    response itself. `request` reads the body, of a GET the query string; `form` and its `parser` read an upload,
+    instead or besides. A POST that reads neither takes no body. `act` is the permission of the admin on the resource's
+    model that it needs, `throttle` the rate that it counts against. Errors call fields by `names`. A POST that does
+    more than look honours Idempotency-Key where it `keeps_answer`. `refuses` are the statuses of errors that the schema
+    shows, besides those that it knows and those that the docstring mentions.
+    """
+
+    method: str
+    path: str
+    answer: Any = None
+    request: type[Serializer] | None = None
+    _: KW_ONLY
+    form: type[Serializer] | None = None
+    parser: type[UploadParser] | None = None
+    status: int = 200
+    statuses: Sequence[int] = ()
+    act: str = ""
+    throttle: str = ""
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    keeps_answer: bool = True
+    refuses: Sequence[int] = ()
+    parameters: Sequence[Any] = ()
+    tags: Sequence[str] | None = None
+
+    def __call__(self, function: Method) -> Method:
+        @wraps(function)
+        def handle(resource: "Resource", asked: Request, **ids: Any) -> HttpResponseBase:
+            with naming(**self.names):
+                named = [resource.find(**ids)] if ids else []
+                stated = self._read(asked)
+                return self._present(function(resource, *named, *stated), *stated)
+
+        changes = self.method == "post" and self.permission != "view" and self.keeps_answer
+        handler: Any = idempotent(handle) if changes else handle
+        handler.operation = self
+        declared: Any = extend_schema(operation_id=function.__name__, tags=self.tags, **self._schema())(handler)
+        return declared
+
+    @property
+    def permission(self) -> str:
+        return self.act or ACTS[self.method]
+
+    @property
+    def rate(self) -> str:
+        """The rate that it counts against; a POST that only reads computes something, and counts as a write."""
+        return self.throttle or ("upload" if self.form else "read" if self.method == "get" else "write")
+
+    @property
+    def parsers(self) -> list[type[BaseParser]]:
+        return [*([StrictJSONParser] if self.request else []), *([self.parser] if self.parser else [])]
+
+    def _read(self, asked: Request) -> list[dict[str, Any]]:
+        if self.method == "get":
+            return [valid(self.request, asked.query_params)] if self.request else []
+        if self.form and (self.request is None or isinstance(asked.data, QueryDict)):
+            return [valid(self.form, asked.data)]
+        if self.request:
+            return [valid(self.request, asked.data)]
+        if self.method == "post":
+            require_empty(asked.data)
+        return []
+
+    def _present(self, result: Any, *stated: dict[str, Any]) -> HttpResponseBase:
+        if isinstance(result, HttpResponseBase):
+            return result
+        if isinstance(self.answer, type) and issubclass(self.answer, Page):
+            return answer_page(self.answer, result, *stated)
+        return present(self.answer, result, self.status) if self.answer else Response(status=204)
+
+    def _schema(self) -> dict[str, Any]:
+        answers = dict.fromkeys(self.statuses or [self.status], self.answer) if self.answer else {204: None}
+        responses = self.answer if isinstance(self.answer, dict) else answers
+        if self.method == "get":
+            query = [self.request] if self.request else []
+            return {"parameters": [*query, *self.parameters], "responses": responses}
+        bodies = {"application/json": self.request, "multipart/form-data": self.form}
+        stated = {kind: body for kind, body in bodies.items() if body}
+        return {"request": stated if self.form else self.request, "responses": responses}
+
+
+get, post, put, patch, delete = (partial(Operation, method) for method in ACTS)
+
+
+class Resource(ViewSet):
+    """A thing of the API, with a method for each operation on it.
+
+    `model` is whose permissions of the admin the operations need, `route` how their addresses begin. `find` gets the
+    ids of an address and returns the object that it names; `through` is as in `benchbench.access.visible`.
+    """
+
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+    model: ClassVar[type[Model]]
+    route: ClassVar[str] = ""
+    through: ClassVar[str] = ""
+    kinds: ClassVar[list[type["Resource"]]] = []
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.kinds.append(cls)
+
+    @classmethod
+    def addresses(cls) -> list[URLPattern]:
+        """Return the addresses of the operations, each called by the first of them."""
+        by_path: dict[str, dict[str, str]] = {}
+        parsers: dict[str, Any] = {}
+        for name, method in vars(cls).items():
+            declared = getattr(method, "operation", None)
+            if isinstance(declared, Operation):
+                by_path.setdefault(cls.route + declared.path, {})[declared.method] = name
+                if declared.parser:
+                    parsers[cls.route + declared.path] = {"parser_classes": declared.parsers}
+        return [
+            address(path, cls.as_view(methods, **parsers.get(path, {})), name=next(iter(methods.values())))
+            for path, methods in by_path.items()
+        ]
+
+    @property
+    def user(self) -> Any:
+        return self.request.user
+
+    def rows(self) -> QuerySet[Any]:
+        return self.model._default_manager.all()
+
+    def newest(self) -> QuerySet[Any]:
+        """Return the visible rows, newest first, in a total order."""
+        return visible(self.rows().order_by("-created_at", "id"), self.user, through=self.through)
+
+    def find(self, *args: Any, **ids: Any) -> Any:
+        (pk,) = ids.values()
+        return find_visible(self.rows(), pk, self.user, through=self.through)
+
+    def find_changeable(self, rows: QuerySet[M], pk: UUID) -> M:
+        """Return a row that the body of a request names and that it changes."""
+        row = find_visible(rows, pk, self.user)
+        if not may_change(row, self.user):
+            noun = rows.model._meta.verbose_name
+            raise PermissionDenied(f"You may not change any {noun}: ask an administrator for the permission.")
+        return row
+
+    def declared(self, method: str) -> Operation | None:
+        """Return the operation of a method of HTTP; None for one that the address has not, which is a 405."""
+        name = self.action_map.get("get" if method == "HEAD" else method.lower())
+        return getattr(self, name).operation if name else None
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Let a body be read that came in chunks: REST framework and Django take one of no stated length for none."""
+        if isinstance(request, ASGIRequest) and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
+            body = request._stream  # the whole of it, that daphne has taken in
+            request.META["CONTENT_LENGTH"] = str(body.seek(0, os.SEEK_END))
+            body.seek(0)
+        return super().initialize_request(request, *args, **kwargs)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Find out who asks; whoever is refused counts for the address, beside those there who are let in."""
+        try:
+            super().perform_authentication(request)
+        except (AuthenticationFailed, PermissionDenied):  # the latter: a session without its CSRF token
+            count("failed", address_of(request))
+            raise
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        did = isinstance(response, Response) and response.status_code < 400  # and is no kept answer, sent again
+        operation = self.declared(request.method) if did else None
+        if operation and operation.permission != "view" and hasattr(self, "model"):
+            log(request, self, response)
+        return super().finalize_response(request, response, *args, **kwargs)
+
+    def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
+        """Count what is refused as any other request: REST framework throttles only what is permitted."""
+        self.check_throttles(request)
+        super().permission_denied(request, message, code)
+
+
+def log(request: Request, view: Resource, response: Response) -> None:
+    """Write down what a request did, on the history of each row, by the first line of its operation's docstring.
+
+    Many judgments in one request are one act. Grades are not logged: each has a row with its judge and its time.
+    """
+    if view.model is Grade:
+        return
+    models = {f"{model._meta.model_name}_id": model for model in apps.get_models() if issubclass(model, PublicModel)}
+    sentence = f"API: {(getattr(view, view.action).__doc__ or '').strip().splitlines()[0]}"
+    names = [name for name in view.kwargs if name in models]
+    if request.method == "DELETE" and names and models[names[-1]] is view.model:
+        note_deleted(request.user, view.model, view.kwargs[names[-1]], sentence)
+        return
+    keys = {name: view.kwargs[name] for name in names[-1:]}
+    if response.status_code == 201 and isinstance(response.data, dict):  # the new row too, besides that of the address
+        name = f"{view.model._meta.model_name}_id"
+        if name in models and (pk := response.data.get(name) or response.data.get("id")):
+            keys[name] = pk
+    rows: list[Any] = [row for name, pk in keys.items() for row in models[name]._default_manager.filter(pk=pk)]
+    subjects = [subject for row in rows if isinstance(row, OperationRow) and (subject := row.subject)]
+    note(request.user, [*rows, *subjects], sentence)
+
+
+def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str = "") -> M:
+    """Return the row `pk` of `rows`, which a nested address narrows to those of its parent; `through` as in `visible`.
+
+    Raises NotFound where there is none, PermissionDenied where it belongs to somebody else. An id is random, so that
+    telling the two apart gives nothing away.
+    """
+    row = visible(rows.filter(pk=pk), user, through=through).first()
+    if row is not None:
+        return row
+    noun = rows.model._meta.verbose_name
+    if rows.filter(pk=pk).exists():
+        raise PermissionDenied(f"The {noun} {pk} belongs to somebody else: ask its owner to share it with your team.")
+    raise NotFound(f"There is no {noun} {pk} here.")
