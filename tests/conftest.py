@@ -221,3 +221,12 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(psycopg.Cursor, name, noted)
     return asked
+
+
+@pytest.fixture
+def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A server of language models, under the names of both kinds."""
+    from tests.retrieval.llm_server import known_server  # which imports models
+
+    with known_server(settings, monkeypatch) as made:
+        yield made

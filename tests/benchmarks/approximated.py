@@ -4,7 +4,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch
-from tests.created import create_benchmark
+from tests.created import create_benchmark, finish
 
 NARROW = "hnsw(ef_search=2)"
 WIDE = "hnsw(ef_search=1000)"
@@ -13,6 +13,10 @@ WIDE = "hnsw(ef_search=1000)"
 def benchmark_of(library: Mapping, **matrix: object) -> Benchmark:
     options = {key: matrix.pop(key) for key in ("execution", "runs_per_query") if key in matrix}
     return create_benchmark(library, name="b", matrix={"top_k_values": [20], **matrix}, **options)
+
+
+def run_matrix(library: Mapping, **matrix: object) -> Benchmark:
+    return finish(benchmark_of(library, **matrix))
 
 
 def run_of(benchmark: Benchmark, ann: str, mode: str = "dense") -> Run:
@@ -27,6 +31,4 @@ def rankings_of(benchmark: Benchmark) -> dict[str, list[list[int]]]:
 
 
 def work_one(operation: Operation) -> None:
-    batch = operation.batches.filter(state="pending").order_by("ordinal").first()
-    assert batch is not None
-    perform_batch(batch.pk, owner="test")
+    perform_batch(operation.batches.filter(state="pending").order_by("ordinal").first().pk, owner="test")

@@ -84,16 +84,14 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filte
     draw = random.Random(seed)
     texts = {f"d{number:03}": draw.choices(FRUITS, k=6) for number in range(documents)}
     colours = cycle(({"colour": "green"}, {"colour": "red"})) if filtered else cycle(({},))
-    shelf = [
-        DocumentRecord(external_id=key, title=key, text=" ".join(words), metadata=colour)
-        for (key, words), colour in zip(texts.items(), colours, strict=False)
-    ]
+    pairs = zip(texts.items(), colours, strict=False)
+    shelf = [DocumentRecord(key, key, " ".join(words), metadata=colour) for (key, words), colour in pairs]
     records = []
     for number in range(queries):
         wanted = draw.sample(FRUITS, k=2)
         grades = {key: sum(words.count(fruit) for fruit in wanted) for key, words in texts.items()}
         judgments = [
-            JudgmentRecord(doc_ref={"document_id": key}, grade=min(3, grade)) for key, grade in grades.items() if grade
+            JudgmentRecord({"document_id": key}, grade=min(3, grade)) for key, grade in grades.items() if grade
         ]
         filters = {"colour": "green"} if filtered and number % 3 == 0 else {}
         records.append(QueryRecord(f"q{number:03}", " ".join(wanted), judgments=judgments, filters=filters))
@@ -139,16 +137,12 @@ def make_wide(mapping: Mapping, folder: Path, *, runs: int, seed: int = 1, **opt
     if not collection.indexes.filter(name="tiny").exists():
         wait(build_index(create_index(collection, name="tiny", encoder=str(save_encoder(folder)))))
     cross_encoder = str(save_cross_encoder(folder / "cross"))
-    chosen = [
-        replace(one, reranker=cross_encoder) if one.reranker == CROSS_ENCODER else one for one in draw_wide(runs, seed)
-    ]
+    chosen = [replace(r, reranker=cross_encoder) if r.reranker == CROSS_ENCODER else r for r in draw_wide(runs, seed)]
     benchmark = create_benchmark(mapping, name=f"wide {options}", matrix={"k_values_for_metrics": [5]}, **options)
     benchmark.runs.all().delete()
     indexes = choose_indexes(mapping, chosen, mapping.owner)
-    Run.objects.bulk_create(
-        run_of(benchmark, order, configuration, indexes[configuration.index])
-        for order, configuration in enumerate(chosen, start=1)
-    )
+    made = [run_of(benchmark, order, one, indexes[one.index]) for order, one in enumerate(chosen, start=1)]
+    Run.objects.bulk_create(made)
     Benchmark.objects.filter(pk=benchmark.pk).update(total_runs=runs)
     benchmark.refresh_from_db()
     return benchmark
@@ -168,13 +162,8 @@ def measured(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def run_key(benchmark: Any) -> dict[str, Any]:
     """Return everything a benchmark found, by configuration and query: what two equal benchmarks must agree in."""
+    results = [(run.config_hash, result) for run in benchmark.runs.all() for result in run.query_results.all()]
     return {
-        (run.config_hash, result.query_id, result.repetition): (
-            result.document_ids,
-            result.chunk_ids,
-            result.scores,
-            result.error,
-        )
-        for run in benchmark.runs.all()
-        for result in run.query_results.all()
+        (key, one.query_id, one.repetition): (one.document_ids, one.chunk_ids, one.scores, one.error)
+        for key, one in results
     }

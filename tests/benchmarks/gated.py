@@ -57,7 +57,6 @@ def search(mapping: Mapping, *runs: Sequence[int], name: str = "nightly", **fiel
     return benchmark
 
 
-def pinned(run: Run | None, name: str = "main") -> Baseline:
-    assert run is not None
+def pinned(run: Run, name: str = "main") -> Baseline:
     user, _ = User.objects.get_or_create(username="ada")
     return approve(run, name=name, reason="Because.", by=user)

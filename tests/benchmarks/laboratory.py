@@ -23,17 +23,14 @@ EXPERIMENT: dict[str, Any] = {
 def make_folder(folder: Path) -> None:
     (folder / "documents").mkdir()
     for id, text in DOCUMENTS.items():
-        section = {"id": "s1", "heading": "Text", "level": 1, "content": text}
-        document = {"id": id, "title": id, "sections": [section]}
+        document = {"id": id, "title": id, "sections": [{"id": "s1", "heading": "Text", "level": 1, "content": text}]}
         (folder / "documents" / f"{id.lower()}.json").write_text(json.dumps(document))
     write_truth(folder, QUESTIONS)
 
 
 def write_truth(folder: Path, questions: list[tuple[str, str, str]]) -> None:
-    stated = [
-        {"id": key, "question": text, "answer": text, "document_id": document, "section_ids": ["s1"], "evidence": []}
-        for key, text, document in questions
-    ]
+    same = {"section_ids": ["s1"], "evidence": []}
+    stated = [{"id": key, "question": text, "answer": text, "document_id": id, **same} for key, text, id in questions]
     (folder / "ground_truth.json").write_text(json.dumps(stated))
 
 

@@ -1,12 +1,8 @@
 """Benchmarks with approximate arms, full text and weighted fusion, through the real queue machinery."""
 
-import io
-import json
-
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch, retry
@@ -19,20 +15,19 @@ from apps.results.exporters.documents import facts_of, text_of
 from apps.retrieval.models import Index
 from apps.retrieval.search.pgvector import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_of, work_one
+from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_matrix, run_of, work_one
 from tests.benchmarks.conftest import run_key
+from tests.commands import json_of
 
 
 class TestAnApproximateRun:
     def run(self, library: Mapping, **options: object) -> Benchmark:
-        benchmark = benchmark_of(library, search_modes=["dense", "hybrid"], ann=["exact", WIDE, NARROW], **options)
-        wait(launch(benchmark))
-        benchmark.refresh_from_db()
+        benchmark = run_matrix(library, search_modes=["dense", "hybrid"], ann=["exact", WIDE, NARROW], **options)
         assert benchmark.status == "completed"
         return benchmark
 
     @pytest.mark.parametrize("execution", ["shared", "isolated"])
-    def test_it_is_held_against_exact_search(self, library: Mapping, execution: str) -> None:
+    def test_it_is_held_against_exact_search(self, library, execution):
         benchmark = self.run(library, execution=execution)
         for mode in ("dense", "hybrid"):
             exact, wide, narrow = (run_of(benchmark, ann, mode) for ann in ("exact", WIDE, NARROW))
@@ -51,17 +46,16 @@ class TestAnApproximateRun:
             assert ndcg["exact"] == pytest.approx(means[exact], abs=1e-12)
             assert ndcg["cost"] > 0
 
-    def test_its_exact_counterpart_is_cut_by_what_thresholds_compare(self, library: Mapping) -> None:
+    def test_its_exact_counterpart_is_cut_by_what_thresholds_compare(self, library):
         reranked = {"use_reranker": [True], "score_thresholds": [0.9], "candidates": [30]}
-        benchmark = benchmark_of(library, search_modes=["dense"], ann=["exact", WIDE], **reranked)
-        wait(launch(benchmark))
+        benchmark = run_matrix(library, search_modes=["dense"], ann=["exact", WIDE], **reranked)
         exact, wide = (run_of(benchmark, ann) for ann in ("exact", WIDE))
         found = [len(ids) for ids in exact.query_results.values_list("document_ids", flat=True)]
         assert 0 < sum(found) < 20 * len(found), "the threshold cuts"
         mean = Evaluation.objects.get(run=exact).means["nDCG@10"]
         assert wide.provenance["ann"]["ndcg"]["exact"] == pytest.approx(mean, abs=1e-12)
 
-    def test_what_is_known_of_it_is_kept_and_reported(self, library: Mapping) -> None:
+    def test_what_is_known_of_it_is_kept_and_reported(self, library):
         benchmark = self.run(library)
         (warning,) = [text for text in run_of(benchmark, NARROW).warnings if "ef_search" in text]
         assert warning == (
@@ -79,23 +73,21 @@ class TestAnApproximateRun:
 
         reported = {run["label"]: run["ann"] for run in facts_of(benchmark)["runs"]}
         assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
-        assert "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)" in text_of(
-            benchmark
-        )
+        told = "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)"
+        assert told in text_of(benchmark)
         assert "finds at most 2 chunks" in text_of(benchmark)
 
 
 class TestTruth:
-    def test_the_exact_lists_are_made_though_no_run_asks_for_them(self, library: Mapping) -> None:
-        benchmark = benchmark_of(library, ann=[WIDE])
-        wait(launch(benchmark))
+    def test_the_exact_lists_are_made_though_no_run_asks_for_them(self, library):
+        benchmark = run_matrix(library, ann=[WIDE])
         keys = set(StageList.objects.filter(source__benchmark=benchmark).values_list("source__key", flat=True))
         assert keys == {"dense(exact)", f"dense({WIDE}, 20)"}
         run = benchmark.runs.get()
         assert run.provenance["ann"]["ndcg"]["cost"] == 0
         assert run.timing["search_ms"] > 0
 
-    def test_repeated_benchmarks_and_both_executions_find_the_same(self, library: Mapping) -> None:
+    def test_repeated_benchmarks_and_both_executions_find_the_same(self, library):
         matrix = {"search_modes": ["dense", "hybrid"], "ann": [NARROW, "ivfflat(lists=4)"]}
         shared, again = benchmark_of(library, **matrix), benchmark_of(library, **matrix)
         isolated = benchmark_of(library, execution="isolated", runs_per_query=2, **matrix)
@@ -105,23 +97,14 @@ class TestTruth:
         first = {key: value for key, value in run_key(isolated).items() if key[2] == 1}
         assert run_key(shared) == first
 
-    def test_a_run_finds_the_same_alone_and_beside_others(self, library: Mapping) -> None:
-        alone = benchmark_of(library, search_modes=["dense", "hybrid"], ann=[NARROW])
-        beside = benchmark_of(library, search_modes=["dense", "hybrid"], ann=["exact", "ivfflat", NARROW, WIDE])
-        for benchmark in (alone, beside):
-            wait(launch(benchmark))
-        found = run_key(beside)
-        assert run_key(alone) == {key: found[key] for key in run_key(alone)}
-
-    def test_more_candidates_find_more(self, library: Mapping) -> None:
-        benchmark = benchmark_of(library, ann=["hnsw(ef_search=1000, storage=binary)"], candidates=[None, 30])
-        wait(launch(benchmark))
+    def test_more_candidates_find_more(self, library):
+        benchmark = run_matrix(library, ann=["hnsw(ef_search=1000, storage=binary)"], candidates=[None, 30])
         few, many = (run.provenance["ann"]["recall"] for run in benchmark.runs.order_by("run_order"))
         assert few[0]["mean"] <= many[0]["mean"] == 1
 
 
 class TestPreparing:
-    def test_runs_are_indexing_until_what_they_need_is_there(self, library: Mapping) -> None:
+    def test_runs_are_indexing_until_what_they_need_is_there(self, library):
         benchmark = benchmark_of(library, ann=["exact", "hnsw"])
         operation = launch(benchmark)
         assert [batch.payload for batch in operation.batches.all()] == [{"prepare": True}]
@@ -146,34 +129,27 @@ class TestPreparing:
         assert benchmark_event(operation)["eta_seconds"] > 0
         wait(operation)
 
-    def test_nothing_is_prepared_where_nothing_is_needed(self, library: Mapping) -> None:
-        operation = launch(benchmark_of(library))
-        assert not operation.batches.filter(payload__has_key="prepare").exists()
+    def test_nothing_is_prepared_where_nothing_is_needed(self, library):
+        assert not launch(benchmark_of(library)).batches.filter(payload__has_key="prepare").exists()
 
-    def test_what_cannot_be_made_fails_the_runs_that_need_it(
-        self, library: Mapping, monkeypatch: pytest.MonkeyPatch, settings: object
-    ) -> None:
+    def test_index_errors_fail_runs(self, library, monkeypatch, settings):
         def broken(*args: object) -> None:
             raise DatabaseError("No space left on device")
 
         settings.BENCHBENCH_MAX_ATTEMPTS = 1
         monkeypatch.setattr("apps.retrieval.search.pgvector.make_ann_index", broken)
-        benchmark = benchmark_of(library, ann=["exact", "hnsw"])
-        wait(launch(benchmark))
+        benchmark = run_matrix(library, ann=["exact", "hnsw"])
         exact, failed = benchmark.runs.order_by("run_order")
         assert (exact.status, failed.status) == ("completed", "failed")
         assert failed.error_message == "Its index could not be made: DatabaseError: No space left on device"
-        helpless = benchmark_of(library, ann=["hnsw"])
-        wait(launch(helpless))
-        helpless.refresh_from_db()
-        assert helpless.status == "failed"
+        assert run_matrix(library, ann=["hnsw"]).status == "failed"
         monkeypatch.undo()
         wait(retry(benchmark))
         failed.refresh_from_db()
         assert failed.status == "completed"
         assert failed.provenance["ann"]["index_used"]
 
-    def test_an_index_that_is_gone_when_it_is_searched_is_a_loud_warning(self, library: Mapping) -> None:
+    def test_an_index_that_is_gone_when_it_is_searched_is_a_loud_warning(self, library):
         benchmark = benchmark_of(library, ann=["hnsw(ef_search=50)"])
         operation = launch(benchmark)
         work_one(operation)
@@ -184,7 +160,7 @@ class TestPreparing:
         (warning,) = benchmark.runs.get().warnings
         assert "PostgreSQL did not use the index of hnsw(ef_search=50) in 12 queries" in warning
 
-    def test_too_many_dimensions_are_refused_when_the_benchmark_is_made(self, library: Mapping) -> None:
+    def test_too_many_dimensions_are_refused_when_the_benchmark_is_made(self, library):
         Index.objects.update(dimension=3072)
         with pytest.raises(MatrixError, match="ann: hnsw cannot index the 3,072 dimensions") as raised:
             benchmark_of(library, ann=["hnsw"])
@@ -194,26 +170,24 @@ class TestPreparing:
 class TestInterfaces:
     MATRIX = ["--modes", "dense,hybrid", "--ann", "exact,hnsw(ef_search=2, storage=halfvec)", "--lexical", "fts"]
 
-    def test_the_command_takes_every_axis(self, library: Mapping) -> None:
-        out = io.StringIO()
+    def test_the_command_takes_every_axis(self, library):
         fused = ["--fusion", "rrf,weighted", "--weights", "0.7:0.3,1:3", "--top-k", "20"]
-        call_command("run_benchmark", "library", *self.MATRIX, *fused, "--wait", "--json", stdout=out)
-        runs = {run["label"]: run for run in json.loads(out.getvalue())["runs"]}
+        report = json_of("run_benchmark", "library", *self.MATRIX, *fused, "--wait")
+        runs = {run["label"]: run for run in report["runs"]}
         assert len(runs) == 2 + 2 * 3
         label = "hybrid · hnsw(ef_search=2, storage=halfvec) · fts · weighted 0.7 + 0.3 · top 20"
         assert runs[label]["status"] == "completed"
         assert runs[label]["ann"]["recall"][0]["mean"] == pytest.approx(0.2)
         assert runs["hybrid · fts · rrf 60 · top 20"]["ann"] is None
 
-    def test_weights_that_are_no_pairs_are_refused(self, library: Mapping) -> None:
+    def test_weights_that_are_no_pairs_are_refused(self, library):
         with pytest.raises(CommandError, match="is not a pair of numbers"):
             call_command("run_benchmark", "library", "--weights", "a:b")
         with pytest.raises(CommandError, match=r"weights: \[0.7\] is not two numbers"):
             call_command("run_benchmark", "library", "--weights", "0.7")
 
-    def test_the_pages_say_what_approximation_costs(self, library: Mapping, admin_client: Client) -> None:
-        benchmark = benchmark_of(library, ann=["exact", NARROW])
-        wait(launch(benchmark))
+    def test_the_pages_say_what_approximation_costs(self, library, admin_client):
+        benchmark = run_matrix(library, ann=["exact", NARROW])
         exact, narrow = benchmark.runs.order_by("run_order")
         page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
         assert page.count("against exact search: recall@10 0.200 in 12 queries (worst 0.20), recall@20 0.100") == 1
@@ -223,7 +197,7 @@ class TestInterfaces:
         page = admin_client.get(reverse("admin:benchmarks_run_change", args=[exact.pk])).content.decode()
         assert "recall@10" not in page
 
-    def test_the_form_reads_settings_and_weights(self, library: Mapping, admin_client: Client) -> None:
+    def test_the_form_reads_settings_and_weights(self, library, admin_client):
         filled = {
             "mapping": library.pk,
             "name": "b",
@@ -249,15 +223,13 @@ class TestInterfaces:
         assert "m: 1 is not a whole number from 2 to 100." in wrong.content.decode()
 
 
-def test_a_query_that_a_retry_searches_again_is_told_once(library: Mapping) -> None:
-    benchmark = benchmark_of(library, search_modes=["dense", "sparse"], ann=[NARROW])
-    wait(launch(benchmark))
+def test_a_query_that_a_retry_searches_again_is_told_once(library):
+    benchmark = run_matrix(library, search_modes=["dense", "sparse"], ann=[NARROW])
     run = run_of(benchmark, NARROW)
     noted = notes_of(benchmark).queries
     (told,) = noted.values()
     assert len(told["short"]) == benchmark.dataset_version.query_count
     lost = StageList.objects.filter(source=run.source).order_by("query").first()
-    assert lost is not None
     StageList.objects.filter(pk=lost.pk).update(error="It was slow.")
     Run.objects.filter(pk=run.pk).update(failed_queries=1)
     wait(retry(Benchmark.objects.get(pk=benchmark.pk)))

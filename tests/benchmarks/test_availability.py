@@ -1,9 +1,8 @@
-"""Parts that a run searches by and that are not to be had here: it is neither created nor started nor retried."""
+"""Where a part or an index is not to be had, its runs are neither created, started nor retried, and harm no others."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,29 +12,30 @@ from huggingface_hub.errors import RepositoryNotFoundError
 
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.verifying import verify
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from apps.operations.working import wait
+from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError, lack, parts_of_run
 from apps.retrieval.encoders import model_files
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import servers as llm_servers
 from apps.retrieval.models import Index
+from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
-from tests.benchmarks.approximated import benchmark_of
-from tests.benchmarks.conftest import ENCODER
+from tests.benchmarks.approximated import benchmark_of, run_matrix
+from tests.benchmarks.conftest import ENCODER, make_library
+from tests.created import create_benchmark, finish, run_benchmark
+from tests.kept import made_once
 from tests.retrieval import llm_server
-from tests.retrieval.llm_server import MODEL, LLMServer, known_server
+from tests.retrieval.llm_server import MODEL
 
 REWRITTEN: dict[str, Any] = {"query": ["rewrite"], "llms": [f"openai:{MODEL}"]}
 NO_MODEL = "the language model server openai has no model 'llama3'; it has none"
 NO_ANSWER = "the language model server openai does not answer .*: start it, or correct BENCHBENCH_LLM_SERVERS"
-
-
-@pytest.fixture
-def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    with known_server(settings, monkeypatch) as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -63,37 +63,31 @@ def refused(library: Mapping, matrix: dict[str, Any], goes: Callable[[], object]
     assert [run.status for run in (launched.runs.get(), failed.runs.get())] == ["pending", "failed"]
 
 
-def test_the_model_that_rewrites_must_be_on_its_server(
-    library: Mapping, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rewriting_model_must_be_there(library, server, monkeypatch):
     refused(library, REWRITTEN, lambda: monkeypatch.setitem(llm_server.MODELS, "data", []), NO_MODEL)
 
 
-def test_the_server_of_the_model_that_rewrites_must_answer(library: Mapping, server: LLMServer, settings: Any) -> None:
+def test_the_server_of_the_model_that_rewrites_must_answer(library, server, settings):
     def goes() -> None:
         settings.BENCHBENCH_LLM_SERVERS = ["openai=openai+http://127.0.0.1:9/v1"]
 
     refused(library, REWRITTEN, goes, NO_ANSWER)
 
 
-def test_the_model_that_a_strategy_asks_must_be_on_its_server(
-    library: Mapping, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strategy_s_model_must_be_there(library, server, monkeypatch):
     asks = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"provider": "openai"}}
     wait(build_index(create_index(library.collection, name="asks", encoder=ENCODER, **asks)))
-    go = partial(monkeypatch.setitem, llm_server.MODELS, "data", [])
-    refused(library, {"indexes": ["asks"]}, go, NO_MODEL)
-    words = benchmark_of(library, indexes=["asks"], search_modes=["sparse"])
-    wait(launch(words))
+    refused(library, {"indexes": ["asks"]}, partial(monkeypatch.setitem, llm_server.MODELS, "data", []), NO_MODEL)
+    words = run_matrix(library, indexes=["asks"], search_modes=["sparse"])
     assert words.runs.get().failed_queries == 0, "who searches for words alone asks no model"
 
 
-def test_a_tree_is_searched_without_the_model_that_grew_it() -> None:
+def test_a_tree_is_searched_without_the_model_that_grew_it():
     index = Index(strategy="raptor", llm=MODEL, llm_parameters={"provider": "gone"})
     assert parts_of_run(index, Configuration()) == {"store": "memory"}
 
 
-def test_the_files_of_a_reranker_must_be_here(library: Mapping, tmp_path: Path) -> None:
+def test_the_files_of_a_reranker_must_be_here(library, tmp_path):
     folder = tmp_path / "reranker"
     folder.mkdir()
     matrix = {"use_reranker": [True], "rerankers": [str(folder)]}
@@ -102,19 +96,19 @@ def test_the_files_of_a_reranker_must_be_here(library: Mapping, tmp_path: Path) 
     )
 
 
-def test_a_reranker_that_nobody_published_is_refused(library: Mapping) -> None:
+def test_a_reranker_that_nobody_published_is_refused(library):
     with pytest.raises(UnavailableError, match="'no/such-reranker' is not on this machine, and HF_HUB_OFFLINE forbids"):
         benchmark_of(library, use_reranker=[True], rerankers=["no/such-reranker"])
 
 
-def test_a_reranker_with_code_of_its_own_is_refused(library: Mapping, tmp_path: Path) -> None:
+def test_a_reranker_with_code_of_its_own_is_refused(library, tmp_path):
     (tmp_path / "evil.py").write_text("1/0")
     (tmp_path / "config.json").write_text('{"auto_map": {"AutoModel": "evil.Evil"}}')
     with pytest.raises(UnavailableError, match="brings code of its own"):
         benchmark_of(library, use_reranker=[True], rerankers=[str(tmp_path)])
 
 
-def test_the_hub_is_asked_for_a_reranker_that_would_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_is_asked_for_a_reranker_that_would_be_downloaded(monkeypatch):
     def knows_none(*args: Any, **told: Any) -> Any:
         raise RepositoryNotFoundError("404", response=httpx.Response(404, request=httpx.Request("GET", "http://hub")))
 
@@ -126,3 +120,59 @@ def test_the_hub_is_asked_for_a_reranker_that_would_be_downloaded(monkeypatch: p
     assert "knows none of that name" in lack({"reranker": "no/such-reranker"})
     monkeypatch.setattr(HfApi, "model_info", is_away)
     assert lack({"reranker": "no/such-reranker"}) == "", "a worker may reach what a web process does not"
+
+
+@pytest.fixture
+def benchmark(transactional_db: None) -> Benchmark:
+    return make_broken()
+
+
+@made_once
+def make_broken() -> Benchmark:
+    """A completed benchmark over one index that is ready and one whose encoder names no words."""
+    library = make_library()
+    broken = create_index(library.collection, name="broken", encoder="keyword:")
+    with pytest.raises(OperationFailedError):
+        wait(build_index(broken))
+    broken.refresh_from_db()
+    indexes = {"keywords": library.collection.indexes.get(name="keywords"), "broken": broken}
+    return run_benchmark(library, name="b", matrix={"indexes": ["broken", "keywords"]}, indexes=indexes)
+
+
+def test_it_makes_a_failed_run_with_the_error_of_the_index(benchmark):
+    failed, completed = benchmark.runs.all()
+    assert (benchmark.status, failed.status, completed.status) == ("completed", "failed", "completed")
+    assert failed.error_message.startswith("Its index could not be built. 'keyword:' names no distinct keywords")
+    assert failed.index.status == Index.Status.FAILED
+
+
+def test_it_is_retried_once_the_index_is_ready(benchmark):
+    with pytest.raises(ConflictError, match="no index that is ready"):
+        retry(benchmark)
+    Index.objects.filter(name="broken").update(encoder=ENCODER)
+    wait(build_index(Index.objects.get(name="broken")))
+    wait(retry(benchmark))
+    failed, completed = benchmark.runs.all()
+    assert failed.status == "completed"
+    assert [*failed.query_results.values_list("document_ids")] == [*completed.query_results.values_list("document_ids")]
+
+
+def test_an_index_that_was_built_by_a_strategy_that_is_not_here_is_not_searched(library):
+    """Sites have such, from before it was refused."""
+    pending, failed = (create_benchmark(library, name=name, matrix={}) for name in ("pending", "failed"))
+    failed.runs.update(status=Run.Status.FAILED)
+    Index.objects.update(strategy="no_such")
+    library.refresh_from_db()
+    made = partial(create_benchmark, library, name="b", matrix={})
+    for act in (made, partial(launch, pending), partial(retry, failed)):
+        with pytest.raises(
+            UnavailableError, match='"keywords" is not available here: the strategy no_such is not known'
+        ):
+            act()
+    assert Benchmark.objects.count() == 2
+    assert set(Run.objects.values_list("status", flat=True)) == {"pending", "failed"}
+
+
+def test_its_manifest_reproduces_what_completed(benchmark):
+    again = finish(benchmark_from(manifest_of(benchmark)))
+    assert verify(again).sentence.endswith("in 1 run; 1 completed neither then nor now.")

@@ -1,12 +1,9 @@
 """Backups: every row is there again, every figure is computed again, and nothing is replaced."""
 
-import json
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -15,13 +12,12 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.repeating.manifests import manifest_of
-from apps.operations.working import wait
 from benchbench import embedded
 from benchbench.reading import strict_yaml
 from tests.benchmarks.conftest import make_library
-from tests.created import create_benchmark
+from tests.commands import json_of, output_of
+from tests.created import run_benchmark
 
 pytestmark = pytest.mark.thorough
 
@@ -52,36 +48,27 @@ def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, vectors of indexes too."""
     with psycopg.connect(embedded.here().database_url(database)) as there:
         tables = there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        return {
-            name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall())  # type: ignore[call-overload]
-            for (name,) in tables
-        }
+        return {name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall()) for (name,) in tables}
 
 
-def test_a_restored_database_has_every_row_and_computes_every_figure_again(
-    empty_database: str, process_environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_restored_database_is_whole(empty_database, process_environment, tmp_path):
     library = make_library(queries=3, documents=10)
-    benchmark = create_benchmark(library, name="kept", matrix={"search_modes": ["dense", "hybrid"]})
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+    benchmark = run_benchmark(library, name="kept", matrix={"search_modes": ["dense", "hybrid"]})
     backup, manifest = tmp_path / "backup.dump", tmp_path / "experiment.yaml"
     manifest.write_text(strict_yaml.dump(manifest_of(benchmark)))
 
-    told = StringIO()
-    call_command("backup", str(backup), "--json", stdout=told)
+    told = json_of("backup", backup)
     restored = manage(empty_database, process_environment, "restore", str(backup))
     assert restored.returncode == 0, restored.stderr
 
-    assert json.loads(told.getvalue())["bytes"] == backup.stat().st_size
+    assert told["bytes"] == backup.stat().st_size
     assert backup.stat().st_mode & 0o077 == 0, "it holds the hashes of passwords"
     before, after = rows_of(str(connection.settings_dict["NAME"])), rows_of(empty_database)
     assert any("vector" in name and rows for name, rows in after.items())
     assert {name for name in before if before[name] != after.get(name)} <= WITHOUT_CONTENT
     files_made_anew = process_environment | {"BENCHBENCH_VECTOR_DIR": str(tmp_path / "vectors")}
-    again = manage(
-        empty_database, files_made_anew, "run_benchmark", "--experiment", str(manifest), "--name", "again", "--json"
-    )
+    stated = ["--experiment", str(manifest), "--name", "again", "--json"]
+    again = manage(empty_database, files_made_anew, "run_benchmark", *stated)
     assert again.returncode == 0, again.stdout + again.stderr
 
     onto_itself = manage(empty_database, process_environment, "restore", str(backup))
@@ -89,15 +76,13 @@ def test_a_restored_database_has_every_row_and_computes_every_figure_again(
     assert "is not empty, and a restore replaces nothing" in onto_itself.stderr
 
 
-def test_what_is_no_backup_or_of_a_newer_version_changes_nothing(
-    empty_database: str, process_environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_path):
     other, newer = tmp_path / "other.dump", tmp_path / "newer.dump"
     other.write_text("CREATE TABLE documents ();")
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('judging', '9999_later', now())")
     try:
-        call_command("backup", str(newer), stdout=StringIO())
+        output_of("backup", newer)
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM django_migrations WHERE name = '9999_later'")

@@ -1,19 +1,14 @@
-"""Names and contents choose among what the asker sees: nobody's private index or mapping becomes another's."""
+"""Names choose among what the asker sees, and a matrix without modes has all that its indexes can search."""
 
-import json
-from collections.abc import Callable
-from io import StringIO
-from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.defining.creating import CloneError, clone
 from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
@@ -23,9 +18,10 @@ from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
 from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import make_library
+from tests.benchmarks.conftest import ENCODER, make_library
 from tests.benchmarks.laboratory import write
-from tests.created import create_benchmark
+from tests.commands import json_of
+from tests.created import create_benchmark, run_benchmark
 
 WORDS = ["sparse"]
 
@@ -58,12 +54,11 @@ def searched(benchmark: Benchmark) -> set[str]:
 
 
 def newest(mapping: Mapping, owner: User | None = None) -> str:
-    """Return which index a benchmark searches that names none."""
     (name,) = searched(create_benchmark(mapping, name="b", matrix={"search_modes": WORDS}, owner=owner))
     return name
 
 
-def test_the_newest_is_the_newest_that_the_owner_sees(library: Mapping, alice: User, bob: User) -> None:
+def test_the_newest_is_the_newest_that_the_owner_sees(library, alice, bob):
     assert (newest(library, alice), newest(library, bob)) == ("keywords", "trial")
     assert preview(library, {"search_modes": WORDS}, owner=alice).indexes == ["keywords"]
     assert with_modes(library, {}, owner=alice)["search_modes"] == ["dense", "sparse", "hybrid"]
@@ -71,9 +66,7 @@ def test_the_newest_is_the_newest_that_the_owner_sees(library: Mapping, alice: U
 
 
 @pytest.mark.parametrize("act", [create_benchmark, preview])
-def test_a_name_that_the_owner_does_not_see_is_not_there(
-    library: Mapping, alice: User, act: Callable[..., Any]
-) -> None:
+def test_a_name_the_owner_does_not_see_is_missing(library, alice, act):
     more = {"name": "hers"} if act is create_benchmark else {}
 
     def said(named: str) -> str:
@@ -86,7 +79,7 @@ def test_a_name_that_the_owner_does_not_see_is_not_there(
     assert said("trial") == said("nothing") == "The collection 'library' has no index that is ready: build one first."
 
 
-def test_a_team_chooses_what_it_shares_and_an_overseer_everything(library: Mapping, trial: Index, alice: User) -> None:
+def test_a_team_chooses_what_it_shares_and_an_overseer_everything(library, trial, alice):
     team = Group.objects.create(name="search")
     alice.groups.add(team)
     assert newest(library, alice) == "keywords"
@@ -98,7 +91,7 @@ def test_a_team_chooses_what_it_shares_and_an_overseer_everything(library: Mappi
     assert newest(library, User.objects.get(pk=alice.pk)) == "trial"
 
 
-def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(library: Mapping, bob: User) -> None:
+def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(library, bob):
     assert newest(library) == "keywords"
     bob.is_active = False  # who left: his pipelines go on
     library.owner = bob
@@ -109,10 +102,8 @@ def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(li
         newest(library)
 
 
-def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library: Mapping, alice: User, bob: User) -> None:
-    his = create_benchmark(library, name="his", matrix={"indexes": ["trial"], "search_modes": WORDS}, owner=bob)
-    wait(launch(his))
-    his.refresh_from_db()
+def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library, alice, bob):
+    his = run_benchmark(library, name="his", matrix={"indexes": ["trial"], "search_modes": WORDS}, owner=bob)
     with pytest.raises(CloneError, match=r"no ready index named 'trial'; there are: keywords\.$"):
         clone(his, owner=alice)
     assert searched(clone(his, owner=bob)) == {"trial"}
@@ -126,31 +117,25 @@ def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library: Mapping,
     assert searched(clone(his, owner=alice)) == {"keywords"}
 
 
-def command(name: str, *arguments: str) -> Any:
-    out = StringIO()
-    call_command(name, *arguments, "--json", stdout=out)
-    return json.loads(out.getvalue())
-
-
-def test_a_command_finds_what_its_owner_sees(library: Mapping, alice: User, bob: User) -> None:
+def test_a_command_finds_what_its_owner_sees(library, alice, bob):
     plan = ("run_benchmark", "library", "--modes", "sparse", "--dry-run")
-    assert command(*plan, "--owner", "alice")["indexes"] == ["keywords"]
-    assert command(*plan, "--owner", "bob")["indexes"] == ["trial"]
-    assert command(*plan)["indexes"] == ["keywords"]
+    assert json_of(*plan, "--owner", "alice")["indexes"] == ["keywords"]
+    assert json_of(*plan, "--owner", "bob")["indexes"] == ["trial"]
+    assert json_of(*plan)["indexes"] == ["keywords"]
     for row in (library, library.collection, library.dataset):
         row.owner = bob
         row.save()
-    assert command(*plan)["indexes"] == ["trial"]
+    assert json_of(*plan)["indexes"] == ["trial"]
     for asked, refused in (
         (plan, "No mapping that alice sees is called 'library'; there is none yet"),
         (("build_index", "library", "--name", "hers"), "No collection that alice sees is called 'library'"),
         (("import_run", "x.run", "--dataset", "questions"), "No dataset that alice sees is called 'questions'"),
     ):
         with pytest.raises(CommandError, match=refused):
-            command(*asked, "--owner", "alice")
+            json_of(*asked, "--owner", "alice")
 
 
-def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library: Mapping, alice: User, bob: User) -> None:
+def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library, alice, bob):
     asked = (library.collection, Ingredients("flat", {}, "keyword:apple"))
     his = index_of(*asked, name="apples", owner=bob)
     assert index_of(*asked, name="apples", owner=bob) == his
@@ -162,7 +147,7 @@ def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library: Mapping
     assert his.status == Index.Status.PENDING
 
 
-def test_a_mapping_of_somebody_else_is_neither_taken_nor_in_the_way(folder: Path, alice: User, bob: User) -> None:
+def test_a_mapping_of_somebody_else_is_neither_taken_nor_in_the_way(folder, alice, bob):
     planned = plan_experiment(write(folder))
     hers, his = (prepare_experiment(planned, owner=user).benchmark for user in (alice, bob))
     assert hers.mapping != his.mapping
@@ -170,3 +155,50 @@ def test_a_mapping_of_somebody_else_is_neither_taken_nor_in_the_way(folder: Path
     again = prepare_experiment(planned, owner=alice).benchmark
     assert again.mapping.owner == alice
     assert again.mapping.collection == hers.mapping.collection
+
+
+ALL = ["dense", "sparse", "hybrid"]
+
+
+@pytest.fixture
+def three_indexes(db: None) -> Mapping:
+    """A mapping with "keywords", of both sides; "words", without vectors; "vectors", without BM25."""
+    mapping = make_library(documents=6, queries=2)
+    for name, options in (("words", {"encoder": ""}), ("vectors", {"encoder": ENCODER, "lexical": False})):
+        wait(build_index(create_index(mapping.collection, name=name, **options)))
+    return mapping
+
+
+@pytest.mark.parametrize(
+    ("matrix", "modes"),
+    [
+        ({"indexes": ["keywords"]}, ALL),
+        ({"indexes": ["words"]}, ["sparse"]),
+        ({"indexes": ["vectors"]}, ["dense"]),
+        ({"indexes": ["keywords", "words"]}, ["sparse"]),
+        ({"indexes": ["vectors"], "lexical": ["fts"]}, ALL),
+        ({"indexes": ["words"], "search_modes": ["dense"]}, ["dense"]),  # refused when the benchmark is made
+        ({"indexes": ["gone"]}, None),
+        ({"indexes": [["keywords"]]}, None),
+        ({"indexes": 7}, None),
+    ],
+)
+def test_modes_are_what_all_can(three_indexes, matrix, modes):
+    assert with_modes(three_indexes, matrix) == ({**matrix, "search_modes": modes} if modes else matrix)
+
+
+def test_the_newest_is_the_one_that_became_ready_last_and_is_current(three_indexes):
+    assert with_modes(three_indexes, {})["search_modes"] == ["dense"]  # vectors
+    Index.objects.filter(name="vectors").update(status=Index.Status.FAILED)
+    assert with_modes(three_indexes, {})["search_modes"] == ["sparse"]  # words
+    stale = Index.objects.get(name="words").chunk_set
+    stale.pk, stale.fingerprint, stale.collection_fingerprint = uuid4(), "another", "of other documents"
+    stale.save(force_insert=True)
+    Index.objects.filter(name="words").update(chunk_set=stale)
+    assert with_modes(three_indexes, {})["search_modes"] == ALL  # keywords
+
+
+def test_indexes_without_a_mode_in_common_are_told(three_indexes):
+    with pytest.raises(MatrixError, match="the indexes vectors and words have no mode in common") as raised:
+        with_modes(three_indexes, {"indexes": ["words", "vectors"]})
+    assert raised.value.field == "search_modes"

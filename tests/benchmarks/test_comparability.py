@@ -7,14 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.comparability import Comparability, differences
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
-from apps.operations.working import wait
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 MADE_BY: dict[str, Any] = {
@@ -56,17 +54,15 @@ def about(found: Comparability) -> list[tuple[str, str]]:
     return [(difference.about, difference.severity) for difference in found.differences]
 
 
-def test_runs_that_differ_in_nothing_else_are_comparable(one: Run, mapping: Mapping) -> None:
+def test_runs_that_differ_in_nothing_else_are_comparable(one, mapping):
     found = differences([one, other(mapping)])
     assert found == Comparability(mapping.dataset_version, ())
     assert found.comparable
 
 
-def test_it_costs_two_queries_however_many_runs(mapping: Mapping) -> None:
+def test_it_costs_two_queries_however_many_runs(mapping):
     runs = list(make_benchmark(mapping, [0.1] * 20).runs.all())
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         differences(runs)
     assert len(queries) == 2
 
@@ -76,11 +72,7 @@ def test_it_costs_two_queries_however_many_runs(mapping: Mapping) -> None:
     [
         ({"collection": {**PROVENANCE["collection"], "fingerprint": "e" * 64}}, "collection", "eeeeeeeeeeee"),
         ({"index": {**PROVENANCE["index"], "version": 2, "content": "2" * 64}}, "index", "v2 222222222222"),
-        (
-            {"index": {**PROVENANCE["index"], "encoder_revision": "r2"}},
-            "model",
-            '"m" had different revisions: r1 (',
-        ),
+        ({"index": {**PROVENANCE["index"], "encoder_revision": "r2"}}, "model", '"m" had different revisions: r1 ('),
         ({"made_by": [MADE_BY | {"git_revision": "b" * 40}]}, "code", "bbbbbbbbbbbb (dense"),
         ({"made_by": [MADE_BY | {"libraries": {"numpy": "2.5"}}]}, "numpy", "numpy: 2.4.0 (dense"),
         ({"made_by": [MADE_BY | {"settings": {"TIMEOUT": 1}}]}, "TIMEOUT", "different TIMEOUT: 60000 (dense"),
@@ -88,21 +80,19 @@ def test_it_costs_two_queries_however_many_runs(mapping: Mapping) -> None:
         ({"made_by": []}, "provenance", 'It is not known what computed dense · top 10 of "second".'),
     ],
 )
-def test_it_warns_of_what_may_move_a_number(
-    one: Run, mapping: Mapping, change: dict[str, Any], what: str, said: str
-) -> None:
+def test_it_warns_of_each_difference(one, mapping, change, what, said):
     found = differences([one, other(mapping, change)])
     assert about(found) == [(what, "warn")]
     assert said in found.warnings[0]
     assert found.comparable
 
 
-def test_another_index_is_configuration_and_no_difference(one: Run, mapping: Mapping) -> None:
+def test_another_index_is_configuration_and_no_difference(one, mapping):
     chosen = {"index": {**PROVENANCE["index"], "name": "pieces", "content": "2" * 64}}
     assert about(differences([one, other(mapping, chosen)])) == []
 
 
-def test_a_reranker_matters_to_those_that_use_it(one: Run, mapping: Mapping) -> None:
+def test_a_reranker_matters_to_those_that_use_it(one, mapping):
     two = other(mapping, {"made_by": [MADE_BY | {"rerankers": {"late-interaction": "m 2"}}]})
     assert about(differences([one, two])) == []
     for run in (one, two):
@@ -111,20 +101,20 @@ def test_a_reranker_matters_to_those_that_use_it(one: Run, mapping: Mapping) -> 
     assert told.startswith('The reranker "late-interaction" had different revisions: m 1 (dense')
 
 
-def test_shared_and_isolated_times_do_not_compare(one: Run, mapping: Mapping) -> None:
+def test_shared_and_isolated_times_do_not_compare(one, mapping):
     (told,) = differences([one, other(mapping, execution="isolated")]).warnings
     assert told.startswith('They were executed differently: shared (dense · top 10 of "first"), isolated (')
 
 
 @pytest.mark.parametrize(("policy", "value"), [("unresolved", "drop"), ("empty_queries", "skip")])
-def test_it_refuses_other_policies(one: Run, mapping: Mapping, policy: str, value: str) -> None:
+def test_it_refuses_other_policies(one, mapping, policy, value):
     found = differences([one, other(mapping, **{policy: value})])
     assert about(found) == [(f"policy {policy}", "refuse")]
     assert value in found.refusals[0]
     assert found.version is None
 
 
-def test_it_refuses_another_dataset(one: Run) -> None:
+def test_it_refuses_another_dataset(one):
     elsewhere = make_mapping(make_dataset({}, name="elsewhere"), make_collection("other"), name="other")
     found = differences([one, other(elsewhere)])
     assert about(found) == [("dataset", "refuse")]
@@ -139,7 +129,7 @@ def test_it_refuses_another_dataset(one: Run) -> None:
         ("evaluating", "is not finished: it has no values. Wait for it"),
     ],
 )
-def test_it_refuses_what_has_no_values(one: Run, mapping: Mapping, status: str, said: str) -> None:
+def test_it_refuses_what_has_no_values(one, mapping, status, said):
     two = other(mapping)
     Run.objects.filter(pk=two.pk).update(status=status)
     found = differences([one, two])
@@ -147,7 +137,7 @@ def test_it_refuses_what_has_no_values(one: Run, mapping: Mapping, status: str, 
     assert said in found.refusals[0]
 
 
-def test_it_warns_of_queries_that_only_some_answered(one: Run, mapping: Mapping) -> None:
+def test_it_warns_of_queries_that_only_some_answered(one, mapping):
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(failed_queries=1, unsearched_queries=3)
     told = differences([one, two]).warnings
@@ -155,7 +145,7 @@ def test_it_warns_of_queries_that_only_some_answered(one: Run, mapping: Mapping)
     assert "3 never asked" in told[1]
 
 
-def test_it_warns_of_as_many_queries_that_are_others(one: Run, mapping: Mapping) -> None:
+def test_it_warns_of_as_many_queries_that_are_others(one, mapping):
     two = other(mapping)
     Evaluation.objects.update(failed_queries=1, values=[[None, 0.5]] * 8)
     assert differences([one, two]).warnings == []
@@ -166,7 +156,7 @@ def test_it_warns_of_as_many_queries_that_are_others(one: Run, mapping: Mapping)
     )
 
 
-def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one: Run, mapping: Mapping) -> None:
+def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one, mapping):
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
     found = differences([one, two])
@@ -180,7 +170,7 @@ def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one: Run, mapping
     assert '"beside", 4 unresolved (dense' in found.warnings[0]
 
 
-def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one: Run, mapping: Mapping) -> None:
+def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one, mapping):
     alike = make_collection("a copy of it")
     beside = make_mapping(mapping.dataset, alike, name="beside", collection_fingerprint=mapping.collection_fingerprint)
     two = other(beside)
@@ -191,12 +181,9 @@ def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one: Run,
     assert 'different ones of them under the mappings "questions on library" and "beside".' in found.refusals[0]
 
 
-def test_versions_are_refused_until_both_are_scored_on_one(library: Mapping) -> None:
+def test_versions_are_refused_until_both_are_scored_on_one(library):
     def run(name: str) -> Benchmark:
-        benchmark = create_benchmark(library, name=name, matrix={})
-        wait(launch(benchmark))
-        benchmark.refresh_from_db()
-        return benchmark
+        return run_benchmark(library, name=name, matrix={})
 
     first = run("first")
     turn(first)
@@ -214,5 +201,5 @@ def test_versions_are_refused_until_both_are_scored_on_one(library: Mapping) -> 
     assert Query.objects.count() == 12
 
 
-def test_nothing_is_comparable_with_nothing(db: None) -> None:
+def test_nothing_is_comparable_with_nothing(db):
     assert differences([]).version is None

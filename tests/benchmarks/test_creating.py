@@ -1,32 +1,42 @@
+"""Benchmarks are made whole or not at all, also while somebody deletes their parts; and foreseen before."""
+
+import re
 from functools import partial
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.db.models import Value
 from django.db.models.functions import Concat
 
+from apps.benchmarks.defining import creating
 from apps.benchmarks.defining.creating import BenchmarkError
 from apps.benchmarks.defining.previewing import preview
+from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
+from apps.operations.working import wait
+from apps.results.exporters.documents import text_of
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import CachedVector, Index
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.conftest import make_library
+from tests.commands import json_of, output_of
 from tests.created import create_benchmark
+from tests.sessions import elsewhere, until_waited_for
 
 
-def test_it_creates_every_run_beforehand_with_label_and_hash(library: Mapping) -> None:
-    benchmark = create_benchmark(
-        library, name="b", matrix={"search_modes": ["dense", "hybrid"], "rrf_k_values": [40, 60, 80]}
-    )
+def test_it_creates_every_run_beforehand_with_label_and_hash(library):
+    matrix = {"search_modes": ["dense", "hybrid"], "rrf_k_values": [40, 60, 80]}
+    benchmark = create_benchmark(library, name="b", matrix=matrix)
     runs = list(benchmark.runs.all())
     assert [run.run_order for run in runs] == [1, 2, 3, 4]
-    assert [run.label for run in runs] == [
-        "dense · top 100",
-        "hybrid · rrf 40 · top 100",
-        "hybrid · rrf 60 · top 100",
-        "hybrid · rrf 80 · top 100",
-    ]
+    labels = ["dense · top 100", *(f"hybrid · rrf {k} · top 100" for k in (40, 60, 80))]
+    assert [run.label for run in runs] == labels
     assert len({run.config_hash for run in runs}) == 4
     assert {run.status for run in runs} == {Run.Status.PENDING}
     assert (benchmark.total_runs, benchmark.primary_k, benchmark.k_values) == (4, 10, [5, 10, 20])
@@ -36,19 +46,15 @@ def test_it_creates_every_run_beforehand_with_label_and_hash(library: Mapping) -
 @pytest.mark.parametrize(
     ("matrix", "field"),
     [
-        ({"search_modes": []}, "search_modes"),
-        ({"search_modes": ["fuzzy"]}, "search_modes"),
-        ({"k_values_for_metrics": [10, 20], "top_k_values": [5]}, "top_k_values"),
         ({"indexes": ["other"]}, "indexes"),
         ({"rrf_k_values": list(range(1, 50))}, "rrf_k_values"),
         (
             {"search_modes": ["hybrid"], "rrf_k_values": list(range(1, 21)), "top_k_values": list(range(20, 40))},
             "matrix",
         ),
-        ({"colour": ["red"]}, "colour"),
     ],
 )
-def test_it_names_the_key_at_fault_and_creates_nothing(library: Mapping, matrix: dict[str, Any], field: str) -> None:
+def test_it_names_the_key_at_fault_and_creates_nothing(library, matrix, field):
     with pytest.raises(MatrixError) as caught:
         create_benchmark(library, name="b", matrix=matrix)
     assert caught.value.field == field
@@ -60,22 +66,19 @@ def test_it_names_the_key_at_fault_and_creates_nothing(library: Mapping, matrix:
     [{"name": " "}, {"execution": "both"}, {"unresolved": "forget"}, {"empty_queries": "one"}, {"runs_per_query": 0}],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_it_refuses_wrong_policies(library: Mapping, wrong: dict[str, Any]) -> None:
+def test_it_refuses_wrong_policies(library, wrong):
     with pytest.raises(BenchmarkError) as caught:
         create_benchmark(library, **{"name": "b", "matrix": {}, **wrong})
     assert caught.value.field == next(iter(wrong))
 
 
-def test_it_refuses_a_mode_that_the_index_cannot_search(library: Mapping) -> None:
-    from apps.operations.working import wait
-    from apps.retrieval.indexing import build_index, create_index
-
+def test_it_refuses_a_mode_that_the_index_cannot_search(library):
     wait(build_index(create_index(library.collection, name="words", encoder="")))
     with pytest.raises(MatrixError, match=r"'words'.*without an encoder"):
         create_benchmark(library, name="b", matrix={"indexes": ["words"], "search_modes": ["dense"]})
 
 
-def test_it_refuses_a_mapping_that_is_pending_or_stale(library: Mapping) -> None:
+def test_it_refuses_a_mapping_that_is_pending_or_stale(library):
     library.collection.fingerprint = "0" * 64
     library.collection.save()
     with pytest.raises(ConflictError, match="resolve it again"):
@@ -86,7 +89,7 @@ def test_it_refuses_a_mapping_that_is_pending_or_stale(library: Mapping) -> None
         create_benchmark(library, name="b", matrix={})
 
 
-def test_it_refuses_a_mapping_that_found_no_document(library: Mapping) -> None:
+def test_it_refuses_a_mapping_that_found_no_document(library):
     library.collection.documents.update(external_id=Concat(Value("other "), "external_id"))
     resolve(library)
     library.refresh_from_db()
@@ -95,3 +98,115 @@ def test_it_refuses_a_mapping_that_found_no_document(library: Mapping) -> None:
         with pytest.raises(ConflictError, match='None of the 270 judgments of "questions" found its document'):
             act(library, matrix={})
     assert create_benchmark(library, name="b", matrix={}, allow_missing=True).total_runs
+
+
+@pytest.fixture
+def mapping() -> Mapping:
+    return make_library.__wrapped__(queries=2, documents=5)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_benchmark_of_a_deleted_index_is_refused(mapping, monkeypatch):
+    index, run_of = Index.objects.get(), creating.run_of
+
+    def deleted_first(*parts: Any) -> Any:
+        elsewhere(lambda: delete_index(index)).result(timeout=60)
+        return run_of(*parts)
+
+    monkeypatch.setattr(creating, "run_of", deleted_first)
+    with pytest.raises(ConflictError, match="The benchmark was not made: something that it is made of was deleted"):
+        create_benchmark(mapping, name="b", matrix={"search_modes": ["dense"]})
+    assert not Benchmark.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_deletes_waits_for_what_is_being_made_and_sees_it(mapping):
+    index = Index.objects.get()
+    with transaction.atomic():
+        create_benchmark(mapping, name="b", matrix={"search_modes": ["dense"]})
+        deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
+        until_waited_for(deleting)
+    with pytest.raises(ConflictError, match="is used by"):
+        deleting.result(timeout=60)
+    assert Index.objects.filter(pk=index.pk).exists()
+
+
+MATRIX = {"search_modes": ["dense", "sparse", "hybrid"], "rrf_k_values": [20, 60], "score_thresholds": [None, 0.5]}
+
+
+def test_it_counts_the_distinct_work_and_creates_nothing(library):
+    planned = preview(library, MATRIX)
+    assert (len(planned.labels), planned.queries) == (8, 12)
+    assert planned.distinct == {"encode": 12, "dense": 12, "lexical": 12, "fuse": 24, "rerank_pairs_at_most": 0}
+    assert planned.estimate_seconds > 0
+    assert planned.resident_bytes == sum(index.stats["bytes"] for index in library.collection.indexes.all()) > 0
+    assert (planned.indexes, planned.builds) == (["keywords"], [])
+    stats = library.collection.indexes.get().stats
+    cut = preview(library, MATRIX | {"dimensions": [None, 2, 1]})
+    assert cut.resident_bytes == planned.resident_bytes + 4 * (2 + 1) * stats["num_vectors"]
+    assert not Benchmark.objects.exists()
+
+
+def test_its_estimate_is_made_of_costs_measured_here_once_there_are_any(library):
+    rough = preview(library, {"search_modes": ["dense"]}).estimate_seconds
+    wait(launch(create_benchmark(library, name="b", matrix={"search_modes": ["dense"]})))
+    CachedVector.objects.update(encode_ms=1000)
+    measured = preview(library, {"search_modes": ["dense"]}).estimate_seconds
+    assert rough < 1
+    assert 12 < measured < 13
+
+
+def test_the_command_prints_it(library):
+    facts = json_of("run_benchmark", "library", "--modes", "dense,hybrid", "--dry-run")
+    assert (facts["runs"], facts["queries"]) == (2, 12)
+    assert facts["distinct"] == {"encode": 12, "dense": 12, "lexical": 12, "fuse": 12, "rerank_pairs_at_most": 0}
+    assert facts["estimate_seconds"] > 0
+    told = output_of("run_benchmark", "library", "--dry-run")
+    assert "3 runs over 12 queries" in told
+    assert re.search(r"About [\d.]+ s with one worker, and [\d.]+\sKB of its memory for the index keywords", told)
+
+
+def test_it_names_what_is_built_on_top_of_the_estimate(library):
+    ann = ["hnsw(ef_search=100)", "hnsw(ef_search=200)", "ivfflat(lists=4)"]
+    matrix = {"search_modes": ["dense", "sparse"], "ann": ann, "lexical": ["fts"]}
+    hnsw, ivfflat, words = preview(library, matrix).builds
+    assert hnsw == "hnsw (m=16, ef_construction=64, storage=vector) over 30 vectors of keywords"
+    assert ivfflat == "ivfflat (lists=4, storage=vector) over 30 vectors of keywords"
+    assert words == "full text of 30 chunks of keywords"
+    wait(launch(create_benchmark(library, name="b", matrix=matrix)))
+    assert preview(library, matrix).builds == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--top-k", "5"], "--top-k: 5 is less than the greatest k to measure at, 20"),
+        (["--k", "0"], "--k: 0 is not a whole number"),
+        (["--rrf-k", "60,60"], "--rrf-k: 60 is there more than once"),
+        (["--thresholds", "7"], "--thresholds: 7.0 is not a number from 0 to 1"),
+        (["--top-k", "20", "--rerank", "on", "--rerank-depth", "30"], "--rerank-depth: 30 is more than the 20"),
+        (["--indexes", "other"], "--indexes: 'library' has no ready index"),
+        (["--top-k", "20", "--k", "5,50"], "--top-k: 20 is less than"),
+    ],
+)
+def test_the_command_names_the_options_that_were_typed(library, typed, said):
+    for how in (["--dry-run"], []):
+        with pytest.raises(CommandError) as caught:
+            call_command("run_benchmark", "library", *typed, *how)
+        assert str(caught.value).startswith(said)
+
+
+def test_the_report_names_the_index_that_was_searched(library):
+    (run,) = json_of("run_benchmark", "library", "--modes", "dense", "--wait")["runs"]
+    assert (run["config"]["index"], run["index"]) == (None, "keywords")
+    assert "completed, index keywords" in text_of(Benchmark.objects.get())
+
+
+def test_it_warns_of_reranked_runs_that_return_less_than_is_measured(library):
+    matrix = {"use_reranker": [False, True], "rerank_depths": [5, 15, 20], "k_values_for_metrics": [5, 20]}
+    (warning,) = preview(library, matrix).warnings
+    assert warning.startswith("2 reranked runs return no more than what the reranker reads, 5 or 15 chunks a query:")
+    assert preview(library, {**matrix, "rerank_depths": [20]}).warnings == []
+    options = ["--modes", "dense", "--rerank", "on", "--rerank-depth", "5", "--dry-run"]
+    told = output_of("run_benchmark", "library", *options)
+    assert "1 reranked run returns no more than what the reranker reads, 5 chunks a query" in told

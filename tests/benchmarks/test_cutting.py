@@ -1,20 +1,21 @@
-"""A run's ranking is the first documents of a list: any cut of a shared list is what the run finds alone."""
+"""Any cut of a shared list is what the run finds alone, and rankings come back as they were stored."""
 
-from random import Random
+import math
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.measuring.reading import FinalList
+from apps.benchmarks.models import Benchmark, ListSource, QueryResult, StageList
 from apps.benchmarks.planning import SharedList
 from apps.benchmarks.running.outcomes import Outcome
-from apps.benchmarks.running.rankings import final_lists
+from apps.benchmarks.running.rankings import final_lists, store_final_lists
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
@@ -25,7 +26,7 @@ from benchbench.ir.ranking import collapse, cut, unit_scores
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.conftest import ENCODER, run_key
 from tests.benchmarks.test_isolated import values_of
-from tests.created import create_benchmark
+from tests.created import create_benchmark, run_benchmark
 
 MODES = ("dense", "sparse", "cross-encoder", "late-interaction")
 CHUNKS = 40
@@ -68,16 +69,15 @@ def alone(run: RunPlan, found: ScoredList, index: Any) -> tuple[list[int], list[
 
 @settings(max_examples=200)
 @given(searches())
-def test_any_cut_of_a_list_is_what_the_run_finds_alone(search: tuple[list[RunPlan], ScoredList, Any]) -> None:
+def test_any_cut_of_a_list_is_what_the_run_finds_alone(search):
     runs, found, index = search
     outcomes = {stage.key: [Outcome(found, 1.0)] for run in runs for stage in run.stages}
     by_list: dict[str, list[RunPlan]] = {}
     for run in runs:
         by_list.setdefault(run.list_key, []).append(run)
-    shared = [SharedList(1, tuple(run.run_key for run in some), tuple(some)) for some in by_list.values()]  # type: ignore[arg-type]
+    shared = [SharedList(1, tuple(run.run_key for run in some), tuple(some)) for some in by_list.values()]
     for one, made in zip(shared, final_lists(shared, outcomes, [7], {None: index}, max_k=5), strict=True):
         for run, length in zip(one.plans, made.lengths, strict=True):
-            assert made.chunk_ids is not None
             places = np.arange(length) if made.chunk_ranks is None else made.chunk_ranks[:length] - 1
             returned = (
                 made.document_ids[:length].tolist(),
@@ -88,7 +88,7 @@ def test_any_cut_of_a_list_is_what_the_run_finds_alone(search: tuple[list[RunPla
 
 
 @pytest.mark.parametrize(("mode", "lists"), [("dense", 1), ("late-interaction", 2)])
-def test_a_threshold_on_other_scores_than_those_that_order_makes_a_list_of_its_own(mode: str, lists: int) -> None:
+def test_a_threshold_on_other_scores_than_those_that_order_makes_a_list_of_its_own(mode, lists):
     runs = plan(
         [(str(uuid4()), configuration(mode, top_k, threshold)) for top_k in (10, 20) for threshold in (None, 0.5)]
     )
@@ -128,9 +128,7 @@ MATRICES = st.fixed_dictionaries(
     suppress_health_check=list(HealthCheck),
 )
 @given(matrix=MATRICES, draw=st.randoms(use_true_random=False))
-def test_a_run_of_a_matrix_is_what_a_benchmark_of_its_own_finds(
-    pieces: Mapping, matrix: dict[str, list[Any]], draw: Random
-) -> None:
+def test_a_run_finds_the_same_in_any_matrix(pieces, matrix, draw):
     together = completed(pieces, matrix)
     rankings, values = run_key(together), values_of(together)
     configurations = Matrix.parse({**OF_PIECES, **matrix}).configurations()
@@ -144,7 +142,77 @@ def test_a_run_of_a_matrix_is_what_a_benchmark_of_its_own_finds(
 
 
 def completed(mapping: Mapping, matrix: dict[str, list[Any]]) -> Benchmark:
-    benchmark = create_benchmark(mapping, name="b", matrix={**OF_PIECES, **matrix})
-    wait(launch(benchmark))
+    benchmark = run_benchmark(mapping, name="b", matrix={**OF_PIECES, **matrix})
     assert not benchmark.runs.exclude(status="completed", failed_queries=0).exists()
     return benchmark
+
+
+@pytest.mark.parametrize("length", [0, 1, 1000])
+def test_what_is_copied_comes_back_to_the_last_bit(library, length):
+    run = create_benchmark(library, name="b", matrix={}).runs.get()
+    query = library.dataset.queries.first()
+    rng = np.random.default_rng(1)
+    ids = rng.integers(1, 2**62, length)
+    scores = rng.normal(size=length) * 1e-7
+    run.source = ListSource.objects.create(benchmark=run.benchmark, key="made up")
+    run.save()
+    one = FinalList(
+        run.source.pk,
+        (run.pk,),
+        query.pk,
+        2,
+        chunk_ids=ids + 1,
+        scores=scores,
+        document_ids=ids,
+        lengths=(length,),
+        timings={"encode_ms": math.pi, "total_ms": 0.1},
+    )
+    store_final_lists([one])
+    stored = QueryResult.objects.get(run=run)
+    assert (stored.repetition, stored.query_id, stored.error) == (2, query.pk, "")
+    assert (stored.document_ids, stored.chunk_ids) == (ids.tolist(), (ids + 1).tolist())
+    assert stored.scores == scores.tolist()
+    assert (stored.encode_ms, stored.search_ms, stored.total_ms) == (math.pi, None, 0.1)
+
+
+def test_storing_a_query_again_replaces_it(library):
+    run = create_benchmark(library, name="b", matrix={}).runs.get()
+    query = library.dataset.queries.first()
+    run.source = ListSource.objects.create(benchmark=run.benchmark, key="made up")
+    run.save()
+    store_final_lists([FinalList(run.source.pk, (run.pk,), query.pk, error="Zu spät – «timeout» \0")])
+    store_final_lists([FinalList(run.source.pk, (run.pk,), query.pk, error="still late")])
+    assert [result.error for result in QueryResult.objects.all()] == ["still late"]
+
+
+def test_a_run_returns_the_first_documents_of_a_list_with_the_chunks_that_brought_them(library):
+    runs = list(create_benchmark(library, name="b", matrix={"top_k_values": [20, 30, 40]}).runs.order_by("run_order"))
+    query = library.dataset.queries.first()
+    source = ListSource.objects.create(benchmark=runs[0].benchmark, key="made up")
+    for place, run in enumerate(runs, start=1):
+        run.source, run.place = source, place
+        run.save()
+    chunks, scores = np.arange(101, 106), np.array([0.5, 0.4, 0.3, 0.2, 0.1])
+    one = FinalList(
+        source.pk,
+        tuple(run.pk for run in runs),
+        query.pk,
+        chunk_ids=chunks,
+        scores=scores,
+        document_ids=np.array([7, 9, 8]),
+        chunk_ranks=np.array([1, 3, 5]),
+        lengths=(3, 0, 2),
+    )
+    store_final_lists([one])
+    rows = [run.query_results.get() for run in runs]
+    assert [row.document_ids for row in rows] == [[7, 9, 8], [], [7, 9]]
+    assert [row.chunk_ids for row in rows] == [[101, 103, 105], [], [101, 103]]
+    assert [row.scores for row in rows] == [[0.5, 0.3, 0.1], [], [0.5, 0.3]]
+    assert [QueryResult.objects.get(QueryResult.numbered(row.pk)) for row in rows] == rows
+
+
+@pytest.mark.django_db
+def test_rankings_are_kept_as_they_are_not_compressed():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reloptions FROM pg_class WHERE relname = %s", [StageList._meta.db_table])
+        assert cursor.fetchone()[0] == ["toast_tuple_target=8160"]

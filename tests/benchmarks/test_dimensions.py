@@ -1,4 +1,4 @@
-"""Runs that compare the first dimensions of vectors."""
+"""Runs by the first dimensions of vectors, by PostgreSQL's full text, and hybrids that weigh their scores."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,24 +7,22 @@ import numpy as np
 import pytest
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import QueryResult
+from apps.benchmarks.models import Evaluation, QueryResult, StageList
 from apps.benchmarks.running import stages
 from apps.collections.records import DocumentRecord
 from apps.datasets.records import QueryRecord
-from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import Index
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.approximated import benchmark_of, run_matrix
 from tests.benchmarks.conftest import ENCODER, import_all
-from tests.benchmarks.test_approximation import benchmark_of
 
 
-def test_a_run_ranks_by_the_dimensions_that_it_states(library: Mapping) -> None:
+def test_a_run_ranks_by_the_dimensions_that_it_states(library):
     whole = Index.objects.get().dimension or 0
-    benchmark = benchmark_of(library, search_modes=["dense", "hybrid"], dimensions=[None, whole, whole - 2])
-    wait(launch(benchmark))
+    benchmark = run_matrix(library, search_modes=["dense", "hybrid"], dimensions=[None, whole, whole - 2])
     runs = {run.label: run for run in benchmark.runs.all()}
     assert {run.status for run in runs.values()} == {"completed"}
     fewer = f"dense · {whole - 2} dimensions · top 20"
@@ -43,7 +41,7 @@ def test_a_run_ranks_by_the_dimensions_that_it_states(library: Mapping) -> None:
         assert result.scores[:1] == pytest.approx([cosines.max()], abs=1e-6)
 
 
-def test_a_query_without_a_direction_fails_alone(transactional_db: None, settings: Any) -> None:
+def test_a_query_without_a_direction_fails_alone(transactional_db, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 60  # all in one batch
     shelf = [DocumentRecord("d", title="d", text="apple pear olive")]
     queries = [QueryRecord(key, key) for key in ("apple", "olive", "pear")]  # olive is the ninth dimension
@@ -54,7 +52,7 @@ def test_a_query_without_a_direction_fails_alone(transactional_db: None, setting
     assert error == "The first 5 dimensions of the vector of the query are all zero: compare more dimensions."
 
 
-def test_shortening_the_vectors_is_in_no_time(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shortening_the_vectors_is_in_no_time(library, monkeypatch):
     clock = SimpleNamespace(seconds=0.0)
     made = TruncatedView.__init__
 
@@ -76,7 +74,37 @@ def test_shortening_the_vectors_is_in_no_time(library: Mapping, monkeypatch: pyt
         ({"dimensions": [2], "ann": ["hnsw"]}, "hnsw searches an index over whole vectors"),
     ],
 )
-def test_what_cannot_be_searched_so_is_refused(library: Mapping, stated: dict[str, object], sentence: str) -> None:
+def test_what_cannot_be_searched_so_is_refused(library, stated, sentence):
     with pytest.raises(MatrixError, match=sentence) as raised:
         benchmark_of(library, search_modes=["dense"], **stated)
     assert raised.value.field == "dimensions"
+
+
+class TestFullTextAndWeights:
+    def test_full_text_is_searched_alone_and_in_hybrid(self, library):
+        benchmark = run_matrix(library, search_modes=["sparse", "hybrid"], lexical=["bm25", "fts"])
+        assert {run.status for run in benchmark.runs.all()} == {"completed"}
+        for run in benchmark.runs.all():
+            assert Evaluation.objects.get(run=run).means["nDCG@10"] > 0.5
+        keys = set(StageList.objects.filter(source__benchmark=benchmark).values_list("source__key", flat=True))
+        assert {"lexical(fts)", "lexical(bm25)"} <= keys
+
+    def test_an_index_without_a_lexical_side_has_full_text(self, library):
+        Index.objects.update(lexical_index=None)
+        with pytest.raises(MatrixError, match="no lexical side"):
+            benchmark_of(library, search_modes=["sparse"])
+        wait(launch(benchmark_of(library, search_modes=["sparse"], lexical=["fts"])))
+
+    def test_weights_decide_whose_ranking_it_is(self, library):
+        benchmark = run_matrix(
+            library, search_modes=["dense", "sparse", "hybrid"], fusion=["weighted"], weights=[[1, 0], [0, 1], None]
+        )
+        runs = {run.label: run for run in benchmark.runs.all()}
+        weighted = {f"hybrid · weighted {shares} · top 20" for shares in ("1 + 0", "0 + 1", "0.5 + 0.5")}
+        assert runs.keys() == {"dense · top 20", "lexical · top 20", *weighted}
+
+        def head(label: str) -> list[list[int]]:
+            return [result.document_ids[:3] for result in runs[label].query_results.order_by("query_id")]
+
+        assert head("hybrid · weighted 0 + 1 · top 20") == head("lexical · top 20")
+        assert head("hybrid · weighted 1 + 0 · top 20") == head("dense · top 20")

@@ -1,51 +1,44 @@
 """Experiment files through the real importers, indexes and engine, by keyword encoders."""
 
 import json
-from io import StringIO
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
-from apps.operations.working import wait
 from apps.results.exporters.strategy import files
 from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.models import Index
 from apps.retrieval.stores.chromadb_store import ChromaStore
 from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
 from tests.benchmarks.laboratory import EXPERIMENT, FRUITS, QUESTIONS, write, write_truth
+from tests.commands import output_of
+from tests.created import finish
 from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import known_server
 
 
 def run(path: Path, *, preset: str | None = None) -> Benchmark:
     benchmark = prepare_experiment(plan_experiment(path, preset=preset)).benchmark
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+    finish(benchmark)
     return benchmark
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None:
+def test_it_imports_indexes_and_measures_every_combination(folder):
     require_installed("chromadb:hnsw")
     backends = [{"name": "memory"}, {"name": "chromadb", "path": "stores/c"}]
     embeddings = [{"model": FRUITS}, {"model": "keyword:"}]
     strategies = [*EXPERIMENT["strategies"], {"name": "raptor", "max_layers": 2}]
-    llms = [{"model": "llama3"}]
-    path = write(folder, backends=backends, embeddings=embeddings, strategies=strategies, llms=llms)
+    path = write(folder, backends=backends, embeddings=embeddings, strategies=strategies, llms=[{"model": "llama3"}])
     benchmark = run(path)
-    assert (benchmark.status, benchmark.execution, benchmark.runs_per_query, benchmark.seed) == (
-        "completed",
-        "isolated",
-        2,
-        7,
-    )
+    assert (benchmark.status, benchmark.execution) == ("completed", "isolated")
+    assert (benchmark.runs_per_query, benchmark.seed) == (2, 7)
     assert (benchmark.k_values, benchmark.primary_k, benchmark.description) == ([1, 3], 3, "Which is better?")
     runs = list(benchmark.runs.select_related("index"))
     assert [run.status for run in runs] == ["completed"] * 2 + ["failed"] * 6
@@ -61,7 +54,6 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     ] * 2
     assert [share["mean"] for share in runs[1].provenance["ann"]["recall"]] == [1]
     raptor = runs[-1].index
-    assert raptor is not None
     assert runs[-1].error_message == f"Its index could not be built. {raptor.error}"
     assert (raptor.strategy, raptor.llm) == ("raptor", "llama3")
     assert raptor.chunk_parameters == {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1, "seed": 7}
@@ -76,7 +68,7 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_running_it_again_imports_and_builds_nothing(folder: Path) -> None:
+def test_running_it_again_imports_and_builds_nothing(folder):
     path = write(folder)
     first, second = run(path), run(path)
     assert first.mapping == second.mapping
@@ -85,12 +77,10 @@ def test_running_it_again_imports_and_builds_nothing(folder: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_its_indexes_are_those_of_an_index_grid(folder: Path) -> None:
+def test_its_indexes_are_those_of_an_index_grid(folder):
     path = write(folder, embeddings=[{"model": FRUITS}, {"model": FRUITS, "provider": "sentence-transformers"}])
-    planned = plan_experiment(path)
-    assert len(planned.combinations) == 1, "two names of one provider"
+    assert len(plan_experiment(path).combinations) == 1, "two names of one provider"
     run_of_one = run(path).runs.get()
-    assert run_of_one.index is not None
     strategies = [("flat", {"size": 40, "overlap": 5, "sections": True}), ("flat", {"size": 20, "overlap": 5})]
     ready, new = plan_grid(run_of_one.index.collection, Grid(strategies, [FRUITS], lexical=False))
     assert (ready.state, ready.index, ready.name) == ("ready", run_of_one.index, run_of_one.config["index"])
@@ -98,7 +88,7 @@ def test_its_indexes_are_those_of_an_index_grid(folder: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_other_content_leaves_what_is_there_as_it_is(folder: Path) -> None:
+def test_other_content_leaves_what_is_there_as_it_is(folder):
     path = write(folder)
     first = run(path)
     (folder / "documents/a.md").write_text("apple pie")
@@ -112,9 +102,8 @@ def test_other_content_leaves_what_is_there_as_it_is(folder: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path) -> None:
-    data = {**EXPERIMENT["data"], "max_documents": 4, "max_queries": 3}
-    benchmark = run(write(folder, data=data))
+def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder):
+    benchmark = run(write(folder, data={**EXPERIMENT["data"], "max_documents": 4, "max_queries": 3}))
     mapping = benchmark.mapping
     assert sorted(mapping.collection.documents.values_list("external_id", flat=True)) == ["A", "B", "C", "F"]
     assert sorted(benchmark.dataset_version.queries.values_list("key", flat=True)) == ["q1", "q2", "q3"]
@@ -145,9 +134,7 @@ def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path
         ),
     ],
 )
-def test_it_imports_nothing_where_nothing_can_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, others: dict[str, Any], said: str
-) -> None:
+def test_it_imports_nothing_where_nothing_can_run(folder, monkeypatch, others, said):
     monkeypatch.setattr(SqliteVecStore, "packages", {"sqlite-vec": "no_such_module"})
     with pytest.raises(ExperimentError, match=said):
         prepare_experiment(plan_experiment(write(folder, **others)))
@@ -156,29 +143,26 @@ def test_it_imports_nothing_where_nothing_can_run(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_makes_no_benchmark_where_no_index_could_be_built(folder: Path) -> None:
+def test_it_makes_no_benchmark_where_no_index_could_be_built(folder):
     with pytest.raises(ExperimentError, match=r"No index of fruit.yaml could be built. .*'keyword:' names no distinct"):
         prepare_experiment(plan_experiment(write(folder, embeddings=[{"model": "keyword:"}])))
     assert not Benchmark.objects.exists()
 
 
-def test_it_refuses_more_combinations_than_runs_are_allowed(folder: Path, settings: Any) -> None:
+def test_it_refuses_more_combinations_than_runs_are_allowed(folder, settings):
     settings.BENCHMARK_MAX_RUNS = 1
     with pytest.raises(ExperimentError, match="combines into 2 runs; at most 1 are allowed"):
         plan_experiment(write(folder, backends=[{"name": "memory"}, {"name": "pgvector"}]))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_more_combinations_than_values_of_an_axis_are_allowed(folder: Path, settings: Any) -> None:
+def test_more_combinations_than_values_of_an_axis_are_allowed(folder, settings):
     settings.BENCHMARK_MAX_VALUES_PER_AXIS = 1
-    benchmark = run(write(folder, backends=[{"name": "memory"}, {"name": "pgvector"}]))
-    memory, pgvector = benchmark.runs.all()
-    assert [one.document_ids for one in memory.query_results.all()] == [
-        one.document_ids for one in pgvector.query_results.all()
-    ]
+    memory, pgvector = run(write(folder, backends=[{"name": "memory"}, {"name": "pgvector"}])).runs.all()
+    assert [*memory.query_results.values_list("document_ids")] == [*pgvector.query_results.values_list("document_ids")]
 
 
-def test_a_language_model_is_combined_only_with_a_strategy_that_asks_one(folder: Path) -> None:
+def test_a_language_model_is_combined_only_with_a_strategy_that_asks_one(folder):
     sizes = {"chunk_size": 300, "chunk_overlap": 30, "doc_top_k": 3}
     strategies = [{"name": name, **sizes} for name in ("flat", "raptor", "lod_embed", "lod_llm")]
     models = {"embeddings": [{"model": "one"}, {"model": "two"}], "llms": [{"model": "llama3"}, {"model": "mistral"}]}
@@ -186,39 +170,27 @@ def test_a_language_model_is_combined_only_with_a_strategy_that_asks_one(folder:
     cells = plan_experiment(write(folder, strategies=strategies, backends=backends, **models)).combinations
     # flat and lod_embed: 2 backends × 2 embeddings; raptor and lod_llm: the same × 2 language models.
     assert len(cells) == 4 + 8 + 4 + 8
-    assert [cell.name for cell in cells[:5]] == [
-        "flat 300/30 · memory · one",
-        "flat 300/30 · memory · two",
-        "flat 300/30 · chromadb · one",
-        "flat 300/30 · chromadb · two",
-        "raptor 300/30 · memory · one · llama3",
-    ]
+    flat = [f"flat 300/30 · {store} · {one}" for store in ("memory", "chromadb") for one in ("one", "two")]
+    assert [cell.name for cell in cells[:5]] == [*flat, "raptor 300/30 · memory · one · llama3"]
     assert {cell.made_of.strategy for cell in cells if cell.made_of.llm} == {"raptor", "lod_llm"}
     assert cells[-1].name == "lod_llm 300/30 · chromadb · two · mistral"
     assert cells[-1].made_of.chunk_parameters == {"size": 300, "overlap": 30, "doc_top_k": 3, "section_top_k": 10}
 
 
-def test_what_does_not_touch_a_combination_does_not_multiply_it(folder: Path) -> None:
+def test_what_does_not_touch_a_combination_does_not_multiply_it(folder):
     strategies = [{"name": "flat"}, {"name": "flat", "max_layers": 9}, {"name": "flat", "chunk_size": 200}]
     backends = [{"name": "memory"}, {"name": "memory", "path": "x"}]
     models = [{"model": "org/one"}, {"model": "other/one"}]
     plan = plan_experiment(write(folder, strategies=strategies, backends=backends, embeddings=models))
-    assert [cell.name for cell in plan.combinations] == [
-        "flat 500/50 · memory · one",
-        "flat 500/50 · memory · one (2)",
-        "flat 200/50 · memory · one",
-        "flat 200/50 · memory · one (2)",
-    ]
+    names = [f"flat {cut} · memory · one{more}" for cut in ("500/50", "200/50") for more in ("", " (2)")]
+    assert [cell.name for cell in plan.combinations] == names
 
 
-def command(*arguments: str) -> str:
-    out = StringIO()
-    call_command("run_benchmark", *arguments, stdout=out)
-    return out.getvalue()
+command = partial(output_of, "run_benchmark")
 
 
 @pytest.mark.django_db
-def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> None:
+def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder):
     strategies, llms = [{"name": "flat"}, {"name": "raptor"}], [{"model": "llama3"}]
     path = str(write(folder, strategies=strategies, llms=llms, backends=[{"name": "memory"}, {"name": "pgvector"}]))
     assert command("--experiment", path, "--dry-run") == (
@@ -240,12 +212,9 @@ def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_language_model_that_its_server_lacks_is_told_before_and_fails_its_run_alone(
-    folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_language_model_fails_its_run(folder, settings, monkeypatch):
     with known_server(settings, monkeypatch):
-        llms = [{"model": "other"}]
-        path = write(folder, strategies=[{"name": "flat"}, {"name": "lod_llm"}], llms=llms)
+        path = write(folder, strategies=[{"name": "flat"}, {"name": "lod_llm"}], llms=[{"model": "other"}])
         lacks = "anguage model server ollama has no model 'other'; it has llama3, llama3:latest"
         assert f"cannot run, the l{lacks}" in command("--experiment", str(path), "--dry-run")
         facts = json.loads(command("--experiment", str(path), "--wait", "--json"))
@@ -254,7 +223,7 @@ def test_a_language_model_that_its_server_lacks_is_told_before_and_fails_its_run
 
 
 @pytest.mark.django_db(transaction=True)
-def test_documents_are_counted_upwards_over_all_indexes(folder: Path) -> None:
+def test_documents_are_counted_upwards_over_all_indexes(folder):
     strategies = [{"name": "flat", "chunk_size": size, "chunk_overlap": 5} for size in (40, 20)]
     events: list[dict[str, Any]] = []
     prepare_experiment(plan_experiment(write(folder, strategies=strategies)), on_progress=events.append)
@@ -267,16 +236,15 @@ def test_documents_are_counted_upwards_over_all_indexes(folder: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_runs_an_experiment_and_shows_what_failed(folder, monkeypatch):
     monkeypatch.setattr(ChromaStore, "packages", {"chromadb": "no_such_module"})
     path = str(write(folder, backends=[{"name": "chromadb"}, {"name": "memory"}]))
     assert "cannot run, the store chromadb needs the package chromadb" in command("--experiment", path, "--dry-run")
     facts = json.loads(command("--experiment", path, "--wait", "--json", "--name", "tonight"))
     assert (facts["name"], facts["status"]) == ("tonight", "completed")
     failed, completed = facts["runs"]
-    assert failed["error_message"] == (
-        "The store chromadb needs the package chromadb: pip install 'benchbench[chromadb]'."
-    )
+    said = "The store chromadb needs the package chromadb: pip install 'benchbench[chromadb]'."
+    assert failed["error_message"] == said
     assert failed["label"].endswith("· dense · chromadb:hnsw · top 3")
     assert completed["metrics"]["recall@1"] == 1
     benchmark = Benchmark.objects.get()

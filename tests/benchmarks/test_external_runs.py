@@ -2,7 +2,6 @@
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +17,14 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Dataset, Query
 from apps.mappings.creating import create_mapping, delete_dataset, delete_mapping, external_mapping
-from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve
-from apps.operations.working import wait
 from apps.results.comparison.comparing import compare_runs
 from apps.results.exporting import export, export_to
 from apps.retrieval.indexing import create_index
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import pinned
 from tests.benchmarks.imported import RUN, imported, make_judged, means_of, write
-from tests.created import create_benchmark
+from tests.created import create_benchmark, run_benchmark
 from tests.factories import add_judgment, add_version, make_dataset
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +40,7 @@ def run_file(tmp_path: Path) -> Path:
     return write(tmp_path / "bm25.run", RUN)
 
 
-def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset: Dataset, run_file: Path) -> None:
+def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset, run_file):
     benchmark = imported(dataset, run_file).benchmark
     before = means_of(benchmark.runs.get())
     add_judgment(Query.objects.get(key="q1"), {"uri": "e"}, 1, since=2)  # an id of the run, by another key
@@ -58,11 +55,10 @@ def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset
     newer = imported(dataset, run_file).benchmark
     assert newer.dataset_version.number == 2
     assert means_of(newer.runs.get()) == rescored.evaluations[0].means
-    older = imported(dataset, run_file, version=benchmark.dataset_version).benchmark
-    assert means_of(older.runs.get()) == before
+    assert means_of(imported(dataset, run_file, version=benchmark.dataset_version).benchmark.runs.get()) == before
 
 
-def test_nothing_of_it_can_be_searched(dataset: Dataset, run_file: Path) -> None:
+def test_nothing_of_it_can_be_searched(dataset, run_file):
     benchmark = imported(dataset, run_file).benchmark
     stub = benchmark.mapping.collection
     with pytest.raises(ConflictError, match="made elsewhere: there is nothing to start"):
@@ -79,7 +75,7 @@ def test_nothing_of_it_can_be_searched(dataset: Dataset, run_file: Path) -> None
         import_documents(stub, [DocumentRecord("a", "", "text")])
 
 
-def test_deleting_follows_the_usual_rules(dataset: Dataset, run_file: Path, admin_user: Any) -> None:
+def test_deleting_follows_the_usual_rules(dataset, run_file, admin_user):
     ((run, _),) = imported(dataset, run_file).runs
     approve(run, name="main", reason="good", by=admin_user)
     mapping = run.benchmark.mapping
@@ -97,7 +93,7 @@ def test_deleting_follows_the_usual_rules(dataset: Dataset, run_file: Path, admi
     assert not Collection.objects.exists()
 
 
-def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, admin_user: Any) -> None:
+def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset, admin_user):
     Collection.objects.create(name="questions (external runs)")
     first = external_mapping(dataset)
     assert external_mapping(dataset) == first
@@ -107,7 +103,7 @@ def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, a
         create_mapping(make_dataset(name="others"), first.collection)
 
 
-def test_what_of_an_external_run_is_not_known_is_no_zero(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+def test_what_of_an_external_run_is_not_known_is_no_zero(dataset, run_file, tmp_path):
     directory = export_to(imported(dataset, run_file).benchmark, "strategy", tmp_path)
     for name, columns in (
         ("search_results.csv", ["embed_calls", "llm_calls"]),
@@ -117,7 +113,7 @@ def test_what_of_an_external_run_is_not_known_is_no_zero(dataset: Dataset, run_f
             assert {row[column] for row in csv.DictReader(file) for column in columns} == {""}
 
 
-def test_an_imported_run_can_be_gated_and_compared(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+def test_an_imported_run_can_be_gated_and_compared(dataset, run_file, tmp_path):
     found = imported(dataset, run_file, write(tmp_path / "other.run", "q1 Q0 a 1 1 other\n"))
     first, second = (run for run, _ in found.runs)
     assert gate(first, rules=read_rules("floors: {nDCG@10: 0.1}")).outcome == "passed"
@@ -126,10 +122,8 @@ def test_an_imported_run_can_be_gated_and_compared(dataset: Dataset, run_file: P
     assert compare_runs([first, second]).labels == ("bm25", "other")
 
 
-def test_a_run_made_elsewhere_is_gated_against_one_made_here(library: Mapping, tmp_path: Path) -> None:
-    ours = create_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]})
-    wait(launch(ours))
-    own = Run.objects.get(benchmark=ours)
+def test_a_run_made_elsewhere_is_gated_against_one_made_here(library, tmp_path):
+    own = Run.objects.get(benchmark=run_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]}))
     lines = "".join(map(str, export(own, "trec-run"))).splitlines(keepends=True)
     columns = [line.split() for line in lines]
     worse = "".join(f"{query} Q0 {document} 1 {rank} worse\n" for query, _, document, rank, *_ in columns)

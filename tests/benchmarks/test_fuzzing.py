@@ -26,7 +26,7 @@ DATA = {"ground_truth.json": TRUTH, "documents/a.json": DOCUMENT, "documents/z.j
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_an_imported_run_is_kept_whole_or_not_at_all(name: str, tmp_path: Path) -> None:
+def test_an_imported_run_is_kept_whole_or_not_at_all(name, tmp_path):
     dataset = make_dataset({key: [({"document_id": "d1"}, 1), ({"uri": "doc3"}, 2)] for key in ("q1", "q2", "q4")})
 
     def use_case(path: Path) -> None:
@@ -40,7 +40,7 @@ def test_an_imported_run_is_kept_whole_or_not_at_all(name: str, tmp_path: Path) 
     import_each(use_case, writer(tmp_path, {name: RUNS[name]}), models=models)
 
 
-def test_an_experiment_is_imported_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_an_experiment_is_imported_whole_or_not_at_all(tmp_path):
     """Its embeddings stay: another name would be that of a model to load."""
     write_data = writer(tmp_path, DATA)
     stated = {key: value for key, value in EXPERIMENT.items() if key != "embeddings"}

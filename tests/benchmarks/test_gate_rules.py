@@ -1,19 +1,25 @@
-"""Reading the rules of a gate."""
+"""The rules of a gate are read, and a run is held against the baseline that somebody chose."""
 
 import re
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 
+from apps.benchmarks.gates.baselines import BaselineError, approve, baseline_names, find_baseline, retire
 from apps.benchmarks.gates.rules import RulesError, read_rules
+from apps.benchmarks.launching import delete_benchmark
+from apps.benchmarks.models import Baseline, Benchmark
+from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "gates.md"
 
 
-def test_it_reads_every_kind_of_rule() -> None:
+def test_it_reads_every_kind_of_rule():
     rules = read_rules(
         """
         alpha: 0.01
@@ -111,13 +117,66 @@ def test_it_reads_every_kind_of_rule() -> None:
         ("x" * 100_001, "at most 100,000"),
     ],
 )
-def test_it_says_what_is_wrong_and_where(text: str, error: str) -> None:
+def test_it_says_what_is_wrong_and_where(text, error):
     with pytest.raises(RulesError, match=error) as caught:
         read_rules(text)
     assert caught.value.message.startswith("gate.yaml")
 
 
-def test_the_examples_of_the_docs_are_rules() -> None:
+def test_the_examples_of_the_docs_are_rules():
     examples = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert examples
     assert read_rules(examples[0]).changes
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    return make_benchmark(make_mapping(make_dataset({"q": []}), make_collection()), [0.5, 0.6, None])
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return User.objects.create_user("ada", is_staff=True)
+
+
+def test_the_newest_approval_of_a_name_is_current(benchmark, ada):
+    first, second, _ = benchmark.runs.all()
+    old = approve(first, name="main", reason="The release of May.", by=ada)
+    other = approve(first, name="lexical", reason="What BM25 does.", by=ada)
+    new = approve(second, name=" main ", reason="The release of June.", by=ada)
+    old.refresh_from_db()
+    assert (old.retired_by, new.retired_at, new.approved_by, new.name) == (ada, None, ada, "main")
+    assert old.retired_at is not None
+    dataset = benchmark.dataset_version.dataset
+    assert find_baseline("main", dataset) == new
+    assert find_baseline(str(other.pk), dataset) == other
+    assert baseline_names(benchmark) == {first.pk: ["lexical"], second.pk: ["main"]}
+
+
+def test_only_a_completed_run_with_a_reason_is_approved(benchmark, ada):
+    good, _, failed = benchmark.runs.all()
+    with pytest.raises(BaselineError, match="is failed: only a completed run"):
+        approve(failed, name="main", reason="Because.", by=ada)
+    with pytest.raises(BenchbenchError, match="needs a reason"):
+        approve(good, name="main", reason="  ", by=ada)
+    approve(good, name="main", reason="Because.", by=ada)
+    with pytest.raises(BaselineError, match="already"):
+        approve(good, name="main", reason="Again.", by=ada)
+    assert Baseline.objects.filter(retired_at=None).count() == 1
+
+
+def test_it_is_retired_once_and_then_not_found(benchmark, ada):
+    baseline = approve(benchmark.runs.get(run_order=1), name="main", reason="Because.", by=ada)
+    retire(baseline, by=ada)
+    assert baseline.retired_by == ada
+    with pytest.raises(BaselineError, match="retired already"):
+        retire(baseline, by=ada)
+    for named in ("main", str(baseline.pk), "other"):
+        with pytest.raises(BenchbenchError, match="has no current baseline"):
+            find_baseline(named, baseline.dataset)
+
+
+def test_a_benchmark_whose_run_is_a_baseline_is_not_deleted(benchmark, ada):
+    approve(benchmark.runs.get(run_order=1), name="main", reason="Because.", by=ada)
+    with pytest.raises(ConflictError, match="baseline"):
+        delete_benchmark(benchmark)

@@ -31,9 +31,7 @@ Rankings = dict[tuple[str, int], tuple[list[int], list[int], list[float]]]
 
 
 @pytest.fixture(scope="module")
-def wide(
-    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Benchmark]:
+def wide(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iterator[Benchmark]:
     """A benchmark of every axis, and all that it searches."""
     with django_db_blocker.unblock():
         library = make_library(documents=200, queries=QUERIES, filtered=True)
@@ -47,7 +45,6 @@ def wide(
 
 @pytest.fixture(scope="module")
 def together(wide: Benchmark, django_db_blocker: Any) -> Rankings:
-    """What all the runs find together."""
     with django_db_blocker.unblock():
         return rankings(runs_of(wide), batch=5, threads=2)
 
@@ -59,8 +56,6 @@ def runs_of(benchmark: Benchmark) -> list[Run]:
 def prepare(benchmark: Benchmark) -> None:
     """Make the approximate indexes and the full text, as the first batch of a benchmark does."""
     for run in runs_of(benchmark):
-        assert run.index is not None
-        assert run.index.chunk_set is not None
         for stage in plan_of([run]).stages:
             if isinstance(stage, DenseStage) and stage.ann != "exact":
                 make_ann_index(run.index, Ann.parse(stage.ann))
@@ -70,14 +65,12 @@ def prepare(benchmark: Benchmark) -> None:
 
 def head(one: FinalList, length: int) -> tuple[list[int], list[int], list[float]]:
     """Return the first documents of a list, the chunk that brought each, and its score."""
-    assert one.chunk_ids is not None
     chunks = slice(length) if one.chunk_ranks is None else one.chunk_ranks[:length] - 1
     return one.document_ids[:length].tolist(), one.chunk_ids[chunks].tolist(), one.scores[chunks].tolist()
 
 
 @contextmanager
 def on_threads(count: int) -> Iterator[None]:
-    """Let NumPy and torch compute on so many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     with threadpool_limits(count):
@@ -95,8 +88,7 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
         for start in range(0, len(queries), batch):
             part = queries[start : start + batch]
             outcomes = Stages(part, indexes, PinnedRerankers(runs[0].benchmark), tolerant=False).run(plan)
-            shared = shared_lists(runs, plan)
-            for one in final_lists(shared, outcomes, [query.pk for query in part], indexes, max_k=10):
+            for one in final_lists(shared_lists(runs, plan), outcomes, [query.pk for query in part], indexes, max_k=10):
                 assert not one.error
                 for run_id, length in zip(one.run_ids, one.lengths, strict=True):
                     found[str(run_id), one.query_id] = head(one, length)
@@ -106,24 +98,20 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
 @pytest.mark.django_db
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("batch", [1, 7, 300])
-def test_rankings_are_bit_equal_in_any_batch_and_on_any_number_of_threads(
-    wide: Benchmark, together: Rankings, batch: int, threads: int
-) -> None:
+def test_rankings_are_equal_in_any_batch(wide, together, batch, threads):
     assert len(together) == RUNS * QUERIES
     assert rankings(runs_of(wide), batch=batch, threads=threads) == together
 
 
 @pytest.mark.django_db
-def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide: Benchmark, together: Rankings) -> None:
+def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide, together):
     alone = {key: found for run in runs_of(wide) for key, found in rankings([run], batch=7, threads=2).items()}
     assert alone == together
 
 
 @pytest.mark.gpu
 @pytest.mark.django_db
-def test_rankings_are_bit_equal_on_a_gpu_and_on_the_cpu(
-    wide: Benchmark, together: Rankings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rankings_are_equal_on_a_gpu(wide, together, monkeypatch):
     """The vectors of queries are made once and kept, and all that ranks by them is the same bits."""
     assert exact._gpu() == "cuda"
     monkeypatch.setattr(exact, "_gpu", lambda: None)

@@ -1,6 +1,5 @@
 """Shared and isolated execution find the same."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,12 @@ from apps.operations.working import OperationFailedError, wait
 from apps.results.leaderboard.runs import leaderboard
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.benchmarks.conftest import ENCODER, make_library, make_wide, run_key
-from tests.created import create_benchmark
+from tests.created import create_benchmark, run_benchmark
 
 RUNS, QUERIES = 18, 2
 
 
 def values_of(benchmark: Benchmark) -> dict[str, Any]:
-    """Return every mean and every query's values, by configuration."""
     evaluations = Evaluation.objects.filter(run__benchmark=benchmark).select_related("run")
     return {one.run.config_hash: (one.means, one.query_ids, one.values, one.failed_queries) for one in evaluations}
 
@@ -35,11 +33,9 @@ def marks_of(operation: Operation) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_it_finds_what_shared_execution_finds_on_every_axis(transactional_db: None, tmp_path: Path) -> None:
+def test_it_finds_what_shared_execution_finds_on_every_axis(transactional_db, tmp_path):
     library = make_library(documents=40, queries=QUERIES, filtered=True)
-    shared, isolated = (
-        make_wide(library, tmp_path, runs=RUNS, execution=execution) for execution in ("shared", "isolated")
-    )
+    shared, isolated = (make_wide(library, tmp_path, runs=RUNS, execution=way) for way in ("shared", "isolated"))
     for benchmark in (shared, isolated):
         wait(launch(benchmark))
         assert {run.status for run in benchmark.runs.all()} == {"completed"}
@@ -62,9 +58,7 @@ class TestOneLongBatch:
         library = make_library(documents=12, queries=4)
         return create_benchmark(library, name="b", matrix=matrix, execution="isolated", runs_per_query=2)
 
-    def test_its_runs_have_provisional_means_meanwhile(
-        self, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_its_runs_have_provisional_means(self, benchmark, monkeypatch):
         report, seen, percents = Lease.report, [], []
 
         def watched(lease: Lease, done: int, result: Any = None, **how: Any) -> None:
@@ -78,13 +72,9 @@ class TestOneLongBatch:
         assert [{row.so_far for row in rows} for rows in seen] == [{1}, {2}, {3}, {4}, {4}, {4}, {4}, {4}]
         assert percents == [12.5, 25, 37.5, 50, 62.5, 75, 87.5, 100]
         final = {row.run.pk: dict(row.values) for row in leaderboard(Benchmark.objects.get()).rows}
-        assert {row.run.pk: row.values for row in seen[-1]} == {
-            run: pytest.approx(found) for run, found in final.items()
-        }
+        assert {row.run.pk: row.values for row in seen[-1]} == {run: pytest.approx(row) for run, row in final.items()}
 
-    def test_what_it_told_is_no_progress_once_it_was_cancelled(
-        self, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_cancelled_run_has_no_progress(self, benchmark, monkeypatch):
         report = Lease.report
 
         def cancelled(lease: Lease, *told: Any, **how: Any) -> None:
@@ -102,9 +92,7 @@ class TestOneLongBatch:
         assert {run["completed_queries"] for run in benchmark_event(operation)["runs"]} == {0}
 
 
-def test_a_model_that_encodes_otherwise_than_before_is_found_out(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_encodes_differently_is_found(transactional_db, monkeypatch):
     """The vectors that rank are kept; those encoded for their time are held against them."""
     library, matrix = make_library(documents=12, queries=2), {"search_modes": ["dense"]}
     assert marks_of(wait(launch(create_benchmark(library, name="keeps the vectors", matrix=matrix)))) == ["shared"]
@@ -114,16 +102,12 @@ def test_a_model_that_encodes_otherwise_than_before_is_found_out(
         return np.roll(embed(encoder, *texts, **how), 1, axis=1)
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", otherwise)
-    benchmark = create_benchmark(library, name="b", matrix=matrix, execution="isolated")
-    wait(launch(benchmark))
-    run = benchmark.runs.get()
+    run = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.get()
     told = {result.error.partition(" for ")[0] for result in run.query_results.all()}
     assert told == {"Encoding a query again gave another vector than the one kept"}, run.error_message
 
 
-def test_a_model_that_does_not_encode_a_query_again_is_overdue(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_hangs_on_a_query_is_overdue(transactional_db, monkeypatch):
     board, embed, seen = Board(), KeywordEncoder.embed_batch, []
 
     def seen_by(encoder: KeywordEncoder, *texts: Any, **how: Any) -> Any:

@@ -69,12 +69,9 @@ def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -
     return running.get()
 
 
-def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker) -> None:
+def test_a_killed_worker_costs_neither_work_nor_truth(start_worker):
     library = make_library(queries=QUERIES, documents=30)
-    matrix = {
-        "search_modes": ["dense", "hybrid"],
-        "use_reranker": [False, True],
-    }
+    matrix = {"search_modes": ["dense", "hybrid"], "use_reranker": [False, True]}
     undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
     wait(launch(undisturbed))
 
@@ -87,8 +84,8 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker) -> N
     assert killed.attempts == 2
     assert QueryResult.objects.filter(run__benchmark=benchmark).count() == QUERIES * 4
     assert run_key(benchmark) == run_key(undisturbed)
-    values = [
-        [evaluation.values for evaluation in Evaluation.objects.filter(run__benchmark=one).order_by("run__run_order")]
-        for one in (benchmark, undisturbed)
+    rows = [
+        Evaluation.objects.filter(run__benchmark=one).order_by("run__run_order") for one in (benchmark, undisturbed)
     ]
+    values = [[evaluation.values for evaluation in found] for found in rows]
     assert values[0] == values[1]

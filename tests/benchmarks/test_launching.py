@@ -7,7 +7,6 @@ from django.db.models.functions import Length
 
 from apps.benchmarks.launching import BATCHES, MAX_BATCH, batch_size, query_batches
 from apps.benchmarks.models import Benchmark
-from apps.mappings.models import Mapping
 from apps.retrieval.encoders.encoding import query_vectors
 from apps.retrieval.models import CachedVector
 from tests.created import create_benchmark
@@ -32,16 +31,16 @@ def short_batches(settings: Any) -> None:
         (1, 0.0, 1),
     ],
 )
-def test_a_batch_takes_about_its_time(queries: int, seconds: float, batches: int, settings: object) -> None:
+def test_a_batch_takes_about_its_time(queries, seconds, batches, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 5
     assert math.ceil(queries / batch_size(queries, seconds)) == batches
 
 
-def test_nothing_to_do_has_a_batch_size_too() -> None:
+def test_nothing_to_do_has_a_batch_size_too():
     assert batch_size(0, 1.0) == 1
 
 
-def test_the_queries_of_a_batch_are_of_like_length(library: Mapping) -> None:
+def test_the_queries_of_a_batch_are_of_like_length(library):
     """A model that pads a batch to its longest text pads little so. Batches come in the order of their queries."""
     benchmark = create_benchmark(library, name="b", matrix={})
     length_of = dict(library.dataset.queries.annotate(length=Length("text")).values_list("pk", "length"))
@@ -53,18 +52,15 @@ def test_the_queries_of_a_batch_are_of_like_length(library: Mapping) -> None:
     assert all(shorter[1] <= longer[0] for shorter, longer in pairwise(spans))
 
 
-def test_what_is_encoded_already_costs_no_batch(library: Mapping, settings: Any) -> None:
+def test_what_is_encoded_already_costs_no_batch(library, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 5
     benchmark = create_benchmark(library, name="b", matrix={})
     runs = list(benchmark.runs.select_related("index"))
-    index = runs[0].index
-    assert index is not None
-    query_vectors(index, list(library.dataset.queries.values_list("text", flat=True)))
+    query_vectors(runs[0].index, list(library.dataset.queries.values_list("text", flat=True)))
     CachedVector.objects.update(encode_ms=5000)
     assert len(list(query_batches(benchmark, runs))) == 1
     benchmark.execution = Benchmark.Execution.ISOLATED  # encodes to see how long it takes
     assert len(list(query_batches(benchmark, runs))) == 12
     benchmark.execution = Benchmark.Execution.SHARED
-    of_queries = CachedVector.objects.filter(space__kind="query")
-    CachedVector.objects.filter(pk__in=of_queries.values("pk")[:5]).delete()
+    CachedVector.objects.filter(pk__in=CachedVector.objects.filter(space__kind="query").values("pk")[:5]).delete()
     assert len(list(query_batches(benchmark, runs))) > 1

@@ -10,7 +10,6 @@ from psycopg.pq import TransactionStatus
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import QueryResult
-from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
@@ -18,7 +17,7 @@ from apps.retrieval.search import pgvector
 from apps.retrieval.search.layouts import Layout
 from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
 from tests.benchmarks.conftest import ENCODER, make_library
-from tests.created import create_benchmark
+from tests.created import create_benchmark, run_benchmark
 from tests.retrieval.llm_server import MODEL, known_server
 
 
@@ -30,7 +29,7 @@ def one_index_at_a_time(settings: Any) -> Iterator[None]:
     close_indexes()
 
 
-def test_an_index_is_never_read_in_the_midst_of_a_copy(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_is_never_read_in_the_midst_of_a_copy(library, monkeypatch):
     """Its rows would come over the connection that waits for the rest of the lists."""
     wait(build_index(create_index(library.collection, name="other", encoder=ENCODER)))
     opened: list[str] = []
@@ -42,17 +41,13 @@ def test_an_index_is_never_read_in_the_midst_of_a_copy(library: Mapping, monkeyp
         open_it(self, index)
 
     monkeypatch.setattr(OpenIndex, "__init__", watched)
-    matrix = {"indexes": ["keywords", "other"], "search_modes": ["hybrid"]}
-    benchmark = create_benchmark(library, name="b", matrix=matrix)
-    wait(launch(benchmark))
+    benchmark = run_benchmark(library, name="b", matrix={"indexes": ["keywords", "other"], "search_modes": ["hybrid"]})
     assert {run.status for run in benchmark.runs.all()} == {"completed"}
     assert opened.count("keywords") > 3, "more often than once a batch"
 
 
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
-def test_what_is_read_once_costs_no_query(
-    transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch, execution: str
-) -> None:
+def test_what_is_read_once_costs_no_query(transactional_db, settings, monkeypatch, execution):
     """By a clock on which it takes a thousand seconds to open an index, to read its layout, and to ready PostgreSQL."""
     library = make_library(documents=12, queries=3)
     once = [(OpenIndex, "__init__"), (Layout, "of"), (pgvector, "_plan"), (pgvector, "_parameters")]

@@ -8,20 +8,17 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.runs import run_facts
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.models import DatasetVersion
-from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
-from apps.operations.working import wait
 from apps.retrieval.search.approximate import ApproximateView
 from benchbench.decimals import signed
 from benchbench.ir.records import ScoredList
-from tests.benchmarks.approximated import NARROW, benchmark_of, run_of
-from tests.created import create_benchmark
+from tests.benchmarks.approximated import NARROW, run_matrix, run_of
+from tests.created import run_benchmark
 from tests.drafts import set_judgment
 from tests.retrieval.arms import require_installed
 
@@ -52,9 +49,8 @@ def told(client: Client, benchmark: Benchmark, version: DatasetVersion) -> list[
     return re.findall(r"against exact search[^<]*", page.content.decode())
 
 
-def test_the_loss_is_that_by_the_judgments_whose_values_are_shown(library: Mapping, admin_client: Client) -> None:
-    benchmark = benchmark_of(library, ann=["exact", NARROW])
-    wait(launch(benchmark))
+def test_the_loss_is_that_by_the_judgments_whose_values_are_shown(library, admin_client):
+    benchmark = run_matrix(library, ann=["exact", NARROW])
     first, second = benchmark.dataset_version, judge_what_was_missed_as_useless(benchmark)
     rescore(Benchmark.objects.get(pk=benchmark.pk))
     for version in (first, second):
@@ -68,10 +64,8 @@ def test_the_loss_is_that_by_the_judgments_whose_values_are_shown(library: Mappi
         assert f"nDCG@10 {signed(-ndcg['cost'])}" in text
 
 
-def test_by_judgments_that_it_was_not_measured_by_no_loss_is_told(library: Mapping) -> None:
-    benchmark = benchmark_of(library, ann=["exact", NARROW])
-    wait(launch(benchmark))
-    ann = run_facts(run_of(benchmark, NARROW), {}, "another")["ann"]
+def test_by_judgments_that_it_was_not_measured_by_no_loss_is_told(library):
+    ann = run_facts(run_of(run_matrix(library, ann=["exact", NARROW]), NARROW), {}, "another")["ann"]
     assert ann["ndcg"] == {"measure": "nDCG@10", "approximate": None, "exact": None, "cost": None}
     assert ann["recall"]
 
@@ -88,18 +82,13 @@ def farthest(nearest: Any) -> Any:
     return search
 
 
-def test_chunks_below_another_document_are_not_those_that_exact_search_found(
-    measured: Benchmark,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_other_chunks_count_as_missed(measured, monkeypatch):
     require_installed("sqlite_vec:exact")
     (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
     monkeypatch.setattr(ApproximateView, "nearest", farthest(ApproximateView.nearest))
     ks = {"top_k_values": [1], "k_values_for_metrics": [1], "primary_k": 1}
     matrix = {"indexes": [lod.name], "ann": ["exact", "sqlite_vec:exact"], **ks}
-    benchmark = create_benchmark(measured.mapping, name="through a store", matrix=matrix)
-    wait(launch(benchmark))
-    exact, store = benchmark.runs.order_by("run_order")
+    exact, store = run_benchmark(measured.mapping, name="through a store", matrix=matrix).runs.order_by("run_order")
     found = [[row.chunk_ids for row in run.query_results.order_by("query_id")] for run in (exact, store)]
     assert not any(set(one) & set(other) for one, other in zip(*found, strict=True))
     at_one = store.provenance["ann"]["recall"][0]

@@ -1,7 +1,5 @@
 """From a matrix to measured runs, through the real queue machinery and the real index."""
 
-from pathlib import Path
-
 import pytest
 
 from apps.benchmarks.launching import cancel, launch, retry
@@ -9,11 +7,11 @@ from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, Stag
 from apps.benchmarks.progress import benchmark_event, completions
 from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
-from apps.operations.models import Operation
-from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.operations.working import OperationFailedError, wait
 from benchbench.errors import ConflictError
+from tests.benchmarks.approximated import work_one
 from tests.benchmarks.conftest import run_key
-from tests.created import create_benchmark
+from tests.created import create_benchmark, finish
 
 ALL_MODES = {"search_modes": ["dense", "sparse", "hybrid"], "top_k_values": [20, 100], "score_thresholds": [None, 0.5]}
 
@@ -22,10 +20,8 @@ def benchmark_of(library: Mapping, matrix: dict = ALL_MODES, **options: object) 
     return create_benchmark(library, name="b", matrix=matrix, **options)
 
 
-def test_it_ranks_measures_and_stores_every_run(library: Mapping) -> None:
-    benchmark = benchmark_of(library)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+def test_it_ranks_measures_and_stores_every_run(library):
+    benchmark = finish(benchmark_of(library))
     assert benchmark.status == "completed"
     assert {run.status for run in benchmark.runs.all()} == {Run.Status.COMPLETED}
     assert QueryResult.objects.count() == 12 * 12
@@ -40,24 +36,15 @@ def test_it_ranks_measures_and_stores_every_run(library: Mapping) -> None:
         assert run.timing["total_ms"] > 0
 
 
-def test_its_values_are_those_of_ir_measures(library: Mapping) -> None:
+def test_its_values_are_those_of_ir_measures(library):
     import ir_measures
 
-    benchmark = benchmark_of(library)
-    wait(launch(benchmark))
+    benchmark = finish(benchmark_of(library))
     grades = truth(library, benchmark.dataset_version).grades
-    qrels = [
-        ir_measures.Qrel(str(query), str(document), grade)
-        for query, graded in grades.items()
-        for document, grade in graded.items()
-    ]
+    qrels = [ir_measures.Qrel(str(q), str(d), grade) for q, graded in grades.items() for d, grade in graded.items()]
     for run in benchmark.runs.all():
         rows = run.query_results.values_list("query_id", "document_ids")
-        ranked = [
-            ir_measures.ScoredDoc(str(query), str(document), -rank)
-            for query, documents in rows
-            for rank, document in enumerate(documents)
-        ]
+        ranked = [ir_measures.ScoredDoc(str(q), str(d), -rank) for q, ids in rows for rank, d in enumerate(ids)]
         evaluation = Evaluation.objects.get(run=run)
         measures = {name: ir_measures.parse_measure(name) for name in evaluation.measures}
         expected = ir_measures.calc_aggregate(measures.values(), qrels, ranked)
@@ -65,16 +52,8 @@ def test_its_values_are_those_of_ir_measures(library: Mapping) -> None:
             assert evaluation.means[name] == pytest.approx(expected[measure], abs=1e-9), (run.label, name)
 
 
-def test_isolated_execution_finds_the_same(library: Mapping) -> None:
-    shared, isolated = benchmark_of(library), benchmark_of(library, execution="isolated")
-    wait(launch(shared))
-    wait(launch(isolated))
-    assert run_key(shared) == run_key(isolated)
-
-
-def test_isolated_execution_repeats_queries_and_times_each(library: Mapping) -> None:
-    benchmark = benchmark_of(library, {"search_modes": ["hybrid"]}, execution="isolated", runs_per_query=3)
-    wait(launch(benchmark))
+def test_isolated_execution_repeats_queries_and_times_each(library):
+    benchmark = finish(benchmark_of(library, {"search_modes": ["hybrid"]}, execution="isolated", runs_per_query=3))
     results = QueryResult.objects.filter(run__benchmark=benchmark)
     assert results.count() == 3 * 12
     assert not results.filter(encode_ms__isnull=True).exists()
@@ -86,33 +65,25 @@ def test_isolated_execution_repeats_queries_and_times_each(library: Mapping) -> 
     assert "p99" not in total  # 36 samples say nothing about it
 
 
-def test_it_starts_once(library: Mapping) -> None:
+def test_it_starts_once(library):
     benchmark = benchmark_of(library)
     launch(benchmark)
     with pytest.raises(ConflictError, match="running already"):
         launch(benchmark)
 
 
-def test_starting_again_after_the_end_is_refused(library: Mapping) -> None:
-    benchmark = benchmark_of(library)
-    wait(launch(benchmark))
+def test_starting_again_after_the_end_is_refused(library):
+    benchmark = finish(benchmark_of(library))
     with pytest.raises(ConflictError, match="completed or failed"):
         launch(benchmark)
     with pytest.raises(ConflictError, match="nothing to retry"):
         retry(benchmark)
 
 
-def work_one(operation: Operation) -> None:
-    batch = operation.batches.filter(state="pending").order_by("ordinal").first()
-    assert batch is not None
-    perform_batch(batch.pk, owner="test")
-
-
-def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library: Mapping) -> None:
+def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library):
     undisturbed, benchmark = benchmark_of(library), benchmark_of(library)
     wait(launch(undisturbed))
-    operation = launch(benchmark)
-    work_one(operation)
+    work_one(launch(benchmark))
     cancel(benchmark)
     benchmark.refresh_from_db()
     kept = QueryResult.objects.filter(run__benchmark=benchmark).count()
@@ -129,34 +100,27 @@ def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library
     assert run_key(benchmark) == run_key(undisturbed)
 
 
-def test_a_model_that_cannot_be_loaded_fails_only_the_runs_that_need_it(library: Mapping, tmp_path: Path) -> None:
-    benchmark = benchmark_of(
-        library, {"search_modes": ["dense"], "use_reranker": [False, True], "rerankers": [str(tmp_path)]}
-    )
-    wait(launch(benchmark))
+def test_a_model_that_cannot_be_loaded_fails_only_the_runs_that_need_it(library, tmp_path):
+    matrix = {"search_modes": ["dense"], "use_reranker": [False, True], "rerankers": [str(tmp_path)]}
+    benchmark = finish(benchmark_of(library, matrix))
     plain, reranked = benchmark.runs.order_by("run_order")
     assert (plain.status, reranked.status) == (Run.Status.COMPLETED, Run.Status.FAILED)
     assert f"The model '{tmp_path}' could not be loaded" in reranked.error_message
     assert reranked.query_results.exclude(error="").count() == 12
     benchmark.refresh_from_db()
     assert benchmark.status == "completed"
-    operation = retry(benchmark)
-    assert operation.parameters["run_ids"] == [str(reranked.pk)]
+    assert retry(benchmark).parameters["run_ids"] == [str(reranked.pk)]
 
 
-def test_a_query_past_its_time_is_an_error_not_a_zero(library: Mapping, settings: object) -> None:
+def test_a_query_past_its_time_is_an_error_not_a_zero(library, settings):
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = 0
-    benchmark = benchmark_of(library, {"search_modes": ["sparse"]})
-    wait(launch(benchmark))
-    run = benchmark.runs.get()
+    run = finish(benchmark_of(library, {"search_modes": ["sparse"]})).runs.get()
     assert run.status == Run.Status.FAILED
     assert "BENCHBENCH_QUERY_TIMEOUT_MS" in run.error_message
     assert Evaluation.objects.get(run=run).means["nDCG@10"] is None
 
 
-def test_an_operation_that_fails_fails_its_runs_with_its_error(
-    library: Mapping, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_operation_fails_its_runs(library, monkeypatch):
     def broken(*args: object) -> None:
         raise OSError("No space left on device")
 
@@ -174,9 +138,8 @@ def test_an_operation_that_fails_fails_its_runs_with_its_error(
     assert run.status == Run.Status.COMPLETED
 
 
-def test_its_event_tells_of_every_run_on_the_way_and_at_the_end(library: Mapping) -> None:
-    benchmark = benchmark_of(library)
-    operation = launch(benchmark)
+def test_its_event_tells_of_every_run_on_the_way_and_at_the_end(library):
+    operation = launch(benchmark_of(library))
     before = benchmark_event(operation)
     assert (before["stage"], before["queue_position"], before["completed_runs"]) == ("starting", 0, 0)
     work_one(operation)
@@ -191,12 +154,8 @@ def test_its_event_tells_of_every_run_on_the_way_and_at_the_end(library: Mapping
     wait(operation)
     operation.refresh_from_db()
     after = benchmark_event(operation)
-    assert (after["stage"], after["completed_runs"], after["current_run"], after["percent"]) == (
-        "completed",
-        12,
-        None,
-        100,
-    )
+    told = [after[key] for key in ("stage", "completed_runs", "current_run", "percent")]
+    assert told == ["completed", 12, None, 100]
     finished = completions(operation, 0)
     assert [order for order, _ in finished] == list(range(1, 13))
     assert finished[0][1]["last_completed_run"]["metrics"]["ndcg"]["10"] == pytest.approx(

@@ -1,23 +1,34 @@
-"""What batches measure from memory is what measuring the stored rankings gives, whatever happens in between."""
+"""Any measure is named, stored and added later; and is the same from memory and from stored rankings."""
 
+import re
 from typing import Any
 
+import ir_measures
 import numpy as np
 import pytest
+from django.core.management import call_command
+from django.urls import reverse
 
 from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.measures import add_measures
+from apps.benchmarks.measuring.measures import MeasuresError, add_measures
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.running import execution
 from apps.benchmarks.running.stages import Stages
+from apps.benchmarks.runs import nested
 from apps.mappings.models import Mapping
+from apps.mappings.truth import truth
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from benchbench.ir.planning.stages import FuseStage
-from tests.created import create_benchmark
+from tests.benchmarks.conftest import make_library
+from tests.commands import output_of
+from tests.created import create_benchmark, finish, run_benchmark
 from tests.rankings import delete_rankings
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "score_thresholds": [None, 0.4], "top_k_values": [20]}
@@ -38,10 +49,9 @@ def begin(benchmark: Benchmark) -> Operation:
 
 
 def figures(benchmark: Benchmark) -> dict[str, Any]:
-    found = Evaluation.objects.filter(run__benchmark=benchmark)
     return {
         one.run_id: (one.means, one.measures, one.query_ids, one.values, one.query_count, one.failed_queries)
-        for one in found
+        for one in Evaluation.objects.filter(run__benchmark=benchmark)
     }
 
 
@@ -57,9 +67,7 @@ def require_as_stored(benchmark: Benchmark) -> None:
 
 @pytest.mark.parametrize("seconds", [0.001, 60], ids=["batches", "one batch"])
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
-def test_nothing_is_measured_twice(
-    library: Mapping, monkeypatch: pytest.MonkeyPatch, settings: Any, execution: str, seconds: float
-) -> None:
+def test_nothing_is_measured_twice(library, monkeypatch, settings, execution, seconds):
     settings.BENCHBENCH_BATCH_SECONDS = seconds
     benchmark = make(library, execution=execution, runs_per_query=2)
     with monkeypatch.context() as patched:
@@ -68,7 +76,7 @@ def test_nothing_is_measured_twice(
     require_as_stored(benchmark)
 
 
-def test_a_failed_query_has_no_value_and_a_retry_brings_it(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_query_has_no_value_and_a_retry_brings_it(library, monkeypatch):
     benchmark = make(library)
     bad = library.dataset.queries.order_by("key")[4]
     values = Stages._values
@@ -88,9 +96,7 @@ def test_a_failed_query_has_no_value_and_a_retry_brings_it(library: Mapping, mon
     assert set(benchmark.runs.values_list("failed_queries", flat=True)) == {0}
 
 
-def test_an_attempt_that_falls_over_amid_its_commit_leaves_no_values(
-    library: Mapping, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_attempt_that_falls_over_amid_its_commit_leaves_no_values(library, monkeypatch):
     benchmark = make(library)
     keep_values, errors = execution.keep_values, [OSError(5, "The disk is away")]
 
@@ -100,12 +106,11 @@ def test_an_attempt_that_falls_over_amid_its_commit_leaves_no_values(
             raise errors.pop()
 
     monkeypatch.setattr(execution, "keep_values", fall_over_once)
-    operation = wait(launch(benchmark))
-    assert operation.batches.get(ordinal=0).attempts == 2
+    assert wait(launch(benchmark)).batches.get(ordinal=0).attempts == 2
     require_as_stored(benchmark)
 
 
-def test_judgments_that_change_in_between_are_those_that_count(library: Mapping) -> None:
+def test_judgments_that_change_in_between_are_those_that_count(library):
     benchmark = make(library)
     operation = begin(benchmark)
     before = set(BatchValues.objects.values_list("truth_hash", flat=True))
@@ -116,7 +121,7 @@ def test_judgments_that_change_in_between_are_those_that_count(library: Mapping)
 
 
 @pytest.mark.parametrize("change", ["measures", "nothing kept"])
-def test_a_resumed_benchmark_takes_no_values_that_are_not_its_own(library: Mapping, change: str) -> None:
+def test_a_resumed_benchmark_takes_no_values_that_are_not_its_own(library, change):
     """`nothing kept`: the rankings are of a time before their values were kept."""
     benchmark = make(library)
     begin(benchmark)
@@ -131,7 +136,7 @@ def test_a_resumed_benchmark_takes_no_values_that_are_not_its_own(library: Mappi
     assert len(Evaluation.objects.filter(run__benchmark=benchmark).first().measures) == len(benchmark.measures)
 
 
-def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library: Mapping) -> None:
+def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library):
     benchmark = make(library)
     begin(benchmark)
     cancel(benchmark)
@@ -143,7 +148,7 @@ def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library: 
     require_as_stored(benchmark)
 
 
-def test_an_operation_tells_what_it_measured_when_measures_were_added_since(library: Mapping) -> None:
+def test_an_operation_tells_what_it_measured_when_measures_were_added_since(library):
     benchmark = make(library)
     operation = launch(benchmark)
     wait(operation)
@@ -153,14 +158,119 @@ def test_an_operation_tells_what_it_measured_when_measures_were_added_since(libr
     assert all(one["metrics_flat"]["ndcg@10"] for one in before)
 
 
-def test_provisional_figures_are_the_values_that_are_kept(library: Mapping) -> None:
+def test_provisional_figures_are_the_values_that_are_kept(library):
     benchmark = make(library)
     operation = begin(benchmark)
     told = {one["run_id"]: one for one in benchmark_event(operation)["runs"]}
     for kept in BatchValues.objects.all():
-        values = np.frombuffer(kept.values).reshape(len(kept.measures), -1)
-        row = values[kept.measures.index("nDCG@10")]
+        row = np.frombuffer(kept.values).reshape(len(kept.measures), -1)[kept.measures.index("nDCG@10")]
         one = told[str(kept.run_id)]
         assert one["completed_queries"] == len(kept.query_ids) > 0
         assert one["metrics_flat"]["ndcg@10"] == pytest.approx(row.mean())
     cancel(benchmark)
+
+
+LEXICAL: dict[str, Any] = {"search_modes": ["sparse"], "k_values_for_metrics": [3], "primary_k": 3}
+
+
+def finished(mapping: Mapping, *measures: str) -> Benchmark:
+    return run_benchmark(mapping, name="measured", matrix=LEXICAL, measures=measures)
+
+
+def test_it_measures_what_was_asked_for_and_how_far_that_is_judged(library):
+    benchmark = finished(library, "Success@5", "MAP", "RBP(p=.8)", "Bpref")
+    stated = ["nDCG@3", "P@3", "R@3", "RR", "AP", "Judged@3", "Judged", "Success@5", "RBP(rel=1)", "Bpref", "Judged@5"]
+    assert benchmark.measures == stated
+    evaluation = Evaluation.objects.get()
+    grades = truth(benchmark.mapping, benchmark.dataset_version).grades
+    judgments = [ir_measures.Qrel(str(q), str(d), grade) for q, graded in grades.items() for d, grade in graded.items()]
+    found = benchmark.runs.get().query_results.values_list("query_id", "document_ids")
+    ranked = [ir_measures.ScoredDoc(str(q), str(d), -float(rank)) for q, ids in found for rank, d in enumerate(ids)]
+    expected = ir_measures.calc_aggregate(
+        [ir_measures.RBP(rel=1), ir_measures.Bpref, ir_measures.Success @ 5], judgments, ranked
+    )
+    for measure, value in expected.items():
+        assert evaluation.means[str(measure)] == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["nDCG10", "Recal@5", "P", "ERR@x", "RBP(q=.8)", "P@5(", "nDCG(dcg=open)@5"])
+def test_it_names_the_measure_that_cannot_be_and_creates_nothing(library, name):
+    with pytest.raises(MeasuresError) as caught:
+        create_benchmark(library, name="b", matrix=LEXICAL, measures=["Success@5", name])
+    assert caught.value.field == "measures"
+    assert name.partition("(")[0].partition("@")[0] in caught.value.message
+    assert not Benchmark.objects.exists()
+
+
+def test_a_query_without_a_value_spoils_neither_provisional_nor_final_means(transactional_db):
+    library = make_library(documents=12, queries=16)
+    query = library.dataset_version.queries.order_by("pk").first()
+    query.text = "nothing of that kind"
+    query.save()
+    operation = launch(create_benchmark(library, name="b", matrix=LEXICAL, measures=["FirstRelevant"]))
+    *most, _ = operation.batches.order_by("ordinal")
+    for batch in most:
+        perform_batch(batch.pk, owner="test")
+    so_far = benchmark_event(operation)["runs"][0]
+    assert so_far["n"] > 1, "the query without a value among them"
+    assert so_far["metrics_flat"]["FirstRelevant"] >= 1.0
+    wait(operation)
+    evaluation = Evaluation.objects.get()
+    ranks = evaluation.values[evaluation.measures.index("FirstRelevant")]
+    assert ranks[evaluation.query_ids.index(query.pk)] is None
+    known = [rank for rank in ranks if rank is not None]
+    assert (len(known), evaluation.query_count) == (15, 16)
+    assert evaluation.means["FirstRelevant"] == pytest.approx(sum(known) / 15)
+
+
+def test_measures_are_added_to_a_finished_benchmark_without_searching(library):
+    benchmark = finished(library)
+    before = Evaluation.objects.get()
+    searched = list(benchmark.runs.get().query_results.values_list("pk", flat=True))
+    assert add_measures(benchmark, ["Hits@5", "nDCG@3"]).names == ["Hits@5", "Judged@5"]
+    after = Evaluation.objects.get()
+    assert after.means["Hits@5"] is not None
+    assert {name: after.means[name] for name in before.means} == before.means
+    assert list(benchmark.runs.get().query_results.values_list("pk", flat=True)) == searched
+    with pytest.raises(MeasuresError, match="already"):
+        add_measures(benchmark, ["Hits@5"])
+    with pytest.raises(MeasuresError, match="Hit"):
+        add_measures(benchmark, ["Hit@5"])
+
+
+def test_a_manifest_brings_them_along_in_the_same_order(library):
+    benchmark = finished(library, "Success@5")
+    add_measures(benchmark, ["RBP(p=0.8)"])
+    benchmark.refresh_from_db()
+    again = benchmark_from(manifest_of(benchmark))
+    assert again.measures == benchmark.measures
+    finish(again)
+    assert verify(again).reproduces
+
+
+def test_the_commands_and_the_page_take_them(library, admin_client):
+    left_out = ("--unresolved", "drop", "--empty-queries", "skip")
+    how = ("--name", "b", "--modes", "sparse", "--measures", "Hits@5", *left_out)
+    call_command("run_benchmark", "library", *how, wait=True, verbosity=0)
+    benchmark = Benchmark.objects.get()
+    assert (benchmark.unresolved, benchmark.empty_queries) == ("drop", "skip")
+    assert "Hits@5" in benchmark.measures
+    _, head, row = output_of("rescore", "b", measures=["RBP(p=0.8,rel=1)", "Success@1"]).splitlines()
+    assert head.split() == ["nDCG@10", "RBP(rel=1)", "Success@1"]
+    assert re.search(r"(  [01]\.\d{4} *){3}$", row)
+    page = reverse("admin:benchmark_measures", args=[benchmark.pk])
+    assert "FirstRelevnt" in admin_client.post(page, {"measures": "FirstRelevnt"}).content.decode()
+    assert admin_client.post(page, {"measures": "FirstRelevant, Bpref"}).status_code == 302
+    benchmark.refresh_from_db()
+    assert benchmark.measures[-4:] == ["Success@1", "Judged@1", "FirstRelevant", "Bpref"]
+
+
+def test_the_page_is_for_those_who_may_change_it(library, client, django_user_model):
+    benchmark = create_benchmark(library, name="b", matrix=LEXICAL)
+    client.force_login(django_user_model.objects.create_user("guest", is_staff=True))
+    assert client.get(reverse("admin:benchmark_measures", args=[benchmark.pk])).status_code in (403, 404)
+
+
+def test_on_the_wire_only_the_usual_families_are_grouped():
+    flat = {"ndcg@5": 0.5, "mrr": 1.0, "Judged@5": 0.2, "Judged": 0.1, "map@5": 0.3}
+    assert nested(flat) == {"ndcg": {"5": 0.5}, "mrr": 1.0, "Judged@5": 0.2, "Judged": 0.1, "map@5": 0.3}

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
@@ -21,7 +20,7 @@ from apps.operations.working import perform_batch, wait
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.drafts import set_judgment
 from tests.kept import made_once
 from tests.sockets import make_watcher
@@ -41,16 +40,12 @@ def finished(transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPa
 
 @made_once
 def make_finished() -> Benchmark:
-    benchmark = create_benchmark(make_library(), name="Which?", matrix=MATRIX)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
+    return run_benchmark(make_library(), name="Which?", matrix=MATRIX)
 
 
 def figures(benchmark: Benchmark, version: int) -> list[Any]:
-    rows = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version__number=version).order_by(
-        "run__run_order"
-    )
+    rows = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version__number=version)
+    rows = rows.order_by("run__run_order")
     return [
         (row.measures, row.query_ids, np.array(row.values, float).tobytes(), row.means, row.truth_hash, row.query_count)
         for row in rows
@@ -63,12 +58,11 @@ def measured_at_once(benchmark: Benchmark, version: int) -> list[Any]:
     return figures(benchmark, version)
 
 
-def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished: Benchmark) -> None:
+def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     rescored = rescore(finished)
     operation = rescored.operation
-    assert operation is not None
     assert rescored.sentence.startswith("Measuring on questions v2 is on the queue; until it ends, the page has what")
     assert operation.batches.count() == finished.runs.count() == 8
     assert operation.total_units == finished.runs.count() * finished.dataset_version.query_count
@@ -82,10 +76,9 @@ def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished: Benchma
     assert queued == measured_at_once(finished, 2)
 
 
-def test_measures_on_the_queue_have_the_figures_of_some_at_once(finished: Benchmark) -> None:
+def test_measures_on_the_queue_have_the_figures_of_some_at_once(finished):
     before = list(finished.measures)
     added = add_measures(finished, ["ERR@5"])
-    assert added.operation is not None
     finished.refresh_from_db()
     assert finished.measures == before
     wait(added.operation)
@@ -96,26 +89,22 @@ def test_measures_on_the_queue_have_the_figures_of_some_at_once(finished: Benchm
     assert queued == measured_at_once(finished, 1)
 
 
-def test_grades_that_change_meanwhile_are_those_that_count(finished: Benchmark) -> None:
+def test_grades_that_change_meanwhile_are_those_that_count(finished):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     operation = rescore(finished).operation
-    assert operation is not None
     perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
     assert BatchValues.objects.update(truth_hash="of grades that were resolved otherwise", values=b"")
     wait(operation)
     assert figures(finished, 2) == measured_at_once(finished, 2)
 
 
-def test_the_end_measures_nothing_that_a_batch_has_measured(
-    finished: Benchmark, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_measures_nothing_again(finished, monkeypatch):
     """On two versions: what was kept of one is not taken for the other's."""
     turn(finished)
     freeze_and_resolve(finished.mapping)
     rescore(finished, at_once=True)
     operation = add_measures(finished, ["ERR@5"]).operation
-    assert operation is not None
     assert operation.parameters["versions"] == [1, 2]
     *others, last = operation.batches.order_by("ordinal")
     for batch in others:
@@ -137,17 +126,15 @@ def test_the_end_measures_nothing_that_a_batch_has_measured(
     assert queued == [figures(finished, number) for number in (1, 2)]
 
 
-def test_cancelling_the_benchmark_cancels_it_too(finished: Benchmark) -> None:
+def test_cancelling_the_benchmark_cancels_it_too(finished):
     operation = add_measures(finished, ["ERR@5"]).operation
-    assert operation is not None
     cancel(finished)
     operation.refresh_from_db()
     assert (operation.status, finished.status) == ("cancelled", "completed")
 
 
-def test_cancelled_it_leaves_nothing_and_can_be_begun_again(finished: Benchmark) -> None:
+def test_cancelled_it_leaves_nothing_and_can_be_begun_again(finished):
     operation = add_measures(finished, ["ERR@5"]).operation
-    assert operation is not None
     perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
     assert BatchValues.objects.exists()
     before = figures(finished, 1)
@@ -156,13 +143,11 @@ def test_cancelled_it_leaves_nothing_and_can_be_begun_again(finished: Benchmark)
     finished.refresh_from_db()
     assert "ERR@5" not in finished.measures
     assert figures(finished, 1) == before
-    again_started = add_measures(finished, ["ERR@5"]).operation
-    assert again_started is not None
-    wait(again_started)
+    wait(add_measures(finished, ["ERR@5"]).operation)
     assert len(figures(finished, 1)[0][0]) == len(before[0][0]) + 1  # its judged share is there
 
 
-def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished: Benchmark) -> None:
+def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished):
     add_measures(finished, ["ERR@5"])
     for act in (
         lambda: rescore(finished),
@@ -183,7 +168,7 @@ def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished: Benchmark) ->
     assert finished.status == "completed"
 
 
-def test_a_version_of_which_no_query_was_asked_is_refused(finished: Benchmark) -> None:
+def test_a_version_of_which_no_query_was_asked_is_refused(finished):
     dataset = finished.mapping.dataset
     draft = open_draft(dataset)
     end_queries(draft, Query.objects.filter(dataset=dataset))
@@ -196,21 +181,21 @@ def test_a_version_of_which_no_query_was_asked_is_refused(finished: Benchmark) -
     assert not BatchValues.objects.exists()
 
 
-def test_it_counts_against_the_quota_of_who_asks(finished: Benchmark, settings: Any) -> None:
+def test_it_counts_against_the_quota_of_who_asks(finished, settings):
     settings.BENCHMARK_MAX_MEASURING_PER_USER = 0
     with pytest.raises(QuotaError, match="has 0 benchmarks being measured again, and 0 is the most"):
         add_measures(finished, ["ERR@5"], by=make_watcher("ada"))
     assert not Batch.objects.exclude(state="done").exists()
 
 
-def test_few_are_measured_at_once(finished: Benchmark, settings: Any) -> None:
+def test_few_are_measured_at_once(finished, settings):
     settings.BENCHBENCH_MEASURE_AT_ONCE = finished.runs.count() * finished.dataset_version.query_count
     assert add_measures(finished, ["ERR@5"]).operation is None
     settings.BENCHBENCH_MEASURE_AT_ONCE -= 1
     assert add_measures(finished, ["ERR@3"]).operation is not None
 
 
-def test_the_page_says_so_and_shows_how_far_it_is(finished: Benchmark, admin_client: Client) -> None:
+def test_the_page_says_so_and_shows_how_far_it_is(finished, admin_client):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     answer = press(admin_client, finished, "rescore_selected")
@@ -223,7 +208,6 @@ def test_the_page_says_so_and_shows_how_far_it_is(finished: Benchmark, admin_cli
     sent = admin_client.post(reverse("admin:benchmark_measures", args=[finished.pk]), {"measures": "ERR@5"})
     assert "is being measured again" in sent.content.decode()
     wait(operation)
-    asked = admin_client.post(
-        reverse("admin:benchmark_measures", args=[finished.pk]), {"measures": "ERR@5"}, follow=True
-    )
+    address = reverse("admin:benchmark_measures", args=[finished.pk])
+    asked = admin_client.post(address, {"measures": "ERR@5"}, follow=True)
     assert "Measuring by ERR@5 is on the queue" in messages_of(asked)

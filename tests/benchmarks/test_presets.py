@@ -2,20 +2,19 @@
 
 import csv
 import json
-from io import StringIO
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
 from tests.benchmarks.conftest import run_key
 from tests.benchmarks.laboratory import FRUITS, write
+from tests.commands import output_of
 
 pytestmark = pytest.mark.thorough
 
@@ -32,11 +31,8 @@ def guide(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# All of {number}\n\n{word}\n\n## Its uses\n\n{' '.join([word] * number)} {WORDS[-1]}\n")
     (tmp_path / "documents/00.md").write_text("apple\n\n```\n# no heading\n```\n")
-    asked = [
-        ("q1", "apple", "00.md", []),
-        ("q2", "plum", "10.md", ["its-uses"]),
-        ("q3", "fig", "more/11.md", ["its-uses"]),
-    ]
+    uses = ["its-uses"]
+    asked = [("q1", "apple", "00.md", []), ("q2", "plum", "10.md", uses), ("q3", "fig", "more/11.md", uses)]
     truth = [
         {"id": key, "question": text, "answer": text, "document_id": id, "section_ids": sections, "evidence": []}
         for key, text, id, sections in asked
@@ -45,8 +41,7 @@ def guide(tmp_path: Path) -> Path:
     return write(tmp_path, strategies=STRATEGIES, backends=[{"name": "memory"}, {"name": "pgvector"}])
 
 
-def command(*arguments: str) -> None:
-    call_command("run_benchmark", *arguments, stdout=StringIO())
+command = partial(output_of, "run_benchmark")
 
 
 def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
@@ -57,8 +52,8 @@ def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("preset", "documents", "times"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", 12, 5)])
 def test_a_preset_goes_from_markdown_to_results_and_a_page_and_runs_again(
-    guide: Path, admin_client: Client, monkeypatch: pytest.MonkeyPatch, preset: str, documents: int, times: int
-) -> None:
+    guide, admin_client, monkeypatch, preset, documents, times
+):
     command("--experiment", str(guide), "--preset", preset, "--output-dir", str(guide.parent / "results"))
     first = Benchmark.objects.get()
     assert first.mapping.collection.documents.count() == documents
@@ -95,26 +90,18 @@ def check_results(results: Path, *, documents: int, times: int) -> None:
 def check_quick_test(benchmark: Benchmark, results: Path) -> None:
     """What is kept of the documents, and where they are found."""
     kept = benchmark.mapping.collection.documents
-    assert list(kept.order_by("external_id").values_list("external_id", "title")) == [
-        ("00.md", "00"),
-        ("01.md", "All of 1"),
-        ("02.md", "All of 2"),
-        ("10.md", "All of 10"),
-        ("more/11.md", "All of 11"),
-    ]
-    assert list(kept.get(external_id="10.md").sections.values_list("section_id", "level")) == [
-        ("all-of-10", 1),
-        ("its-uses", 2),
-    ]
+    titles = {"00.md": "00", "01.md": "All of 1", "02.md": "All of 2", "10.md": "All of 10", "more/11.md": "All of 11"}
+    assert list(kept.order_by("external_id").values_list("external_id", "title")) == list(titles.items())
+    sections = kept.get(external_id="10.md").sections
+    assert list(sections.values_list("section_id", "level")) == [("all-of-10", 1), ("its-uses", 2)]
     assert {row["doc_recall_at_3"] for row in rows_of(results, "summary.csv")} == {"1.0"}
     plum = [row for row in rows_of(results, "search_results.csv") if (row["query_id"], row["top_k"]) == ("q2", "3")]
-    assert [(row["doc_rank"], row["section_rank"]) for row in plum] == [("2", "3")] * 4, (
-        "after two that say nothing else"
-    )
+    ranks = [(row["doc_rank"], row["section_rank"]) for row in plum]
+    assert ranks == [("2", "3")] * 4, "after two that say nothing else"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_sections_and_documents_that_markdown_lacks_are_named(guide: Path) -> None:
+def test_sections_and_documents_that_markdown_lacks_are_named(guide):
     truth = json.loads((guide.parent / "ground_truth.json").read_text())
     truth[1]["section_ids"] = ["its-price"]
     (guide.parent / "ground_truth.json").write_text(json.dumps([*truth, {**truth[0], "id": "q4", "document_id": "00"}]))
@@ -124,7 +111,7 @@ def test_sections_and_documents_that_markdown_lacks_are_named(guide: Path) -> No
 
 
 @pytest.mark.django_db
-def test_questions_may_lie_among_the_documents(guide: Path) -> None:
+def test_questions_may_lie_among_the_documents(guide):
     guide.parent.joinpath("ground_truth.json").rename(guide.parent / "documents/ground_truth.json")
     data = {"documents_dir": "documents", "ground_truth_path": "documents/ground_truth.json"}
     path = write(guide.parent, data=data, embeddings=[{"model": "keyword:"}])

@@ -1,4 +1,4 @@
-"""The time limit of a query holds for each by itself, also where queries are searched together. No clock runs here."""
+"""Times of queries, and their limit, hold for each by itself, also where they are searched together."""
 
 from collections import Counter
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.launching import launch, retry
+from apps.benchmarks.launching import retry
 from apps.benchmarks.models import Run
+from apps.benchmarks.running.timing import calls_of, consistency_score, percentiles
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -16,7 +17,8 @@ from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from apps.retrieval.search import approximate
 from apps.retrieval.search.open_indexes import OpenIndex
 from tests.benchmarks.conftest import ENCODER, run_key
-from tests.created import create_benchmark
+from tests.created import run_benchmark
+from tests.rankings import change_rankings
 
 STALL = 8.0  # seconds of the one query; over the twelve of a batch it is less than a second each
 LIMIT_MS = 5000
@@ -99,15 +101,11 @@ MATRICES = {
 
 
 def measured(library: Mapping, matrix: dict[str, Any]) -> Run:
-    benchmark = create_benchmark(library, name="b", matrix=matrix)
-    wait(launch(benchmark))
-    return benchmark.runs.get()
+    return run_benchmark(library, name="b", matrix=matrix).runs.get()
 
 
 @pytest.mark.parametrize("stage", MATRICES)
-def test_a_stall_is_the_error_of_its_query_and_of_no_other(
-    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_a_stall_is_the_error_of_its_query_and_of_no_other(library, clock, slow, monkeypatch, stage):
     stall(monkeypatch, clock, slow, stage)
     run = measured(library, MATRICES[stage])
     failed = run.query_results.exclude(error="")
@@ -118,9 +116,7 @@ def test_a_stall_is_the_error_of_its_query_and_of_no_other(
 
 
 @pytest.mark.parametrize("stage", ["encode", "dense", "lexical"])
-def test_a_stall_that_does_not_come_again_is_a_warning(
-    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_a_stall_that_does_not_come_again_is_a_warning(library, clock, slow, monkeypatch, stage):
     clock.passes = True
     stall(monkeypatch, clock, slow, stage)
     run = measured(library, MATRICES[stage])
@@ -131,9 +127,7 @@ def test_a_stall_that_does_not_come_again_is_a_warning(
     ]
 
 
-def test_many_that_take_their_time_together_are_no_stall(
-    library: Mapping, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_that_take_their_time_together_are_no_stall(library, clock, settings, monkeypatch):
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = 5
     original = OpenIndex.lexical
 
@@ -147,9 +141,7 @@ def test_many_that_take_their_time_together_are_no_stall(
 
 
 @pytest.mark.parametrize("stage", ["dense", "lexical"])
-def test_rankings_are_those_that_are_found_together(
-    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_rankings_are_those_that_are_found_together(library, clock, slow, monkeypatch, stage):
     def others(run: Run) -> dict[Any, Any]:
         return {key: found for key, found in run_key(run.benchmark).items() if key[1] != slow.pk}
 
@@ -158,15 +150,12 @@ def test_rankings_are_those_that_are_found_together(
     assert others(measured(library, MATRICES[stage])) == together
 
 
-def test_the_sum_of_a_query_s_stages_is_what_is_limited(
-    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sum_of_a_query_s_stages_is_what_is_limited(library, clock, slow, monkeypatch):
     """Neither stage passes the limit, even for all queries together: each query is thought to have had a share."""
     clock.stalls = STALL / 2
     for stage in ("dense", "lexical"):
         stall(monkeypatch, clock, slow, stage)
-    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
-    wait(launch(benchmark))
+    benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     dense, sparse, hybrid = benchmark.runs.order_by("run_order")
     assert (dense.failed_queries, sparse.failed_queries) == (0, 0)
     failed = hybrid.query_results.exclude(error="").get()
@@ -175,9 +164,7 @@ def test_the_sum_of_a_query_s_stages_is_what_is_limited(
 
 
 @pytest.mark.parametrize("stage", ["encode", "rerank"])
-def test_a_query_that_was_slow_once_can_be_retried(
-    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_a_query_that_was_slow_once_can_be_retried(library, clock, slow, monkeypatch, stage):
     stall(monkeypatch, clock, slow, stage)
     run = measured(library, MATRICES[stage])
     assert run.failed_queries == 1
@@ -185,3 +172,40 @@ def test_a_query_that_was_slow_once_can_be_retried(
     wait(retry(run.benchmark))
     run.refresh_from_db()
     assert (run.status, run.failed_queries) == ("completed", 0)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (1, {"p50": 1, "p95": 1}),
+        (10, {"p50": 6, "p95": 10}),
+        (99, {"p50": 50, "p95": 95}),
+        (100, {"p50": 51, "p95": 96, "p99": 100}),
+        (1000, {"p50": 501, "p95": 951, "p99": 991}),
+    ],
+)
+def test_percentiles_are_samples_in_rising_order(count, expected):
+    assert percentiles(np.random.default_rng(1).permutation(np.arange(1.0, count + 1))) == expected
+
+
+@pytest.fixture
+def run(library: Mapping) -> Run:
+    """A run that searched each query twice."""
+    matrix = {"search_modes": ["sparse"]}
+    return run_benchmark(library, name="b", matrix=matrix, execution="isolated", runs_per_query=2).runs.get()
+
+
+def test_the_consistency_score_is_the_share_of_queries_answered_alike(run):
+    assert consistency_score(run) == 1.0
+    other, failed, *_ = run.query_results.filter(repetition=2)
+    second = run.query_results.filter(repetition=2)
+    change_rankings(second.filter(query=other.query_id), document_ids=other.document_ids[::-1])
+    change_rankings(second.filter(query=failed.query_id), error="It timed out.")
+    assert consistency_score(run) == pytest.approx(10 / 12)
+
+
+def test_a_query_that_fell_back_in_each_repetition_fell_back_once(run):
+    query = run.query_results.values_list("query_id", flat=True)[0]
+    change_rankings(run.query_results.filter(query=query), fallback_used=True)
+    assert run.query_results.filter(fallback_used=True).count() == 2
+    assert calls_of([run])[run.pk].fallbacks == 1

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from apps.benchmarks.circumstances import circumstances
 from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch, retry
+from apps.benchmarks.launching import retry
 from apps.benchmarks.models import QueryResult, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.running.pairs import PinnedRerankers
@@ -25,7 +24,7 @@ from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.models import LLMAnswer
-from tests.benchmarks.approximated import benchmark_of
+from tests.benchmarks.approximated import benchmark_of, run_matrix
 from tests.benchmarks.conftest import ENCODER, import_all
 from tests.retrieval.llm_server import MODEL, LLMServer, llm_server
 
@@ -61,18 +60,16 @@ def first(run: Run) -> list[str]:
     result = run.query_results.get(query__key="q1", repetition=1)
     documents = run.benchmark.mapping.collection.documents.in_bulk(result.document_ids)
     names = [documents[key].external_id for key in result.document_ids]
-    is_two = (
-        run.config.get("query") == "multi(2)" or (run.config["search_mode"], run.config.get("query")) == HYBRID_HYDE
-    )
+    way = run.config.get("query")
+    is_two = way == "multi(2)" or (run.config["search_mode"], way) == HYBRID_HYDE
     return sorted(names[: 1 + is_two])
 
 
-def test_each_mode_searches_for_what_the_model_made(shelf: Mapping, server: LLMServer) -> None:
+def test_each_mode_searches_for_what_the_model_made(shelf, server):
     ways = ["as_asked", "rewrite", "hyde", "multi(2)"]
     matrix = {"search_modes": ["dense", "sparse", "hybrid"], "query": ways, **LLM}
     assert preview(shelf, matrix).distinct["rewrite"] == 3 * 2
-    benchmark = benchmark_of(shelf, **matrix)
-    wait(launch(benchmark))
+    benchmark = run_matrix(shelf, **matrix)
     runs = {(run.config["search_mode"], run.config.get("query", "as_asked")): run for run in benchmark.runs.all()}
     assert {key: first(run) for key, run in runs.items()} == {
         ("dense", "as_asked"): ["olive"],
@@ -88,42 +85,32 @@ def test_each_mode_searches_for_what_the_model_made(shelf: Mapping, server: LLMS
         ("hybrid", "multi(2)"): ["apple", "pear"],
     }
     calls = {key: runs["dense", key].query_results.get(query__key="q1") for key in ways}
-    assert {key: (result.embed_calls, result.llm_calls) for key, result in calls.items()} == {
-        "as_asked": (1, 0),
-        "rewrite": (1, 1),
-        "hyde": (1, 1),
-        "multi(2)": (2, 1),
-    }
+    made = {key: (result.embed_calls, result.llm_calls) for key, result in calls.items()}
+    assert made == {"as_asked": (1, 0), "rewrite": (1, 1), "hyde": (1, 1), "multi(2)": (2, 1)}
     assert len(server.asked) == 6, "each way and query once, however many runs"
 
 
-def test_what_rewriting_costs_is_in_the_times_and_a_kept_answer_costs_the_same(
-    shelf: Mapping, server: LLMServer
-) -> None:
+def test_the_cost_of_rewriting_is_in_the_times(shelf, server):
     for cached in (0, 1):
-        benchmark = benchmark_of(shelf, query=["rewrite"], **LLM)
-        wait(launch(benchmark))
+        benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         (run,) = benchmark.runs.all()
         result = run.query_results.get(query__key="q1")
         assert (result.llm_calls, result.llm_cached) == (1, cached)
         assert result.rewrite_ms == LLMAnswer.objects.get().ms
         assert result.total_ms == pytest.approx(
-            sum(filter(None, (result.rewrite_ms, result.encode_ms, result.search_ms)))
+            sum(filter(None, [result.rewrite_ms, result.encode_ms, result.search_ms]))
         )
         assert run.timing["rewrite_ms"] == pytest.approx(result.rewrite_ms, abs=0.01)
         benchmark.delete()
     assert len(server.asked) == 3, "what failed is asked again"
 
 
-def test_a_run_says_which_revision_rewrote_and_a_comparison_warns_of_another(
-    shelf: Mapping, server: LLMServer, settings: Any
-) -> None:
+def test_a_run_names_the_revision_that_rewrote(shelf, server, settings):
     settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
     runs = []
     for server.digest in ("d1", "d2"):
         asking.revisions.clear()
-        benchmark = benchmark_of(shelf, query=["rewrite"], **LLM)
-        wait(launch(benchmark))
+        benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         runs.append(benchmark.runs.get())
         assert [made["llms"] for made in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
     assert [difference.about for difference in circumstances(runs)] == ["model"]
@@ -131,35 +118,27 @@ def test_a_run_says_which_revision_rewrote_and_a_comparison_warns_of_another(
     assert f"language model here:{MODEL}, revision d2\n" in log
 
 
-def test_a_rewritten_query_is_searched_approximately_too(shelf: Mapping, server: LLMServer) -> None:
-    benchmark = benchmark_of(shelf, query=["rewrite"], ann=["hnsw(ef_search=100)"], **LLM)
-    wait(launch(benchmark))
-    (run,) = benchmark.runs.all()
+def test_a_rewritten_query_is_searched_approximately_too(shelf, server):
+    (run,) = run_matrix(shelf, query=["rewrite"], ann=["hnsw(ef_search=100)"], **LLM).runs.all()
     assert first(run) == ["apple"]
     assert {share["mean"] for share in run.provenance["ann"]["recall"]} == {1}, "the exact list is of the same text"
 
 
-def test_a_strategy_is_asked_the_query_where_a_passage_is_encoded(shelf: Mapping, server: LLMServer) -> None:
+def test_a_strategy_is_asked_the_query_where_a_passage_is_encoded(shelf, server):
     asks = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
     wait(build_index(create_index(shelf.collection, name="asks", encoder=ENCODER, **asks)))
-    benchmark = benchmark_of(shelf, indexes=["asks"], query=["rewrite", "hyde"], **LLM)
-    wait(launch(benchmark))
+    benchmark = run_matrix(shelf, indexes=["asks"], query=["rewrite", "hyde"], **LLM)
     assert benchmark.runs.filter(failed_queries=1).count() == 2, "plum alone"
-    picking = [
-        asked["messages"][0]["content"] for asked in server.asked if "documents" in asked["messages"][0]["content"]
-    ]
-    assert [any(f"Question: {text}" in prompt for prompt in picking) for text in ("apple", "olive", "Pear")] == [
-        True,
-        True,
-        False,
-    ]
+    prompts = [asked["messages"][0]["content"] for asked in server.asked]
+    picking = [prompt for prompt in prompts if "documents" in prompt]
+    asked = [any(f"Question: {text}" in prompt for prompt in picking) for text in ("apple", "olive", "Pear")]
+    assert asked == [True, True, False]
     hyde = benchmark.runs.get(config__query="hyde").query_results.get(query__key="q1")
     assert (hyde.embed_calls, hyde.llm_calls, hyde.error) == (1, 3, "")
 
 
-def test_an_error_is_charged_to_its_query(shelf: Mapping, server: LLMServer) -> None:
-    benchmark = benchmark_of(shelf, query=["as_asked", "rewrite", "multi(3)"], **LLM)
-    wait(launch(benchmark))
+def test_an_error_is_charged_to_its_query(shelf, server):
+    benchmark = run_matrix(shelf, query=["as_asked", "rewrite", "multi(3)"], **LLM)
     asked, rewritten, multiplied = benchmark.runs.order_by("run_order")
     assert (asked.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
     assert "answered 400" in rewritten.query_results.get(query__key="q2").error
@@ -167,12 +146,9 @@ def test_an_error_is_charged_to_its_query(shelf: Mapping, server: LLMServer) -> 
 
 
 @pytest.mark.parametrize("method", ["rewrite", "hyde", "multi(2)"])
-def test_an_answer_without_a_text_fails_its_query_until_the_server_is_well(
-    shelf: Mapping, server: LLMServer, method: str
-) -> None:
+def test_an_empty_answer_fails_its_query(shelf, server, method):
     well, server.answer = server.answer, lambda prompt: " \n" if "olive" in prompt else "1. apple\n2. pear"
-    benchmark = benchmark_of(shelf, query=[method], **LLM)
-    wait(launch(benchmark))
+    benchmark = run_matrix(shelf, query=[method], **LLM)
     failed = benchmark.runs.get().query_results.exclude(error="")
     assert [(row.query.key, "gave 0 of" in row.error) for row in failed] == [("q1", True)]
     server.answer = well
@@ -182,10 +158,9 @@ def test_an_answer_without_a_text_fails_its_query_until_the_server_is_well(
     assert len(server.asked) == 3, "plum's good answer was stored"
 
 
-def test_a_stored_answer_that_is_no_longer_accepted_is_replaced(shelf: Mapping, server: LLMServer) -> None:
+def test_a_stored_answer_that_is_no_longer_accepted_is_replaced(shelf, server):
     for _ in "12":
-        benchmark = benchmark_of(shelf, query=["rewrite"], **LLM)
-        wait(launch(benchmark))
+        benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         assert not benchmark.runs.get().query_results.get(query__key="q1", repetition=1).error
         benchmark.delete()
         LLMAnswer.objects.update(text="")
@@ -193,24 +168,20 @@ def test_a_stored_answer_that_is_no_longer_accepted_is_replaced(shelf: Mapping, 
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_a_server_that_refuses_some_queries_answers_the_others(
-    transactional_db: None, server: LLMServer, status: int
-) -> None:
+def test_a_server_may_refuse_some_queries(transactional_db, server, status):
     """Of 35 queries a server refuses 22 in a row, each three times."""
     documents = [DocumentRecord(name, title=name, text=name) for name in ("apple", "pear")]
     queries = [QueryRecord(f"q{number:02}", f"olive {number:02}") for number in range(35)]
     mapping = import_all(documents, queries, name="k", encoder=ENCODER)
     refused = {f"Question: olive {number:02}\n" for number in range(22)}
     server.answer = lambda prompt: status if any(question in prompt for question in refused) else "apple"
-    benchmark = benchmark_of(mapping, query=["rewrite"], **LLM)
-    wait(launch(benchmark))
-    (run,) = benchmark.runs.all()
+    (run,) = run_matrix(mapping, query=["rewrite"], **LLM).runs.all()
     results = run.query_results.filter(repetition=1)
     assert (run.status, run.failed_queries, results.filter(error="").count()) == ("completed", 22, 13)
     assert all(f"answered {status}" in error for error in results.exclude(error="").values_list("error", flat=True))
 
 
-def test_it_looks_between_queries_whether_it_is_to_stop(shelf: Mapping, server: LLMServer) -> None:
+def test_it_looks_between_queries_whether_it_is_to_stop(shelf, server):
     run = benchmark_of(shelf, query=["rewrite"], **LLM).runs.get()
 
     def stop() -> None:
@@ -224,32 +195,27 @@ def test_it_looks_between_queries_whether_it_is_to_stop(shelf: Mapping, server: 
     assert len(server.asked) == 1
 
 
-def test_repetitions_ask_anew(shelf: Mapping, server: LLMServer) -> None:
-    benchmark = benchmark_of(shelf, query=["rewrite"], execution="isolated", runs_per_query=3, **LLM)
-    wait(launch(benchmark))
+def test_repetitions_ask_anew(shelf, server):
+    run_matrix(shelf, query=["rewrite"], execution="isolated", runs_per_query=3, **LLM)
     cached = QueryResult.objects.filter(query__key="q1").order_by("repetition").values_list("llm_cached", flat=True)
     assert list(cached) == [0, 0, 0], "what warmed up was not kept"
 
 
-def test_pages_tell_the_text_that_found_a_document(shelf: Mapping, server: LLMServer, admin_client: Client) -> None:
-    benchmark = benchmark_of(shelf, search_modes=["hybrid"], query=["multi(2)"], **LLM)
-    wait(launch(benchmark))
+def test_pages_tell_the_text_that_found_a_document(shelf, server, admin_client):
+    run_matrix(shelf, search_modes=["hybrid"], query=["multi(2)"], **LLM)
     result = QueryResult.objects.get(query__key="q1")
     pear = shelf.collection.documents.get(external_id="pear")
     stops = paths_of(result, {}, hits=[pear.pk], shown=1).stops[pear.pk]
     assert [(stop.stage, stop.rank) for stop in stops if stop.stage.startswith("dense")][1] == ("dense, text 2", 1)
-    assert [(stop.stage, stop.is_beside) for stop in stops[3:]] == [
-        ("lexical, text 2", True),
-        ("dense variants fused", False),
-        ("lexical variants fused", True),
-        ("fused", False),
-    ]
+    stages = ["lexical, text 2", "dense variants fused", "lexical variants fused", "fused"]
+    assert [stop.stage for stop in stops[3:]] == stages
+    assert [stop.is_beside for stop in stops[3:]] == [True, False, True, False]
     searched_for = "<dt>Searched for</dt><dd>apple<br>pear</dd>"
     assert searched_for in admin_client.get(page_of(result)).content.decode()
     LLMAnswer.objects.all().delete()
     assert searched_for not in admin_client.get(page_of(result)).content.decode(), "which is not kept any more"
 
 
-def test_a_model_that_is_not_here_is_refused(shelf: Mapping, server: LLMServer) -> None:
+def test_a_model_that_is_not_here_is_refused(shelf, server):
     with pytest.raises(UnavailableError, match="the language model server there is not known here, known are here"):
         benchmark_of(shelf, query=["rewrite"], llms=["there:llama3"])

@@ -4,7 +4,6 @@ import io
 import json
 from copy import deepcopy
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,8 @@ from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_yaml
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
-from tests.created import create_benchmark
+from tests.commands import output_of
+from tests.created import create_benchmark, finish, run_benchmark
 from tests.drafts import set_judgment
 from tests.kept import made_once
 
@@ -41,10 +41,7 @@ MATRIX = {
 
 
 def run(mapping: Mapping, *, matrix: dict[str, Any] = MATRIX, **options: Any) -> Benchmark:
-    benchmark = create_benchmark(mapping, name="Which?", matrix=matrix, **options)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
+    return run_benchmark(mapping, name="Which?", matrix=matrix, **options)
 
 
 @made_once
@@ -60,14 +57,11 @@ def manifest(transactional_db: None) -> dict[str, Any]:
 
 def again(manifest: dict[str, Any]) -> Benchmark:
     """Run a manifest as it comes out of a file."""
-    benchmark = benchmark_from(json.loads(json.dumps(manifest)))
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
+    return finish(benchmark_from(json.loads(json.dumps(manifest))))
 
 
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
-def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db: None, execution: str) -> None:
+def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db, execution):
     first = run(make_library(queries=4), execution=execution, runs_per_query=2, seed=5)
     second = again(manifest_of(first))
     verification = verify(second)
@@ -78,7 +72,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db: Non
     assert second.name == "Which?, again"
 
 
-def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library: Mapping) -> None:
+def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library):
     """As on another site: everything is imported and built anew, and the first is gone."""
     manifest = manifest_of(run(library))
     for model in (Benchmark, Mapping, Dataset, Index, Collection):
@@ -94,7 +88,7 @@ def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library: Mappi
     assert verification.reproduces, verification.differences
 
 
-def test_it_runs_on_the_version_and_the_index_that_it_names_though_there_are_newer(library: Mapping) -> None:
+def test_it_runs_on_the_version_and_the_index_that_it_names_though_there_are_newer(library):
     first = run(library, matrix=MATRIX | {"indexes": ["keywords"]})
     wait(build_index(create_index(library.collection, name="keywords", encoder=ENCODER.replace(",peach", ""))))
     revise(library)
@@ -114,7 +108,7 @@ def revise(library: Mapping) -> None:
     library.refresh_from_db()
 
 
-def test_it_says_what_differs(manifest: dict[str, Any]) -> None:
+def test_it_says_what_differs(manifest):
     second = again(manifest)
     told = second.manifest["runs"][0]
     told["result"]["means"]["nDCG@10"] = 0.25
@@ -131,7 +125,7 @@ def test_it_says_what_differs(manifest: dict[str, Any]) -> None:
     assert "queries in the means were" in verify(second).differences[0]
 
 
-def test_a_measure_that_was_added_since_differs_from_nothing(manifest: dict[str, Any]) -> None:
+def test_a_measure_that_was_added_since_differs_from_nothing(manifest):
     second = again(manifest)
     before = verify(second)
     add_measures(second, ["ERR@10"])
@@ -142,10 +136,8 @@ def test_a_measure_that_was_added_since_differs_from_nothing(manifest: dict[str,
     assert before.sentence.endswith(" means in 1 run.")
 
 
-def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping, tmp_path: Path) -> None:
-    matrix = {"use_reranker": [False, True], "rerankers": [str(tmp_path)]}
-    first = run(library, matrix=matrix)
-    manifest = manifest_of(first)
+def test_a_run_that_failed_then_is_expected_to_fail(library, tmp_path):
+    manifest = manifest_of(run(library, matrix={"use_reranker": [False, True], "rerankers": [str(tmp_path)]}))
     assert [one["result"] is None for one in manifest["runs"]] == [False, True]
     second = again(manifest)
     assert verify(second).reproduces
@@ -155,7 +147,7 @@ def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping, tmp_path: 
     assert "then it completed, here it failed (Every query failed" in told
 
 
-def test_where_nothing_completed_nothing_is_reproduced(library: Mapping, tmp_path: Path) -> None:
+def test_where_nothing_completed_nothing_is_reproduced(library, tmp_path):
     first = run(library, matrix={"use_reranker": [True], "rerankers": [str(tmp_path)]})
     verification = verify(again(manifest_of(first)))
     assert not verification.differences
@@ -193,11 +185,11 @@ UNFIT: list[tuple[str, dict[str, Any], str]] = [  # a part of a manifest, what i
 ]
 
 
-def test_it_refuses_what_is_not_here_and_says_what(manifest: dict[str, Any]) -> None:
+def test_it_refuses_what_is_not_here_and_says_what(manifest):
     for place, change, said in UNFIT:
         changed = part = deepcopy(manifest)
         for key in filter(None, place.split(".")):
-            part = part[int(key) if key.isdigit() else key]  # type: ignore[index]
+            part = part[int(key) if key.isdigit() else key]
         part |= change
         with pytest.raises(BenchbenchError, match=f"(?i){said}"):
             benchmark_from(changed)
@@ -207,7 +199,7 @@ def test_it_refuses_what_is_not_here_and_says_what(manifest: dict[str, Any]) -> 
         benchmark_from(manifest)
 
 
-def test_only_what_the_owner_may_see_is_found(manifest: dict[str, Any], django_user_model: Any) -> None:
+def test_only_what_the_owner_may_see_is_found(manifest, django_user_model):
     mara, ann = (django_user_model.objects.create_user(name, is_staff=True) for name in ("mara", "ann"))
     Dataset.objects.update(owner=ann)
     with pytest.raises(ManifestError, match="No dataset here"):
@@ -215,21 +207,19 @@ def test_only_what_the_owner_may_see_is_found(manifest: dict[str, Any], django_u
     assert benchmark_from(manifest, owner=ann).owner == ann
 
 
-def test_a_benchmark_that_has_not_ended_has_no_manifest_and_nothing_to_verify(library: Mapping) -> None:
+def test_a_benchmark_that_has_not_ended_has_no_manifest_and_nothing_to_verify(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     with pytest.raises(ManifestError, match="is pending"):
         manifest_of(benchmark)
     with pytest.raises(ManifestError, match="did not run from an experiment file"):
         verify(benchmark)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+    finish(benchmark)
     with pytest.raises(ManifestError, match="is pending: wait"):
         verify(benchmark_from(manifest_of(benchmark)))
 
 
-def test_the_provenance_of_a_run_is_complete(library: Mapping) -> None:
-    manifest = manifest_of(run(library))
-    (index,) = manifest["indexes"]
+def test_the_provenance_of_a_run_is_complete(library):
+    (index,) = manifest_of(run(library))["indexes"]
     assert (index["encoder"], index["strategy"], index["lexical"]["engine"]) == (ENCODER, "flat", "bm25")
     for one in library.benchmarks.get().runs.all():
         known = one.provenance
@@ -241,10 +231,9 @@ def test_the_provenance_of_a_run_is_complete(library: Mapping) -> None:
         assert {"libraries", "device", "git_revision", "rerankers", "postgresql"} <= made_by.keys()
 
 
-def test_it_names_every_worker_that_took_part_also_before_a_cancel(library: Mapping) -> None:
+def test_it_names_every_worker_that_took_part_also_before_a_cancel(library):
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse"]})
-    operation = launch(benchmark)
-    batch = operation.batches.order_by("ordinal").first()
+    batch = launch(benchmark).batches.order_by("ordinal").first()
     perform_batch(batch.pk, owner="test")
     batch.refresh_from_db()
     batch.result["made_by"]["device"] = "another"
@@ -252,24 +241,20 @@ def test_it_names_every_worker_that_took_part_also_before_a_cancel(library: Mapp
     cancel(benchmark)
     wait(launch(benchmark))
     assert Operation.objects.filter(subject_id=benchmark.pk).count() == 2
-    devices = [made_by["device"] for made_by in benchmark.runs.get().provenance["made_by"]]
-    assert devices == ["another", "cpu"]
+    assert [made_by["device"] for made_by in benchmark.runs.get().provenance["made_by"]] == ["another", "cpu"]
     assert any("Workers with different" in warning for warning in benchmark.runs.get().warnings)
 
 
-def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(manifest: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(manifest, tmp_path):
     file = tmp_path / "which.experiment.yaml"
     file.write_text(strict_yaml.dump(manifest))
-    out = io.StringIO()
-    call_command("run_benchmark", experiment=file, stdout=out)
-    assert "Reproduces every figure of “Which?”" in out.getvalue()
+    assert "Reproduces every figure of “Which?”" in output_of("run_benchmark", experiment=file)
 
     manifest["runs"][0]["result"]["means"]["RR"] = 2
     file.write_text(strict_yaml.dump(manifest))
     out = io.StringIO()
     with pytest.raises(CommandError, match="Differs from “Which\\?” in 1 of its 1 run"):
         call_command("run_benchmark", experiment=file, json=True, stdout=out)
-    report = json.loads(out.getvalue())
-    assert report["verification"]["reproduces"] is False
+    assert json.loads(out.getvalue())["verification"]["reproduces"] is False
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("run_benchmark", experiment=tmp_path / "none.yaml")

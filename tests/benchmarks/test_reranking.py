@@ -17,7 +17,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library, run_key
-from tests.created import create_benchmark
+from tests.created import create_benchmark, finish, run_benchmark
 from tests.tiny_models import save_cross_encoder
 
 MATRIX = {
@@ -30,7 +30,6 @@ MATRIX = {
 
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Every pair of texts that late interaction scores."""
     pairs: list[tuple[str, str]] = []
     score = LateInteractionReranker.score
 
@@ -46,9 +45,8 @@ def pairs_of(benchmark: Benchmark) -> list[tuple[int, int]]:
     return [(one.query_id, position) for one in benchmark.pair_lists.all() for position in one.positions]
 
 
-def test_a_reranker_that_is_not_named_is_late_interaction(library: Mapping) -> None:
-    benchmark = create_benchmark(library, name="b", matrix=MATRIX)
-    wait(launch(benchmark))
+def test_a_reranker_that_is_not_named_is_late_interaction(library):
+    benchmark = run_benchmark(library, name="b", matrix=MATRIX)
     assert benchmark.matrix["rerankers"] == ["late-interaction"]
     runs = list(benchmark.runs.all())
     assert {run.status for run in runs} == {"completed"}
@@ -56,10 +54,9 @@ def test_a_reranker_that_is_not_named_is_late_interaction(library: Mapping) -> N
     assert all(run.timing["rerank_ms"] > 0 for run in runs if run.config["use_reranker"])
 
 
-def test_thresholds_compare_the_plain_mean_of_similarities(library: Mapping) -> None:
+def test_thresholds_compare_the_plain_mean_of_similarities(library):
     matrix = {"use_reranker": [True], "top_k_values": [30], "score_thresholds": [None, 1.0]}
-    benchmark = create_benchmark(library, name="b", matrix=matrix)
-    wait(launch(benchmark))
+    benchmark = run_benchmark(library, name="b", matrix=matrix)
     whole, cut = benchmark.runs.order_by("run_order")
     for result in cut.query_results.all():
         (kept,) = benchmark.pair_lists.filter(query=result.query)
@@ -69,12 +66,9 @@ def test_thresholds_compare_the_plain_mean_of_similarities(library: Mapping) -> 
     assert all(len(result.document_ids) == 30 for result in whole.query_results.all())
 
 
-def test_a_pair_is_scored_once_whatever_runs_and_attempts_read_it(library: Mapping, scored: list) -> None:
+def test_a_pair_is_scored_once_whatever_runs_and_attempts_read_it(library, scored):
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
-    operation = launch(benchmark)
-    batch = operation.batches.filter(state="pending").order_by("ordinal").first()
-    assert batch is not None
-    perform_batch(batch.pk, owner="test")
+    perform_batch(launch(benchmark).batches.filter(state="pending").order_by("ordinal").first().pk, owner="test")
     cancel(benchmark)
     wait(launch(benchmark))
     assert len(scored) == len(set(pairs_of(benchmark))) == len(pairs_of(benchmark))
@@ -93,14 +87,13 @@ def full_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "store_final_lists", store_later)
 
 
-def test_a_batch_that_fails_has_not_scored_in_vain(library: Mapping, scored: list, full_once: None) -> None:
+def test_a_batch_that_fails_has_not_scored_in_vain(library, scored, full_once):
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
-    operation = wait(launch(benchmark))
-    assert max(operation.batches.values_list("attempts", flat=True)) == 2
+    assert max(wait(launch(benchmark)).batches.values_list("attempts", flat=True)) == 2
     assert len(scored) == len(set(pairs_of(benchmark)))
 
 
-def test_a_kept_score_that_is_no_number_is_scored_anew(library: Mapping, scored: list, full_once: None) -> None:
+def test_a_kept_score_that_is_no_number_is_scored_anew(library, scored, full_once):
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
     operation = launch(benchmark)
     perform_batch(operation.batches.filter(state="pending").earliest("ordinal").pk, owner="test")
@@ -116,12 +109,10 @@ def test_a_kept_score_that_is_no_number_is_scored_anew(library: Mapping, scored:
     assert all(map(math.isfinite, scores))
 
 
-def test_isolated_execution_scores_anew_and_finds_the_same(transactional_db: None, scored: list) -> None:
+def test_isolated_execution_scores_anew_and_finds_the_same(transactional_db, scored):
     library = make_library(queries=4)
-    shared, isolated = (
-        create_benchmark(library, name=execution, matrix=MATRIX, execution=execution)
-        for execution in ("shared", "isolated")
-    )
+    ways = ("shared", "isolated")
+    shared, isolated = (create_benchmark(library, name=way, matrix=MATRIX, execution=way) for way in ways)
     wait(launch(shared))
     once = len(scored)
     wait(launch(isolated))
@@ -130,7 +121,7 @@ def test_isolated_execution_scores_anew_and_finds_the_same(transactional_db: Non
     assert not PairList.objects.filter(benchmark=isolated).exists()
 
 
-def test_an_index_without_an_encoder_cannot_be_reranked_so(library: Mapping) -> None:
+def test_an_index_without_an_encoder_cannot_be_reranked_so(library):
     wait(build_index(create_index(library.collection, name="words", encoder="")))
     matrix = {"indexes": ["words"], "search_modes": ["sparse"], "use_reranker": [True]}
     with pytest.raises(MatrixError, match="compares token vectors by the encoder of the index, and 'words'") as caught:
@@ -156,7 +147,7 @@ class TestRevisions:
         return benchmark, list(launch(benchmark).batches.order_by("ordinal"))
 
     @pytest.mark.parametrize("execution", ["shared", "isolated"])
-    def test_a_run_is_of_one_whichever_worker_comes(self, library: Mapping, folder: Path, execution: str) -> None:
+    def test_a_run_is_of_one_whichever_worker_comes(self, library, folder, execution):
         benchmark, batches = self.start(library, folder, execution)
         perform_batch(batches[0].pk, owner="first")
         self.replace(folder, seed=1)
@@ -171,7 +162,7 @@ class TestRevisions:
         assert len(revisions) == 1
         assert list(operation.unfit_workers) == ["second"]
 
-    def test_a_retry_is_held_to_it_too(self, library: Mapping, folder: Path) -> None:
+    def test_a_retry_is_held_to_it_too(self, library, folder):
         benchmark, batches = self.start(library, folder, "shared")
         perform_batch(batches[0].pk, owner="first")
         cancel(benchmark)
@@ -187,10 +178,8 @@ class TestRevisions:
         )
         assert not benchmark.runs.get().query_results.exclude(error="").exists()
 
-    def test_a_clone_may_have_another(self, library: Mapping, folder: Path) -> None:
+    def test_a_clone_may_have_another(self, library, folder):
         benchmark, _ = self.start(library, folder, "shared")
         wait(benchmark.operation or launch(benchmark))
         self.replace(folder, seed=1)
-        other = clone(benchmark, name="again")
-        wait(launch(other))
-        assert other.runs.get().status == "completed"
+        assert finish(clone(benchmark, name="again")).runs.get().status == "completed"

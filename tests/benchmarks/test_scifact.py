@@ -1,30 +1,20 @@
 """The published figures on SciFact (5,183 abstracts, 300 claims), through the commands that a user would type."""
 
-import io
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
-from django.core.management import call_command
+
+from tests.commands import json_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 
 
-def command(name: str, *arguments: str) -> Any:
-    out = io.StringIO()
-    call_command(name, *arguments, "--json", stdout=out)
-    return json.loads(out.getvalue())
-
-
-def test_dense_and_lexical_search_reach_the_published_figures(shared_data: Path) -> None:
+def test_dense_and_lexical_search_reach_the_published_figures(shared_data):
     folder = shared_data / "scifact"
-    told = command("import_beir", str(folder), "--name", "scifact", "--vectors", str(folder / "minilm.npz"))
+    told = json_of("import_beir", str(folder), "--name", "scifact", "--vectors", str(folder / "minilm.npz"))
     assert (told["collection"]["documents"], told["dataset"]["queries"]) == (5183, 300)
     assert (told["mapping"]["status"], told["mapping"]["mapped"]) == ("resolved", 339)
     vectors = told["index"]["vectors"]
     assert (vectors["documents"], vectors["queries"], vectors["missing_queries"]) == (5183, 300, 0)
-    report = command("run_benchmark", "scifact", "--modes", "dense,sparse", "--k", "10,100", "--wait")
+    report = json_of("run_benchmark", "scifact", "--modes", "dense,sparse", "--k", "10,100", "--wait")
     dense, lexical = (run["metrics"] for run in report["runs"])
     assert [run["status"] for run in report["runs"]] == ["completed", "completed"]
     assert dense["ndcg@10"] == pytest.approx(0.6451, abs=0.0005)

@@ -4,13 +4,11 @@ from functools import partial
 from statistics import fmean
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.approximations import lists_of
 from apps.datasets.models import Query
-from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters.documents import text_of
 from apps.retrieval.availability import UnavailableError
@@ -23,7 +21,7 @@ from apps.retrieval.stores.faiss_store import FaissStore
 from benchbench.errors import UnfitWorkerError
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.approximated import benchmark_of, rankings_of, run_of, work_one
+from tests.benchmarks.approximated import benchmark_of, rankings_of, run_matrix, run_of, work_one
 from tests.benchmarks.conftest import make_library
 from tests.retrieval.arms import require_installed
 
@@ -36,14 +34,11 @@ def needs() -> None:
 
 
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
-def test_it_is_held_against_exact_search_in_memory(library: Mapping, execution: str) -> None:
+def test_it_is_held_against_exact_search_in_memory(library, execution):
     narrow = "faiss:ivfpq(lists=8, m=1, bits=4)"
-    benchmark = benchmark_of(library, ann=["memory:exact", *ARMS, narrow], execution=execution)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+    benchmark = run_matrix(library, ann=["memory:exact", *ARMS, narrow], execution=execution)
     assert benchmark.status == "completed"
-    exact = run_of(benchmark, "exact")
-    assert exact.label == "dense · top 20"
+    assert run_of(benchmark, "exact").label == "dense · top 20"
     rankings = rankings_of(benchmark)
     for ann in ARMS:
         run = run_of(benchmark, ann)
@@ -60,9 +55,8 @@ def test_it_is_held_against_exact_search_in_memory(library: Mapping, execution: 
     assert run_of(benchmark, narrow).provenance["ann"]["recall"][-1]["mean"] < 1
 
 
-def test_filters_apply_inside_the_search(transactional_db: None) -> None:
-    benchmark = benchmark_of(make_library(filtered=True), ann=["exact", *ARMS])
-    wait(launch(benchmark))
+def test_filters_apply_inside_the_search(transactional_db):
+    benchmark = run_matrix(make_library(filtered=True), ann=["exact", *ARMS])
     found = rankings_of(benchmark)
     assert len(found) == 4
     assert found["sqlite_vec:exact"] == found["pgvector:exact"] == found["exact"]
@@ -74,14 +68,12 @@ def test_filters_apply_inside_the_search(transactional_db: None) -> None:
         assert (run.warnings, run.provenance["ann"]["notes"]) == ([], {})
 
 
-def test_a_store_that_could_not_hold_the_vectors_is_refused(library: Mapping) -> None:
+def test_a_store_that_could_not_hold_the_vectors_is_refused(library):
     with pytest.raises(MatrixError, match=r"ann: faiss:ivfpq cannot search .* its m, 16, must divide the 11 dim"):
         benchmark_of(library, ann=["faiss:ivfpq"])
 
 
-def test_one_that_is_not_installed_is_refused_by_what_mends_it(
-    library: Mapping, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_is_not_installed_is_refused(library, monkeypatch):
     made, failed = (benchmark_of(library, ann=["faiss:exact"]) for _ in range(2))
     failed.runs.update(status="failed")
     launched = benchmark_of(library, ann=["faiss:exact"])
@@ -98,7 +90,7 @@ def test_one_that_is_not_installed_is_refused_by_what_mends_it(
     assert launched.runs.get().status == "indexing"
 
 
-def test_what_it_fills_is_announced_and_goes_with_the_index(library: Mapping) -> None:
+def test_what_it_fills_is_announced_and_goes_with_the_index(library):
     index = Index.objects.get()
     assert missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
         f"{index.pk} faiss_hnsw_8_40",
@@ -112,19 +104,18 @@ def test_what_it_fills_is_announced_and_goes_with_the_index(library: Mapping) ->
     assert not folder.exists()
 
 
-def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(transactional_db: None) -> None:
+def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(transactional_db):
     arms = ["faiss:exact", "faiss:hnsw(m=2, ef_search=1)"]
     library = make_library(filtered=True)
     Query.objects.update(filters={"colour": "green"})
-    benchmark = benchmark_of(library, ann=arms)
-    wait(launch(benchmark))
+    benchmark = run_matrix(library, ann=arms)
     whole, narrow = (run_of(benchmark, ann) for ann in arms)
     assert (whole.status, whole.warnings) == ("completed", [])
     assert narrow.status == "failed"
     assert "were searched exactly: its figures would be those of exact search" in narrow.error_message
 
 
-def test_a_collection_that_is_damaged_between_two_batches_is_mended(library: Mapping) -> None:
+def test_a_collection_that_is_damaged_between_two_batches_is_mended(library):
     benchmark = benchmark_of(library, ann=["exact", "sqlite_vec:exact"])
     operation = launch(benchmark)
     work_one(operation)
@@ -141,14 +132,13 @@ def test_a_collection_that_is_damaged_between_two_batches_is_mended(library: Map
     assert found["sqlite_vec:exact"] == found["exact"]
 
 
-def test_recall_is_of_the_queries_that_the_store_answered(transactional_db: None) -> None:
+def test_recall_is_of_the_queries_that_the_store_answered(transactional_db):
     """Neither of one that was searched exactly instead, nor of one whose filter admits nothing."""
     arm = "faiss:hnsw(m=2, ef_search=1)"
     library = make_library(filtered=True)
     blue = Query.objects.order_by("pk").last()
     Query.objects.filter(pk=blue.pk).update(filters={"colour": "blue"})
-    benchmark = benchmark_of(library, ann=[arm])
-    wait(launch(benchmark))
+    benchmark = run_matrix(library, ann=[arm])
     run = run_of(benchmark, arm)
     exactly = set(Query.objects.filter(filters={"colour": "green"}).values_list("pk", flat=True))
     facts = run.provenance["ann"]
@@ -161,11 +151,10 @@ def test_recall_is_of_the_queries_that_the_store_answered(transactional_db: None
     assert f"recall@10 {fmean(shares):.3f} in 7 queries (worst {min(shares):.2f})" in text_of(benchmark)
 
 
-def test_recall_of_no_query_is_none(transactional_db: None, admin_client: Client) -> None:
+def test_recall_of_no_query_is_none(transactional_db, admin_client):
     library = make_library()
     Query.objects.update(filters={"colour": "blue"})
-    benchmark = benchmark_of(library, ann=["sqlite_vec:exact"])
-    wait(launch(benchmark))
+    benchmark = run_matrix(library, ann=["sqlite_vec:exact"])
     run = run_of(benchmark, "sqlite_vec:exact")
     assert (run.status, [text for text in run.warnings if "sqlite_vec" in text]) == ("completed", [])
     none = {"mean": None, "worst": None, "worst_query": None, "queries": 0}

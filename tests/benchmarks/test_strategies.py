@@ -1,16 +1,12 @@
 """Benchmarks of strategies: what they find, count and lose (tests/retrieval/words.py)."""
 
 import csv
-from collections.abc import Iterator
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, QueryResult, StageList
+from apps.benchmarks.models import QueryResult, StageList
 from apps.operations.working import wait
 from apps.results.exporters import strategy
 from apps.results.exporters.results_json import query_results
@@ -24,43 +20,36 @@ from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.strategies.lod import OFFERED
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.word_experiment import QUESTIONS
-from tests.created import create_benchmark
+from tests.created import build, run_benchmark
+from tests.results.test_exporting_strategy import rows_of
 from tests.retrieval.arms import require_installed
-from tests.retrieval.llm_server import MODEL, LLMServer, known_server, llm_server
+from tests.retrieval.llm_server import MODEL, llm_server
 from tests.retrieval.words import BAG
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def known(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    with known_server(settings, monkeypatch) as server:
-        yield server
+def matrix_of(index: str, **axes: Any) -> dict[str, Any]:
+    return {"indexes": [index], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3, **axes}
 
 
-def test_an_experiment_compares_strategies_by_sections_and_calls(measured: Benchmark, tmp_path: Path) -> None:
+def test_an_experiment_compares_strategies_by_sections_and_calls(measured, tmp_path):
     results = export_to(measured, "strategy", tmp_path / "results")
     flat, lod = rows_of(results, "index_stats.csv")
-    assert [row["num_chunks"] for row in (flat, lod)] == ["6", "6"]
-    assert [row["num_vectors"] for row in (flat, lod)] == ["6", "15"]
-    searched = {
-        (row["strategy"], row["query_id"], row["run"]): row
-        for row in rows_of(results, "search_results.csv")
-        if row["top_k"] == "3"
-    }
-    assert {key[0]: (row["embed_calls"], row["llm_calls"]) for key, row in searched.items()} == {
-        "flat": ("1", "0"),
-        "lod_embed": ("3", "0"),
-    }
-    ranks = {key: (row["doc_rank"], row["section_rank"]) for key, row in searched.items() if key[2] == "1"}
-    assert ranks[("flat", "q1", "1")] == ranks[("lod_embed", "q1", "1")] == ("1", "1")
-    assert (ranks[("flat", "q3", "1")], ranks[("lod_embed", "q3", "1")]) == (("1", "1"), ("-1", "-1"))
+    assert [(row["num_chunks"], row["num_vectors"]) for row in (flat, lod)] == [("6", "6"), ("6", "15")]
+    searched = [row for row in rows_of(results, "search_results.csv") if row["top_k"] == "3"]
+    calls = {row["strategy"]: (row["embed_calls"], row["llm_calls"]) for row in searched}
+    assert calls == {"flat": ("1", "0"), "lod_embed": ("3", "0")}
+    first = [row for row in searched if row["run"] == "1"]
+    ranks = {(row["strategy"], row["query_id"]): (row["doc_rank"], row["section_rank"]) for row in first}
+    assert ranks["flat", "q1"] == ranks["lod_embed", "q1"] == ranks["flat", "q3"] == ("1", "1")
+    assert ranks["lod_embed", "q3"] == ("-1", "-1")
     summary = {row["strategy"]: row for row in rows_of(results, "summary.csv")}
     assert [summary[name]["total_embed_calls"] for name in ("flat", "lod_embed")] == ["6", "18"]
     assert [run.embed_calls for run in measured.runs.all()] == [6, 18]
 
 
-def test_a_query_that_fell_back_says_so(measured: Benchmark, admin_client: Client) -> None:
+def test_a_query_that_fell_back_says_so(measured, admin_client):
     run = measured.runs.get(index__strategy="lod_embed")
     fell_back, other = run.query_results.filter(repetition=1).order_by("query")[:2]
     StageList.objects.filter(pk=fell_back.stage_list_id).update(fallback_used=True, llm_calls=2, llm_cached=1)
@@ -75,7 +64,7 @@ def test_a_query_that_fell_back_says_so(measured: Benchmark, admin_client: Clien
     assert "named nothing that it was offered" not in unlike
 
 
-def test_what_a_strategy_passed_by_is_told_so(measured: Benchmark) -> None:
+def test_what_a_strategy_passed_by_is_told_so(measured):
     lod = QueryResult.objects.get(run__index__strategy="lod_embed", query__key="q3", repetition=1)
     document = measured.mapping.collection.documents.get(external_id="A")
     (lost,) = paths_of(lod, {document.pk: 1}, hits=[], shown=5).lost
@@ -83,29 +72,20 @@ def test_what_a_strategy_passed_by_is_told_so(measured: Benchmark) -> None:
     assert lost.remedy.startswith("Let the strategy go on with more: doc_top_k")
 
 
-def test_shared_execution_finds_the_same(measured: Benchmark) -> None:
+def test_shared_execution_finds_the_same(measured):
     (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
-    matrix: dict[str, Any] = {
-        "indexes": [lod.name],
-        "top_k_values": [3],
-        "k_values_for_metrics": [1, 3],
-        "primary_k": 3,
-    }
-    shared = create_benchmark(measured.mapping, name="shared", matrix={**matrix, "dimensions": [None, 5]})
-    wait(launch(shared))
+    shared = run_benchmark(measured.mapping, name="shared", matrix=matrix_of(lod.name, dimensions=[None, 5]))
     isolated = rankings(measured.runs.get(index=lod))
     whole, truncated = shared.runs.order_by("run_order")
     assert (rankings(whole), whole.embed_calls) == (isolated, 9)
     assert (truncated.embed_calls, truncated.failed_queries) == (6, 1), "zeta alone has no direction in 5 dimensions"
 
 
-def test_it_searches_through_a_store_as_in_memory(measured: Benchmark) -> None:
+def test_it_searches_through_a_store_as_in_memory(measured):
     arms = ["sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)", "hnsw(ef_search=1000)"]
     require_installed(*arms)
     (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
-    matrix = {"indexes": [lod.name], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3, "ann": arms}
-    through = create_benchmark(measured.mapping, name="through stores", matrix=matrix)
-    wait(launch(through))
+    through = run_benchmark(measured.mapping, name="through stores", matrix=matrix_of(lod.name, ann=arms))
     for run in through.runs.all():
         if run.config["ann"].endswith(":exact"):  # of equally near chunks a graph finds any
             assert rankings(run) == rankings(measured.runs.get(index=lod)), run.label
@@ -115,9 +95,7 @@ def test_it_searches_through_a_store_as_in_memory(measured: Benchmark) -> None:
         assert "searched_exactly" not in run.provenance["ann"]["notes"] or run.config["ann"].startswith("faiss")
 
 
-def test_a_language_model_is_asked_query_by_query(
-    measured: Benchmark, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_asked_for_each_query(measured, settings, monkeypatch):
     monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
 
     def answer(prompt: str) -> str | int:
@@ -129,11 +107,8 @@ def test_a_language_model_is_asked_query_by_query(
         settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{server.url}/v1"]
         server.answer = answer
         stated = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
-        index = create_index(measured.mapping.collection, name="llm", encoder=BAG, **stated)
-        wait(build_index(index))
-        matrix = {"indexes": ["llm"], "top_k_values": [3, 4], "k_values_for_metrics": [1, 3], "primary_k": 3}
-        benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix)
-        wait(launch(benchmark))
+        wait(build_index(create_index(measured.mapping.collection, name="llm", encoder=BAG, **stated)))
+        benchmark = run_benchmark(measured.mapping, name="asked", matrix=matrix_of("llm", top_k_values=[3, 4]))
     three, four = benchmark.runs.order_by("run_order")
     assert three.source_id != four.source_id, "a search at one depth is no part of one at another"
     assert (three.failed_queries, three.embed_calls, three.llm_calls) == (1, 2, 4)
@@ -144,27 +119,23 @@ def test_a_language_model_is_asked_query_by_query(
     assert {tuple(made["llms"]) for made in three.provenance["made_by"]} == {(f"here:{MODEL}",)}
     assert ("answered 400" in results["q3"].error, results["q3"].total_ms) == (True, None)
     table = "".join(strategy.files(benchmark, benchmark.dataset_version)["search_results.csv"])
-    counts = {
-        (row["query_id"], row["llm_calls"], row["search_time_ms"] == "") for row in csv.DictReader(StringIO(table))
-    }
+    rows = csv.DictReader(StringIO(table))
+    counts = {(row["query_id"], row["llm_calls"], row["search_time_ms"] == "") for row in rows}
     assert counts == {("q1", "2", False), ("q2", "2", False), ("q3", "", True)}
     assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
     (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, shown=1).stops.values()
     assert (stops[0].stage, stops[0].rank) == ("by language model", 1)
 
 
-def test_what_asks_a_language_model_searches_through_a_store(measured: Benchmark, known: LLMServer) -> None:
+def test_what_asks_a_language_model_searches_through_a_store(measured, server):
     arms = ["exact", "sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)", "hnsw(ef_search=1000)"]
     require_installed(*arms)
-    known.answer = lambda prompt: "B, C" if "documents" in prompt else "nothing"
-    index = create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)
-    wait(build_index(index))
-    matrix = {"indexes": ["llm"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3, "ann": arms}
-    benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix)
-    wait(launch(benchmark))
+    server.answer = lambda prompt: "B, C" if "documents" in prompt else "nothing"
+    build(create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL))
+    benchmark = run_benchmark(measured.mapping, name="asked", matrix=matrix_of("llm", ann=arms))
     exact, *through = benchmark.runs.order_by("run_order")
     assert len({run.source_id for run in (exact, *through)}) == len(arms)
-    assert len(known.asked) == 2 * len(QUESTIONS), "whose answers are kept: counterparts and other arms ask nothing new"
+    assert len(server.asked) == 2 * len(QUESTIONS), "counterparts and other arms ask nothing new"
     for run in through:
         assert (run.status, run.failed_queries, run.warnings) == ("completed", 0, exact.warnings), run.error_message
         assert (run.embed_calls, run.llm_calls, run.timing["search_ms"] > 0) == (3, 6, True)
@@ -174,37 +145,27 @@ def test_what_asks_a_language_model_searches_through_a_store(measured: Benchmark
             assert rankings(run) == rankings(exact), run.label
 
 
-def test_no_measured_query_is_answered_by_the_warm_up(measured: Benchmark, known: LLMServer) -> None:
-    known.answer = lambda prompt: "nothing"
-    index = create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)
-    wait(build_index(index))
-    matrix = {"indexes": ["llm"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3}
-    benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix, execution="isolated")
-    wait(launch(benchmark))
+def test_no_measured_query_is_answered_by_the_warm_up(measured, server):
+    server.answer = lambda prompt: "nothing"
+    build(create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL))
+    stated = {"matrix": matrix_of("llm"), "execution": "isolated"}
+    benchmark = run_benchmark(measured.mapping, name="asked", **stated)
     results = QueryResult.objects.filter(run__benchmark=benchmark)
     assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 0)}
-    asked = len(known.asked)
+    asked = len(server.asked)
     assert asked == 2 * len(QUESTIONS) + 2
-    again = create_benchmark(measured.mapping, name="again", matrix=matrix, execution="isolated")
-    wait(launch(again))
-    results = QueryResult.objects.filter(run__benchmark=again)
-    assert (set(results.values_list("llm_calls", "llm_cached")), len(known.asked)) == ({(2, 2)}, asked), (
-        "a repeat is free"
-    )
+    results = QueryResult.objects.filter(run__benchmark=run_benchmark(measured.mapping, name="again", **stated))
+    assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 2)}, "a repeat is free"
+    assert len(server.asked) == asked, "a repeat is free"
 
 
-def test_what_a_store_misses_is_told_where_a_language_model_is_asked(
-    measured: Benchmark, known: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_store_misses_is_told(measured, server, monkeypatch):
     require_installed("sqlite_vec:exact")
     monkeypatch.setattr(ApproximateView, "nearest", finds_no_chunk(ApproximateView.nearest))
-    known.answer = lambda prompt: "nothing"
-    index = create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)
-    wait(build_index(index))
-    matrix = {"indexes": ["llm"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3}
-    benchmark = create_benchmark(measured.mapping, name="asked", matrix={**matrix, "ann": ["sqlite_vec:exact"]})
-    wait(launch(benchmark))
-    (run,) = benchmark.runs.all()
+    server.answer = lambda prompt: "nothing"
+    build(create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL))
+    matrix = matrix_of("llm", ann=["sqlite_vec:exact"])
+    (run,) = run_benchmark(measured.mapping, name="asked", matrix=matrix).runs.all()
     facts = run.provenance["ann"]
     assert [share["mean"] for share in facts["recall"]] == [0]
     assert facts["ndcg"]["cost"] > 0
@@ -221,26 +182,16 @@ def finds_no_chunk(nearest: Any) -> Any:
     return search
 
 
-def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
-    with (directory / name).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def rankings(run: Any) -> list[Any]:
     rows = run.query_results.filter(repetition=1).order_by("query_id")
     return list(rows.values_list("query__key", "document_ids", "chunk_ids", "scores"))
 
 
-def test_a_chunk_that_a_summary_brought_says_so(measured: Benchmark, settings: Any) -> None:
-    with llm_server() as server:
-        settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{server.url}/v1"]
-        server.answer = lambda prompt: "beta beta beta delta"
-        index = create_index(measured.mapping.collection, name="tree", encoder=BAG, strategy="raptor", llm=MODEL)
-        wait(build_index(index))
-        matrix = {"indexes": ["tree"], "top_k_values": [3, 6], "k_values_for_metrics": [1, 3], "primary_k": 3}
-        benchmark = create_benchmark(measured.mapping, name="tree", matrix=matrix)
-        wait(launch(benchmark))
-        assert len(server.asked) == 1, "it is asked while the tree grows, and not by searches"
+def test_a_chunk_that_a_summary_brought_says_so(measured, server):
+    server.answer = lambda prompt: "beta beta beta delta"
+    build(create_index(measured.mapping.collection, name="tree", encoder=BAG, strategy="raptor", llm=MODEL))
+    benchmark = run_benchmark(measured.mapping, name="tree", matrix=matrix_of("tree", top_k_values=[3, 6]))
+    assert len(server.asked) == 1, "it is asked while the tree grows, and not by searches"
     three, six = benchmark.runs.order_by("run_order")
     assert three.source_id == six.source_id
     assert [(run.embed_calls, run.llm_calls, run.failed_queries) for run in (three, six)] == [(3, 0, 0)] * 2

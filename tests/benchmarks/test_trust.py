@@ -1,30 +1,34 @@
-"""What must not make a figure wrong, or one run harm another."""
+"""What must not make a figure wrong, or one run harm another; and what no model, file or store can have given."""
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.launching import cancel, launch, retry
-from apps.benchmarks.models import Evaluation, Run, StageList
+from apps.benchmarks.models import Benchmark, Evaluation, PairList, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
 from apps.collections.importing import import_documents
 from apps.collections.records import DocumentRecord
+from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import perform_batch, wait
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.models import LexicalPiece
-from apps.retrieval.search.open_indexes import close_indexes
+from apps.retrieval.models import CachedVector, LexicalPiece
+from apps.retrieval.rerankers import PairScores
+from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
+from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import ENCODER, make_library
-from tests.created import create_benchmark
+from benchbench.ir.records import ScoredList
+from tests.benchmarks.conftest import ENCODER, make_library, run_key
+from tests.created import create_benchmark, run_benchmark
 from tests.kept import made_once
 from tests.rankings import change_rankings, delete_rankings
 
@@ -38,7 +42,7 @@ def change_documents(library: Mapping) -> None:
     library.refresh_from_db()
 
 
-def test_an_index_of_documents_that_have_changed_is_not_searched(library: Mapping) -> None:
+def test_an_index_of_documents_that_have_changed_is_not_searched(library):
     before = create_benchmark(library, name="before", matrix={})
     change_documents(library)
     with pytest.raises(MatrixError, match="before its documents changed"):
@@ -51,9 +55,7 @@ def test_an_index_of_documents_that_have_changed_is_not_searched(library: Mappin
     assert create_benchmark(library, name="after", matrix={"indexes": ["keywords"]}).runs.get().index.version == 2
 
 
-def test_a_worker_with_another_revision_of_the_encoder_leaves_its_queries_to_one_that_has_it(
-    library: Mapping, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_another_encoder_gives_back(library, monkeypatch):
     benchmark = create_benchmark(library, name="b", matrix={})
     operation = launch(benchmark)
     batch = operation.batches.earliest("ordinal")
@@ -68,9 +70,8 @@ def test_a_worker_with_another_revision_of_the_encoder_leaves_its_queries_to_one
     assert (run.status, run.failed_queries) == ("completed", 0)
 
 
-def test_runs_of_one_benchmark_are_held_against_one_truth(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse"]})
-    wait(launch(benchmark))
+def test_runs_of_one_benchmark_are_held_against_one_truth(library, monkeypatch):
+    benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse"]})
     sparse = benchmark.runs.get(config__search_mode="sparse")
     Run.objects.filter(pk=sparse.pk).update(status=Run.Status.FAILED)
     delete_rankings(sparse.query_results.all())
@@ -98,22 +99,19 @@ def make_pieces() -> Mapping:
     ],
     ids=["chunks of one document", "few candidates", "top_k"],
 )
-def test_a_run_warns_where_its_depth_leaves_too_few_documents(transactional_db: None, matrix: dict[str, Any]) -> None:
+def test_a_run_warns_where_its_depth_leaves_too_few_documents(transactional_db, matrix):
     library = make_pieces()
     base = {"top_k_values": [10], "k_values_for_metrics": [10], "indexes": ["pieces"]}
-    benchmark = create_benchmark(library, name="b", matrix=base | matrix)
-    wait(launch(benchmark))
-    (warning,) = benchmark.runs.get().warnings
+    (warning,) = run_benchmark(library, name="b", matrix=base | matrix).runs.get().warnings
     assert "fewer than 10 documents" in warning
 
 
-def test_a_run_does_not_warn_where_there_was_no_more(library: Mapping) -> None:
-    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
-    wait(launch(benchmark))
+def test_a_run_does_not_warn_where_there_was_no_more(library):
+    benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     assert [run.warnings for run in benchmark.runs.all()] == [[], [], []]
 
 
-def test_a_broken_index_fails_only_its_own_runs(library: Mapping) -> None:
+def test_a_broken_index_fails_only_its_own_runs(library):
     wait(build_index(create_index(library.collection, name="other", chunk_parameters={"size": 10})))
     matrix = {"indexes": ["keywords", "other"], "search_modes": ["sparse"]}
     benchmark = create_benchmark(library, name="b", matrix=matrix)
@@ -126,9 +124,8 @@ def test_a_broken_index_fails_only_its_own_runs(library: Mapping) -> None:
     assert healthy.failed_queries == 0
 
 
-def test_a_retry_keeps_the_lists_that_finished_runs_read(library: Mapping) -> None:
-    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse"], "top_k_values": [20, 25]})
-    wait(launch(benchmark))
+def test_a_retry_keeps_the_lists_that_finished_runs_read(library):
+    benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["sparse"], "top_k_values": [20, 25]})
     before = {row.query_id: row.chunk_ids for row in StageList.objects.all()}
     shallow = benchmark.runs.get(config__top_k=20)
     change_rankings(shallow.query_results.all()[:1], error="It timed out.")
@@ -138,16 +135,15 @@ def test_a_retry_keeps_the_lists_that_finished_runs_read(library: Mapping) -> No
     assert max(map(len, before.values())) > 20
 
 
-def test_logical_encodings_are_counted_per_run(library: Mapping) -> None:
-    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
-    wait(launch(benchmark))
+def test_logical_encodings_are_counted_per_run(library):
+    benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     assert [run.embed_calls for run in benchmark.runs.all()] == [12, 0, 12]
     (made_by,) = benchmark.runs.first().provenance["made_by"]
     assert made_by["device"]
     assert made_by["libraries"]["numpy"]
 
 
-def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(library: Mapping, tmp_path: Path) -> None:
+def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(library, tmp_path):
     out = io.StringIO()
     reranker = ("--rerank", "on", "--reranker", str(tmp_path))
     with pytest.raises(CommandError, match="The benchmark failed"):
@@ -157,7 +153,7 @@ def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(lib
     assert report["runs"][0]["metrics"] == {}
 
 
-def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(library: Mapping) -> None:
+def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     operation = launch(benchmark)
     fields = set(benchmark_event(operation))
@@ -168,7 +164,7 @@ def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(
     assert (set(event), event["benchmark_id"], event["stage"]) == (fields, None, "completed")
 
 
-def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again(library: Mapping) -> None:
+def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     first = launch(benchmark)
     cancel(benchmark)
@@ -179,7 +175,7 @@ def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again
     assert benchmark_event(first)["status"] == "cancelled"
 
 
-def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_first(library: Mapping) -> None:
+def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_first(library):
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     operation = launch(benchmark)
     benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
@@ -197,3 +193,76 @@ def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_fi
     cancel(cancelled)
     (failed,) = completions(operation, 0)
     assert failed[1]["last_completed_run"]["error_message"] == "Its index could not be made."
+
+
+def errors(benchmark: Benchmark) -> dict[str, str]:
+    (run,) = benchmark.runs.all()
+    return {result.query.text: result.error for result in run.query_results.select_related("query") if result.error}
+
+
+def run(mapping: Mapping, **options: Any) -> Benchmark:
+    return run_benchmark(mapping, name="b", matrix={"top_k_values": [20], **options.pop("matrix", {})}, **options)
+
+
+@pytest.mark.parametrize("factor", [np.nan, 0, 0.9], ids=["not a number", "zeros", "another length"])
+def test_bad_query_vectors(library, monkeypatch, factor, settings):
+    settings.BENCHBENCH_BATCH_SECONDS = 5  # all queries in one batch
+    bad = Query.objects.earliest("pk").text
+    embed = KeywordEncoder.embed_batch
+
+    def broken(encoder: KeywordEncoder, texts: Any, **options: Any) -> Any:
+        factors = [[factor if text == bad else 1] for text in texts]
+        return embed(encoder, texts, **options) * np.array(factors, np.float32)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeywordEncoder, "embed_batch", broken)
+        told = errors(run(library))
+    assert told.keys() == {bad}
+    assert f"made a vector of the query '{bad}' that is" in told[bad]
+    distinct = set(Query.objects.values_list("text", flat=True))
+    assert CachedVector.objects.filter(space__kind="query").count() == len(distinct) - 1
+    later = run(library)
+    assert (errors(later), later.runs.get().failed_queries) == ({}, 0)
+
+
+@pytest.mark.parametrize("execution", ["shared", "isolated"])
+def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
+    bad = Query.objects.earliest("pk").text
+    score = LateInteractionReranker.score
+
+    def broken(reranker: LateInteractionReranker, query: str, texts: Any) -> PairScores:
+        made = score(reranker, query, texts)
+        return PairScores(made.scores * (np.nan if query == bad else 1), made.threshold_scores)
+
+    options = {"matrix": {"use_reranker": [True]}, "execution": execution}
+    with monkeypatch.context() as patched:
+        patched.setattr(LateInteractionReranker, "score", broken)
+        benchmark = run(library, **options)
+    assert errors(benchmark).keys() == {bad}
+    assert "did not give a finite number for each of 20 chunks" in errors(benchmark)[bad]
+    if execution == "shared":
+        assert not PairList.objects.filter(benchmark=benchmark, query__text=bad).exists()
+        assert PairList.objects.filter(benchmark=benchmark).count() == Query.objects.exclude(text=bad).count()
+    sound = run(library, **options)
+    wait(retry(benchmark))
+    assert errors(benchmark) == {}
+    assert run_key(benchmark) == run_key(sound)
+
+
+@pytest.mark.parametrize(
+    ("ids", "scores", "told"),
+    [
+        ([0, 30], [1, 0.5], "chunks that are none of its 30"),
+        ([0, -1], [1, 0.5], "chunks that are none of its 30"),
+        ([0, 1, 2], [1, 0.5], "chunks that are none of its 30"),
+        ([0, 1], [np.inf, 0.5], "a score that is not a finite number"),
+    ],
+)
+def test_a_list_that_an_index_cannot_have_is_an_error(library, monkeypatch, ids, scores, told):
+    lists = [ScoredList(np.array(ids), np.array(scores, float))]
+    monkeypatch.setattr(OpenIndex, "nearest", lambda index, queries, *args, **options: lists * len(queries))
+    benchmark = run_benchmark(library, name="b", matrix={})
+    assert benchmark.runs.get().status == "failed"
+    found = errors(benchmark).values()
+    assert len(found) == len(set(Query.objects.values_list("text", flat=True)))
+    assert all(f"The stage dense(exact) gave {told}: the index" in error for error in found)

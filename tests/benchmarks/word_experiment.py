@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
-from apps.operations.working import wait
 from tests.benchmarks.laboratory import write
+from tests.created import finish
 from tests.retrieval.words import BAG, write_documents
 
 QUESTIONS = [("q1", "beta", "B", ["sec_1"]), ("q2", "zeta", "C", ["sec_3"]), ("q3", "gamma", "A", ["sec_2"])]
@@ -22,6 +21,5 @@ def run_word_experiment(folder: Path) -> Benchmark:
     (folder / "ground_truth.json").write_text(json.dumps(truth))
     path = write(folder, strategies=STRATEGIES, embeddings=[{"model": BAG}], benchmark=SETTING)
     benchmark = prepare_experiment(plan_experiment(path)).benchmark
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+    finish(benchmark)
     return benchmark

@@ -39,7 +39,7 @@ def one(model: type[Model], number: int) -> Any:
     """Return a row of those that there are, by a number that chooses it."""
     rows = list(model._default_manager.order_by("created_at"))
     if not rows:
-        raise model.DoesNotExist  # type: ignore[attr-defined]
+        raise model.DoesNotExist
     return rows[number % len(rows)]
 
 
@@ -67,7 +67,6 @@ def judge(number: int) -> None:
 
 
 def measure_again(number: int) -> None:
-    """Re-score a benchmark, at once or on the queue."""
     with override_settings(BENCHBENCH_MEASURE_AT_ONCE=10_000 if number % 2 else -1):
         rescore(one(Benchmark, number))
 

@@ -44,10 +44,8 @@ def send(client: Any, name: str) -> Any:
     from django.core.files.uploadedfile import SimpleUploadedFile
 
     judged = [{"doc_ref": {"document_id": "d"}, "relevance_grade": 1}]
-    queries = [
-        {"query_key": f"q{number}", "query_text": os.urandom(2000).hex(), "relevant_docs": judged}
-        for number in range(1000)
-    ]
+    texts = [os.urandom(2000).hex() for _ in range(1000)]
+    queries = [{"query_key": f"q{n}", "query_text": text, "relevant_docs": judged} for n, text in enumerate(texts)]
     stated = {"schema_version": "1.0", "metadata": {"name": name}, "queries": queries}
     file = SimpleUploadedFile(f"{name}.json", json.dumps(stated).encode())
     return client.post("/admin/datasets/dataset/add/", {"file": file, "name": name})

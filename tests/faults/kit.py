@@ -39,7 +39,6 @@ SETTINGS = {
 
 
 def until(happened: Callable[[], Any], what: str, *, within: float = HANG_SECONDS) -> float:
-    """Wait for something, and return how many seconds that took."""
     started = time.monotonic()
     while not _answered(happened):
         assert time.monotonic() - started < within, f"{what}: not within {within} s"
@@ -111,19 +110,16 @@ class Crew:
         """Start a worker; with a point and an action it is a broken one. `settings` are of it alone."""
         token = str(self.folder / f"fault-{len(self.workers)}")
         fault = asdict(Fault(point, action, token, calls, about)) if point else None
-        pid = self.tell(settings=SETTINGS | settings, queues=list(queues), fault=fault)
-        self.workers.append(Worker(pid, token))
+        self.workers.append(Worker(self.tell(settings=SETTINGS | settings, queues=list(queues), fault=fault), token))
         return self.workers[-1]
 
     def start_broken(self, scenario: "Scenario", **settings: Any) -> Worker:
-        """Start the worker of a scenario, and wait for its fault."""
         of_fault = {"calls": scenario.calls, "about": scenario.about}
         worker = self.start(scenario.point, scenario.action, **of_fault, **scenario.settings, **settings)
         worker.wait_for_fault()
         return worker
 
     def tell(self, **asked: Any) -> int:
-        """Have the nursery start a process, and return its id."""
         assert self.nursery.stdin
         assert self.nursery.stdout
         self.nursery.stdin.write(json.dumps(asked).encode() + b"\n")
@@ -136,7 +132,6 @@ class Crew:
         return self.stated * BUSY
 
     def sees_the_end_of(self, operation: Operation) -> float:
-        """Wait for the end of an operation, and return how many seconds that took."""
 
         def has_ended() -> bool:
             return not Operation.objects.get(pk=operation.pk).is_active
@@ -151,9 +146,8 @@ class Crew:
 
 @contextlib.contextmanager
 def make_nursery(**more: str) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "tests.faults.nursery"]
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-m", "tests.faults.nursery"],
         cwd=settings.BASE_DIR,
         env=environment_of_processes() | more,
         stdin=subprocess.PIPE,

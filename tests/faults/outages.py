@@ -32,13 +32,12 @@ DISK_BYTES = 4096
 
 @action
 def flush() -> None:
-    """Empty Redis."""
     redis.Redis.from_url(settings.REDIS_URL).flushall()
 
 
 def _tell_redis(what: signal.Signals) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        os.kill(client.info("server")["process_id"], what)  # type: ignore[index]
+        os.kill(client.info("server")["process_id"], what)
 
 
 action(partial(_tell_redis, signal.SIGKILL), name="kill Redis")
@@ -90,7 +89,6 @@ def _database() -> dict[str, Any]:
 
 
 def _jump(seconds: float) -> None:
-    """Set this process's clock."""
     read, read_date = time.time, timezone.now
     time.time = lambda: read() + seconds
     timezone.now = lambda: read_date() + timedelta(seconds=seconds)
@@ -102,7 +100,6 @@ action(partial(_jump, -3600), name="clock an hour back")
 
 @action
 def have_another_revision() -> None:
-    """Have another revision of the model than others have."""
     KeywordEncoder.revision = "another"
 
 
@@ -132,7 +129,7 @@ LAYOUTS = {
 DAMAGES: dict[str, Spoil | None] = {
     f"{ending}: {name}": way
     for ending, layout in LAYOUTS.items()
-    for name, way in {**ways(**layout), "missing": None}.items()  # type: ignore[arg-type]
+    for name, way in {**ways(**layout), "missing": None}.items()
 }
 for name, way in DAMAGES.items():
     action(partial(_damage, name.partition(":")[0], way), name=name)

@@ -22,7 +22,6 @@ def mount(folder: Path, size: int) -> None:
 
 
 def seen_by(process: int, folder: Path) -> Path:
-    """Return the folder as a process sees it."""
     return Path(f"/proc/{process}/root{folder}")
 
 

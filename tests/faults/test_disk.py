@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +17,7 @@ from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from benchbench.embedded.places import FOR_ROOT
 from tests.conftest import serving
-from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, scenarios, undisturbed, until
+from tests.faults.kit import HANG_SECONDS, hold, scenarios, undisturbed, until
 from tests.faults.small_disk import seen_by
 from tests.faults.work import KINDS
 from tests.sockets import cookie_of
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="Only root may mount a
 
 
 @pytest.mark.parametrize("scenario", FULL, ids=str)
-def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenario: Scenario, tmp_path: Path) -> None:
+def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew, scenario, tmp_path):
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)
     operation = kind.start()
@@ -43,8 +42,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenari
     for run in benchmark.runs.all():
         assert "No space left on device" in run.error_message
         assert str(folder) in run.error_message
-    child = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()[0]
-    mounted = seen_by(int(child), folder)
+    mounted = seen_by(int(Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()[0]), folder)
     assert {file.name for file in mounted.rglob("*") if file.is_file()} == {"full"}
     crew.dismiss()
     crew.start(BENCHBENCH_VECTOR_DIR=str(folder))
@@ -58,9 +56,7 @@ MOST = 8 * MIB  # of which daphne, Django and the upload each take the size of w
 
 
 @pytest.mark.parametrize("way", ["page", "API"])
-def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(
-    crew: Crew, way: str, manage: Any, processes: list["subprocess.Popen[bytes]"], tmp_path: Path
-) -> None:
+def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(crew, way, manage, processes, tmp_path):
     folder = tmp_path / "temporary"
     disk = ("-m", "tests.faults.small_disk", str(folder), str(MOST))
     site = serving(lambda *command, **more: manage(*disk, *command, **more), TMPDIR=str(folder))
@@ -91,7 +87,7 @@ def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(
     assert Dataset.objects.count() == 1
 
 
-def test_a_full_disk_of_the_data_folder_is_told_and_the_next_upload_is_taken(crew: Crew, tmp_path: Path) -> None:
+def test_a_full_disk_of_the_data_folder_is_told_and_the_next_upload_is_taken(crew, tmp_path):
     """The part of it that is the embedded database, which has no room for the rows."""
     disk = ("-m", "tests.faults.small_disk", str(FOR_ROOT), str(256 * MIB))
     environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}

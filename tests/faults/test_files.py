@@ -1,11 +1,10 @@
 """Damaged files of vectors, words, tokens and stores: they are rebuilt; no figure changes."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.faults.kit import Crew, Scenario, survive
+from tests.faults.kit import Scenario, survive
 from tests.faults.outages import DAMAGES
 
 STATED_SECONDS = 5
@@ -18,5 +17,5 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("scenario", DAMAGED, ids=str)
-def test_no_damage_of_a_file_changes_a_figure(crew: Crew, scenario: Scenario, tmp_path: Path) -> None:
+def test_no_damage_of_a_file_changes_a_figure(crew, scenario, tmp_path):
     survive(crew, replace(scenario, settings={"BENCHBENCH_VECTOR_DIR": str(tmp_path / "vectors")}))

@@ -6,7 +6,7 @@ from apps.benchmarks.launching import cancel
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.operations.models import Operation
-from tests.faults.kit import Crew, Scenario, hold, scenarios, survive, undisturbed
+from tests.faults.kit import hold, scenarios, survive, undisturbed
 from tests.faults.work import KINDS, library
 
 STATED_SECONDS = 20
@@ -20,13 +20,12 @@ REPLACED = [
 
 
 @pytest.mark.parametrize("scenario", REPLACED, ids=str)
-def test_a_worker_that_hangs_or_dies_is_replaced(crew: Crew, scenario: Scenario) -> None:
-    operation = survive(crew, scenario)
-    assert sorted(operation.batches.values_list("attempts", flat=True))[-2:] == [1, 2]
+def test_a_worker_that_hangs_or_dies_is_replaced(crew, scenario):
+    assert sorted(survive(crew, scenario).batches.values_list("attempts", flat=True))[-2:] == [1, 2]
 
 
 @pytest.mark.parametrize("point", ["benchmark: encoding", "benchmark: reranking"])
-def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point: str) -> None:
+def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew, point):
     kind = KINDS["benchmark"]
     expected = undisturbed(kind)
     query = Query.objects.filter(dataset=library().dataset).order_by("pk")[4]
@@ -43,7 +42,7 @@ def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point
     assert rankings | failed == expected["rankings"] | failed
 
 
-def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew: Crew) -> None:
+def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew):
     kind = KINDS["store"]
     expected = undisturbed(kind)["rankings"]
     operation = kind.start()
@@ -58,7 +57,7 @@ def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew: Crew) -> No
     assert rankings | failed == expected | failed
 
 
-def test_a_cancel_frees_a_worker_that_hangs(crew: Crew) -> None:
+def test_a_cancel_frees_a_worker_that_hangs(crew):
     operation = KINDS["benchmark"].start()
     crew.start("benchmark: searched", "hang").wait_for_fault()
     cancel(Benchmark.objects.get(pk=operation.subject_id))

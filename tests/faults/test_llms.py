@@ -1,7 +1,6 @@
 """Language model that never finishes, does not answer or is down: at most an error of its query."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +13,9 @@ from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.retrieval.models import LLMAnswer
 from tests.factories import make_benchmark, make_round
-from tests.faults.kit import Crew, Scenario, scenarios, survive, undisturbed
+from tests.faults.kit import scenarios, survive, undisturbed
 from tests.faults.work import KINDS, Kind, benchmark_figures, library, start_benchmark
-from tests.retrieval.llm_server import DRIPS, MODEL, LLMServer, known_server
+from tests.retrieval.llm_server import DRIPS, MODEL
 
 STATED_SECONDS = 15
 HIT = 4  # the query that is hit, amid the batches
@@ -40,15 +39,9 @@ def grades(operation: Operation) -> Any:
 
 KINDS["judging"] = Kind("judging", start_judging_by_model, grades)
 BROKEN = [
-    one for action in ("kill", "freeze") for one in scenarios(action, "judging: claimed, asked, graded, finished")
+    row for action in ("kill", "freeze") for row in scenarios(action, "judging: claimed, asked, graded, finished")
 ]
 REWRITING = Kind("rewriting", start_rewriting, benchmark_figures)
-
-
-@pytest.fixture
-def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    with known_server(settings, monkeypatch) as made:
-        yield made
 
 
 def silent() -> str:
@@ -78,9 +71,7 @@ class Away:
     ],
     ids=["drips for ever", "says nothing", "fails", "talks nonsense", "is overloaded for a moment"],
 )
-def test_a_query_that_gets_no_answer_is_its_own_error_alone(
-    crew: Crew, server: LLMServer, settings: Any, disturb: Any, said: str
-) -> None:
+def test_a_query_that_gets_no_answer_is_its_own_error_alone(crew, server, settings, disturb, said):
     texts = dict(Query.objects.filter(dataset=library().dataset).order_by("pk").values_list("pk", "text"))
     hit = list(texts)[HIT]
     server.answer = lambda prompt: next(text for text in texts.values() if text in prompt)
@@ -112,9 +103,7 @@ def test_a_query_that_gets_no_answer_is_its_own_error_alone(
 
 
 @pytest.mark.parametrize("scenario", BROKEN, ids=str)
-def test_a_model_that_judges_goes_on_with_another_worker(
-    crew: Crew, server: LLMServer, settings: Any, scenario: Scenario
-) -> None:
+def test_a_model_that_judges_goes_on_with_another_worker(crew, server, settings, scenario):
     server.answer = lambda prompt: "2"
     named = {name: getattr(settings, name) for name in ("BENCHBENCH_LLM_SERVERS", "BENCHBENCH_LLM_KEYS")}
     survive(crew, replace(scenario, settings=named))

@@ -20,7 +20,7 @@ from apps.benchmarks.models import Benchmark
 from apps.operations.models import Operation
 from tests.benchmarks.conftest import make_library, run_key
 from tests.created import create_benchmark
-from tests.faults.kit import HANG_SECONDS, Crew
+from tests.faults.kit import HANG_SECONDS
 from tests.faults.work import MATRIX
 
 STATED_SECONDS = 60
@@ -72,7 +72,6 @@ class Person:
 
 
 def make_people(site: str) -> list[Person]:
-    """Return people who may look at everything that nobody owns."""
     rows = Permission.objects.select_related("content_type")
     may = [row for row in rows if f"{row.content_type.app_label}.{row.codename}" in permissions_of("viewer")]
     people = []
@@ -116,12 +115,7 @@ def left_when_the_first_ended(operations: list[Operation]) -> list[float]:
     return sorted(shares)
 
 
-def test_nobody_is_refused_nobody_waits_for_the_others(
-    crew: Crew,
-    serve: Callable[..., str],
-    proxy: Callable[..., str],
-    processes: list[Any],
-) -> None:
+def test_nobody_is_refused_nobody_waits_for_the_others(crew, serve, proxy, processes):
     mapping = make_library(queries=QUERIES, documents=30)
     made = [create_benchmark(mapping, name=f"load of {name}", matrix=MATRIX) for name in OWNERS]
     sites = [serve(), serve()]

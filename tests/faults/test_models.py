@@ -9,7 +9,7 @@ from apps.datasets.models import Query
 from apps.operations.models import Operation
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import CachedVector, Index
-from tests.faults.kit import Crew, Scenario, hold, undisturbed
+from tests.faults.kit import Scenario, hold, undisturbed
 from tests.faults.work import KINDS, library
 
 STATED_SECONDS = 5
@@ -32,7 +32,7 @@ INDEXING = [Scenario("index", "model: encoded", flaw, calls=ALWAYS, alone=True) 
 
 
 @pytest.mark.parametrize("scenario", SEARCHING, ids=lambda scenario: f"{scenario}, {scenario.about}")
-def test_a_query_without_a_vector_fails_alone(crew: Crew, scenario: Scenario) -> None:
+def test_a_query_without_a_vector_fails_alone(crew, scenario):
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)["rankings"]
     query = Query.objects.filter(dataset=library().dataset).order_by("pk")[HIT[scenario.about]]
@@ -50,9 +50,7 @@ def test_a_query_without_a_vector_fails_alone(crew: Crew, scenario: Scenario) ->
 
 
 @pytest.mark.parametrize("scenario", INDEXING, ids=str)
-def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_whole(
-    crew: Crew, scenario: Scenario
-) -> None:
+def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_whole(crew, scenario):
     kind = KINDS["index"]
     expected = undisturbed(kind)
     library()

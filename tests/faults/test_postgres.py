@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from tests.faults.kit import Crew, Scenario, call_session, scenarios, survive, until
+from tests.faults.kit import call_session, scenarios, survive, until
 
 STATED_SECONDS = 10
 POINTS = """
@@ -27,12 +27,12 @@ RESTARTED = scenarios("stop postgres", STOPPED, alone=True)
 
 
 @pytest.mark.parametrize("scenario", CUT_OFF + CROWDED_OUT, ids=str)
-def test_a_worker_whose_sessions_are_ended_begins_new_ones(crew: Crew, scenario: Scenario) -> None:
+def test_a_worker_whose_sessions_are_ended_begins_new_ones(crew, scenario):
     survive(crew, scenario)
 
 
 @pytest.mark.parametrize("scenario", RESTARTED, ids=str)
-def test_what_was_committed_outlives_an_immediate_stop(crew: Crew, scenario: Scenario) -> None:
+def test_what_was_committed_outlives_an_immediate_stop(crew, scenario):
     survive(crew, scenario, connect_again)
 
 

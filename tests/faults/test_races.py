@@ -10,14 +10,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, ListSource, QueryResult, Run
 from apps.collections.models import Document
 from apps.operations.models import Operation
-from apps.operations.working import wait
 from apps.retrieval.models import Chunk, Index
 from tests.benchmarks.conftest import make_library
-from tests.created import create_benchmark
+from tests.created import run_benchmark
 from tests.faults.acts import ACTS, MATRIX
 from tests.faults.kit import Crew, Worker, until
 
@@ -145,10 +143,9 @@ def _active() -> bool:
     return Operation.objects.filter(status__in=("pending", "running")).exists()
 
 
-def test_whatever_people_do_at_once_ends_well(crew: Crew) -> None:
+def test_whatever_people_do_at_once_ends_well(crew):
     seen: Counter[str] = Counter()
-    benchmark = create_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)
-    wait(launch(benchmark))
+    benchmark = run_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)
     machine = type("Life", (Life,), {"crew": crew, "seen": seen, "undisturbed": found_by(benchmark)})
     for _ in range(WORKERS):
         crew.start()

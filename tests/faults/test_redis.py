@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from benchbench.embedded.service import program
-from tests.faults.kit import Crew, Scenario, make_nursery, scenarios, survive, until
+from tests.faults.kit import make_nursery, scenarios, survive, until
 
 STATED_SECONDS = 8
 AWAY_SECONDS = 2.0
@@ -81,10 +81,10 @@ def redis_of_workers(server: Server) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("scenario", AWAY, ids=str)
-def test_a_worker_waits_for_a_killed_redis(redis_of_workers: Server, crew: Crew, scenario: Scenario) -> None:
+def test_a_worker_waits_for_a_killed_redis(redis_of_workers, crew, scenario):
     survive(crew, scenario, redis_of_workers.come_back)
 
 
 @pytest.mark.parametrize("scenario", FROZEN, ids=str)
-def test_a_worker_waits_for_a_frozen_redis(redis_of_workers: Server, crew: Crew, scenario: Scenario) -> None:
+def test_a_worker_waits_for_a_frozen_redis(redis_of_workers, crew, scenario):
     survive(crew, scenario, redis_of_workers.wake)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.kit import Crew, Scenario, scenarios, survive
+from tests.faults.kit import scenarios, survive
 
 KILLED = """
     benchmark: claimed, planned, encoded, reranked, searched, commit begun, amid COPY, commit stored, committed
@@ -52,5 +52,5 @@ ROWS = [(family, row) for family, rows in FAMILIES.items() for row in rows]
 
 
 @pytest.mark.parametrize(("family", "scenario"), ROWS, ids=[str(row) for _, row in ROWS])
-def test_the_work_ends_by_itself_and_nothing_is_lost(crew: Crew, family: tuple[str, float], scenario: Scenario) -> None:
+def test_the_work_ends_by_itself_and_nothing_is_lost(crew, family, scenario):
     survive(crew, scenario)

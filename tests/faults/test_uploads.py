@@ -1,7 +1,6 @@
 """Uploads: the largest takes bounded memory; a site killed during one leaves no file."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from django.contrib.auth.models import User
 
 from apps.accounts.tokens import issue_token
 from apps.datasets.models import Dataset
-from tests.faults.kit import HANG_SECONDS, Crew, until
+from tests.faults.kit import HANG_SECONDS, until
 
 STATED_SECONDS = 20
 GROWTH_MB = 500  # as docs/performance.md has it
@@ -21,7 +20,6 @@ CHUNK = b" " * 2**20
 
 @pytest.fixture
 def upload(transactional_db: None, serve: Any, tmp_path: Path) -> dict[str, Any]:
-    """Where and by whose token, on a site whose temporary files have a folder of their own."""
     site = serve(TMPDIR=str(tmp_path))
     token = issue_token(User.objects.create_superuser("ada"), name="uploads", scope="write")[1]
     return {"url": f"{site}/api/v2/benchmark-datasets", "headers": {"Authorization": f"Bearer {token}"}}
@@ -32,9 +30,7 @@ def peak_mb(pid: int) -> float:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
-def test_the_greatest_dataset_takes_bounded_memory(
-    crew: Crew, upload: dict[str, Any], processes: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_the_greatest_dataset_takes_bounded_memory(crew, upload, processes):
     judged = [{"doc_ref": {"uri": f"file:///{'x' * 38}{number:06}"}, "relevance_grade": 1} for number in range(100)]
     queries = [{"query_key": f"{key:06}", "query_text": "red?", "relevant_docs": judged} for key in range(1000)]
     stated = json.dumps({"schema_version": "1.0", "metadata": {}, "queries": queries}).encode()
@@ -49,9 +45,7 @@ def test_the_greatest_dataset_takes_bounded_memory(
     assert grown < GROWTH_MB
 
 
-def test_a_site_that_is_killed_amid_an_upload_leaves_no_file(
-    crew: Crew, upload: dict[str, Any], processes: list["subprocess.Popen[bytes]"], tmp_path: Path
-) -> None:
+def test_a_site_that_is_killed_amid_an_upload_leaves_no_file(crew, upload, processes, tmp_path):
     site = processes[-1]
     descriptors = Path(f"/proc/{site.pid}/fd")
 

@@ -8,7 +8,7 @@ from django.db import connection
 from apps.operations import queueing
 from apps.operations.models import Operation
 from apps.operations.waiting import waiting_for
-from tests.faults.kit import Crew, hold, undisturbed, until
+from tests.faults.kit import hold, undisturbed, until
 from tests.faults.work import KINDS
 
 STATED_SECONDS = 5
@@ -42,12 +42,10 @@ def remember(name: str) -> None:
     ],
     ids=["the tables are newer", "the tables are older"],
 )
-def test_a_worker_that_the_tables_do_not_fit_waits(
-    crew: Crew, migrations: None, change: "object", mend: "object", sentence: str
-) -> None:
+def test_a_worker_that_the_tables_do_not_fit_waits(crew, migrations, change, mend, sentence):
     kind = KINDS["resolve"]
     expected = undisturbed(kind)
-    change()  # type: ignore[operator]
+    change()
     operation = kind.start()
     crew.start()
     until(lambda: queueing.waiting_workers("default"), "the worker's sentence")
@@ -56,7 +54,7 @@ def test_a_worker_that_the_tables_do_not_fit_waits(
     assert queueing.workers_on("default") == set()
     assert waiting_for(operation) == f"Waits for a worker. {reason}"
     assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
-    mend()  # type: ignore[operator]
+    mend()
     crew.slowest = crew.sees_the_end_of(operation)
     hold(kind, Operation.objects.get(pk=operation.pk), expected)
     assert set(operation.batches.values_list("attempts", flat=True)) == {1}

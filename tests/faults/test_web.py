@@ -1,7 +1,6 @@
 """Site killed while users watch: its successor sends them everything that happened meanwhile."""
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from apps.accounts.tokens import issue_token
-from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, undisturbed
+from tests.faults.kit import HANG_SECONDS, Scenario, hold, undisturbed
 from tests.faults.work import KINDS
 from tests.sockets import make_watcher
 
@@ -23,9 +22,7 @@ WATCHED = [
 
 
 @pytest.mark.parametrize("scenario", WATCHED, ids=str)
-def test_whoever_watched_is_right_when_they_come_back(
-    crew: Crew, scenario: Scenario, serve: Any, processes: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_whoever_watched_is_right_when_they_come_back(crew, scenario, serve, processes):
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)
     operation = kind.start()

@@ -32,7 +32,6 @@ class Kind:
     figures: Callable[[Operation], Any]
 
     def do(self) -> Operation:
-        """Do the work in this process, by nobody else."""
         return wait(self.start())
 
 
@@ -113,9 +112,7 @@ def resolutions(operation: Operation) -> Any:
 def start_measuring() -> Operation:
     benchmark = Benchmark.objects.get(pk=wait(start_benchmark(use_reranker=[False])).subject_id)
     with override_settings(BENCHBENCH_MEASURE_AT_ONCE=-1):
-        operation = add_measures(benchmark, ["ERR@5"]).operation
-    assert operation is not None
-    return operation
+        return add_measures(benchmark, ["ERR@5"]).operation
 
 
 KINDS = {

@@ -23,8 +23,7 @@ def gain(log_rank: np.ndarray) -> np.ndarray:
 def benchmark(rng: np.random.Generator, abilities: Sequence[float], queries: int = QUERIES) -> np.ndarray:
     """Values, shape (runs, queries). Runs of equal ability differ by luck alone."""
     difficulty = rng.normal(MEDIAN, SPREAD, queries)
-    luck = rng.normal(0, LUCK, (len(abilities), queries))
-    return gain(difficulty + luck - np.array(abilities)[:, None])
+    return gain(difficulty + rng.normal(0, LUCK, (len(abilities), queries)) - np.array(abilities)[:, None])
 
 
 def true_mean(ability: float) -> float:

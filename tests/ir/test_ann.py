@@ -37,11 +37,8 @@ class TestText:
         assert Ann.parse("hnsw(storage=binary)").build != Ann.parse("hnsw").build
 
     def test_a_list_is_split_between_settings_and_not_between_options(self):
-        assert split_calls("exact, hnsw(m=8, ef_search=100),ivfflat") == [
-            "exact",
-            "hnsw(m=8, ef_search=100)",
-            "ivfflat",
-        ]
+        calls = "exact, hnsw(m=8, ef_search=100),ivfflat"
+        assert split_calls(calls) == ["exact", "hnsw(m=8, ef_search=100)", "ivfflat"]
         assert split_calls(" , ") == []
 
 
@@ -79,8 +76,7 @@ class TestErrors:
 
 class TestShortfall:
     def test_a_narrow_search_cannot_fill_a_deep_list(self):
-        sentence = Ann.parse("hnsw").shortfall(100)
-        assert sentence == (
+        assert Ann.parse("hnsw").shortfall(100) == (
             "hnsw finds at most 40 chunks a query, since ef_search is 40, but 100 are asked for: raise ef_search to "
             "100, or let it scan on (iterative=strict)."
         )

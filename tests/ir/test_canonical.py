@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from benchbench.files.flowbaby import rankings, read_run
-from benchbench.ir.canonical import (
-    CURRENT,
-    CanonicalizationError,
-    RunEntry,
-    export_retrieval_results_to_run,
-    rules,
-)
+from benchbench.ir.canonical import CURRENT, CanonicalizationError, RunEntry, export_retrieval_results_to_run, rules
 
 
 def result(score, **fields) -> dict:

@@ -2,6 +2,10 @@ import pytest
 
 from benchbench.ir.planning.configuration import AXES, Configuration
 from benchbench.ir.planning.labels import run_label
+from benchbench.ir.planning.matrix import Matrix, MatrixError
+from benchbench.ir.planning.plan import plan
+from benchbench.ir.planning.query_text import QueryText, QueryTextError
+from benchbench.ir.planning.stages import EncodeStage, LexicalStage, MergeStage, RewriteStage
 
 CLASSIC = Configuration(search_mode="dense", use_reranker=False, top_k=10, rrf_k=60, score_threshold=None)
 
@@ -29,18 +33,10 @@ class TestHash:
 
 class TestDict:
     def test_it_holds_index_and_the_classic_keys_and_others_where_they_differ(self):
-        assert CLASSIC.as_dict() == {
-            "index": None,
-            "search_mode": "dense",
-            "use_reranker": False,
-            "top_k": 10,
-            "rrf_k": 60,
-            "score_threshold": None,
-        }
-        assert Configuration(candidates=500, reranker="x").as_dict().keys() - CLASSIC.as_dict().keys() == {
-            "candidates",
-            "reranker",
-        }
+        classic = {"index": None, "search_mode": "dense", "use_reranker": False, "top_k": 10}
+        assert CLASSIC.as_dict() == {**classic, "rrf_k": 60, "score_threshold": None}
+        added = Configuration(candidates=500, reranker="x").as_dict().keys() - CLASSIC.as_dict().keys()
+        assert added == {"candidates", "reranker"}
 
     @pytest.mark.parametrize(
         "configuration",
@@ -85,8 +81,7 @@ def test_runs_that_differ_in_one_axis_have_different_labels(field):
     searched = {"search_mode": "hybrid", "use_reranker": field != "use_reranker", "query": "rewrite", "llm": "s:a"}
     fusion = {"fusion": "weighted"} if field == "weights" else {}
     first, second = (two | texts).get(field, (10, 20))
-    labels = {run_label(Configuration(**{**searched, **fusion, field: value})) for value in (first, second)}
-    assert len(labels) == 2
+    assert len({run_label(Configuration(**{**searched, **fusion, field: value})) for value in (first, second)}) == 2
 
 
 def test_depths_default_to_top_k_and_a_reranker_gets_no_more_than_the_candidates():
@@ -147,3 +142,94 @@ class TestNormal:
 
     def test_a_whole_threshold_hashes_as_the_number_it_is(self):
         assert Configuration(score_threshold=1).normal().hash == Configuration(score_threshold=1.0).hash
+
+
+LLM = {"llms": ["here:llama3"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "plain"),
+    [("as_asked", "as_asked"), (" rewrite ", "rewrite"), ("multi", "multi(3)"), ("multi( 4 )", "multi(4)")],
+)
+def test_a_way_has_one_text(stated, plain):
+    assert str(QueryText.parse(stated)) == plain
+
+
+@pytest.mark.parametrize("stated", ["", "Rewrite", "rewrite(2)", "multi(1)", "multi(11)", "multi()", "steps"])
+def test_what_is_none_is_refused(stated):
+    with pytest.raises(QueryTextError):
+        QueryText.parse(stated)
+
+
+def test_an_answer_is_read_as_texts():
+    read = QueryText.parse("multi(2)").texts
+    assert read('1. "apple  tree"\n\n2) pear\n3. plum') == ("apple tree", "pear")
+    assert read("- apple\n* apple\n- 2 pears") == ("apple", "2 pears")
+    answer = "Here are two queries:\n1. 1.5 million pears\n\n2. -5 degrees\nNote: both fit."
+    assert read(answer) == ("1.5 million pears", "-5 degrees")
+    assert read("Here they are:\n1.5 million pears\n1984 by Orwell") == ("1.5 million pears", "1984 by Orwell")
+    assert QueryText.parse("rewrite").texts("Here it is:\n1984: a novel\n\nI added a word.") == ("1984: a novel",)
+    assert QueryText.parse("rewrite").texts("<think>pears?\n</think>\n\npear trees") == ("pear trees",)
+    assert QueryText.parse("hyde").texts("1.5 million\npears") == ("1.5 million pears",)
+    assert QueryText.parse("hyde").texts("An apple\nis a fruit. ") == ("An apple is a fruit.",)
+    with pytest.raises(QueryTextError, match=r"gave 1 of the 2 texts that multi\(2\) asks for"):
+        read("apple\napple")
+    for nothing in (" \n", "<think>cut short"):
+        with pytest.raises(QueryTextError, match="gave 0 of the 1"):
+            QueryText.parse("rewrite").texts(nothing)
+
+
+def test_a_prompt_holds_the_question_as_it_is():
+    assert "Question: what is {x}?\n" in QueryText.parse("rewrite").prompt("what is {x}?")
+    assert "Write 4 different queries" in QueryText.parse("multi(4)").prompt("?")
+
+
+def test_a_way_without_a_model_is_refused():
+    with pytest.raises(MatrixError, match="llms: rewrite asks a language model, and none is named"):
+        Matrix.parse({"query": ["as_asked", "rewrite"]})
+    with pytest.raises(MatrixError, match="query: 'anew' is none of as_asked"):
+        Matrix.parse({"query": ["anew"], **LLM})
+    with pytest.raises(MatrixError, match='llms: "llama3" is not a language model with its server'):
+        Matrix.parse({"query": ["rewrite"], "llms": ["llama3"]})
+    with pytest.raises(MatrixError, match=r"multi\(3\) makes several"):
+        Matrix.parse({"query": ["multi"], "ann": ["hnsw"], **LLM})
+
+
+def test_what_touches_no_search_makes_no_run():
+    matrix = Matrix.parse({"search_modes": ["sparse"], "query": ["as_asked", "hyde"], "llms": ["here:a", "here:b"]})
+    assert [run_label(run) for run in matrix.configurations()] == ["lexical · top 100"]
+    matrix = Matrix.parse({"query": ["as_asked", "rewrite"], "llms": ["here:a", "here:b"]})
+    rewriting = "query rewrite by here:{} · dense · top 100"
+    labels = ["dense · top 100", rewriting.format("a"), rewriting.format("b")]
+    assert [run_label(run) for run in matrix.configurations()] == labels
+
+
+def test_a_configuration_as_asked_is_the_one_that_it_was():
+    asked = Configuration()
+    assert "query" not in asked.as_dict()
+    assert Configuration(llm="here:llama3").normal().hash == asked.hash
+
+
+def test_a_passage_is_encoded_and_its_words_are_not_searched():
+    (run,) = plan([("1", Configuration(search_mode="hybrid", query="hyde", llm="here:llama3"))]).runs
+    by_kind = {type(stage): stage for stage in run.stages}
+    encode, lexical = by_kind[EncodeStage], by_kind[LexicalStage]
+    assert isinstance(encode, EncodeStage)
+    assert isinstance(lexical, LexicalStage)
+    assert encode.wording.is_passage
+    assert lexical.wording is None
+
+
+def test_variants_are_searched_each_and_fused_by_engine():
+    configuration = Configuration(search_mode="hybrid", query="multi(2)", llm="here:llama3")
+    planned = plan([("1", configuration), ("2", Configuration(query="multi(2)", llm="here:llama3", top_k=50))])
+    assert [type(stage).__name__ for stage in planned.stages] == [
+        *("RewriteStage", "EncodeStage", "EncodeStage", "DenseStage", "DenseStage"),
+        *("LexicalStage", "LexicalStage", "MergeStage", "MergeStage", "MergeStage", "FuseStage"),
+    ]
+    assert len({stage.key for stage in planned.stages}) == len(planned.stages)
+    assert all(len(stage.lists) == 2 for stage in planned.stages if isinstance(stage, MergeStage))
+    assert planned.distinct(10)["rewrite"] == 10
+    assert planned.runs[1].unit_kind == "hybrid", "thresholds compare shares of reciprocal ranks"
+    (stage,) = (stage for stage in planned.stages if isinstance(stage, RewriteStage))
+    assert stage.key == "query(multi(2), prompt 1, here:llama3)"

@@ -10,10 +10,8 @@ from benchbench.ir.bounds import BOUNDS
 from benchbench.ir.coverage import condensed, cover, is_uneven
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 
-MEASURES = [
-    *(Measure(name, k) for name in DEFINITIONS for k in (0, 1, 3, 5)),
-    *(Measure(name) for name in ("nDCG", "AP", "RR", "Hits")),
-]
+MEASURES = [Measure(name, k) for name in DEFINITIONS for k in (0, 1, 3, 5)]
+MEASURES += [Measure(name) for name in ("nDCG", "AP", "RR", "Hits")]
 
 
 def graded(ranking: str, truth: dict[str, int]) -> GradedRankings:

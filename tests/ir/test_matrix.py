@@ -28,12 +28,8 @@ class TestConfigurations:
         assert len({run_label(configuration) for configuration in matrix.configurations()}) == 16
 
     def test_an_axis_that_does_not_touch_a_mode_does_not_multiply_it(self):
-        assert labels(search_modes=["dense", "hybrid"], rrf_k_values=[40, 60, 80]) == [
-            "dense · top 100",
-            "hybrid · rrf 40 · top 100",
-            "hybrid · rrf 60 · top 100",
-            "hybrid · rrf 80 · top 100",
-        ]
+        hybrid = [f"hybrid · rrf {k} · top 100" for k in (40, 60, 80)]
+        assert labels(search_modes=["dense", "hybrid"], rrf_k_values=[40, 60, 80]) == ["dense · top 100", *hybrid]
 
     def test_they_come_in_the_order_of_the_axes_and_of_the_values_given(self):
         assert labels(
@@ -60,12 +56,8 @@ class TestConfigurations:
 
     def test_equal_settings_of_a_search_have_one_name(self):
         stated = [{"method": "hnsw", "ef_search": 100}, "ivfflat( probes = 10, lists=100 )", "exact"]
-        assert labels(ann=stated, search_modes=["dense", "sparse"]) == [
-            "dense · hnsw(ef_search=100) · top 100",
-            "dense · ivfflat(probes=10) · top 100",
-            "dense · top 100",
-            "lexical · top 100",
-        ]
+        runs = ("dense · hnsw(ef_search=100)", "dense · ivfflat(probes=10)", "dense", "lexical")
+        assert labels(ann=stated, search_modes=["dense", "sparse"]) == [f"{run} · top 100" for run in runs]
 
     def test_lexical_engine_fusion_and_weights_multiply_what_they_touch(self):
         assert labels(
@@ -98,8 +90,7 @@ class TestConfigurations:
 
 
 def test_primary_k_is_always_among_the_cutoffs_which_ascend():
-    matrix = Matrix.parse({"k_values_for_metrics": [20, 1], "primary_k": 3})
-    assert matrix.k_values_for_metrics == (1, 3, 20)
+    assert Matrix.parse({"k_values_for_metrics": [20, 1], "primary_k": 3}).k_values_for_metrics == (1, 3, 20)
 
 
 def test_it_reads_back_from_json():

@@ -17,23 +17,8 @@ from benchbench.ir.measures import (
 )
 from benchbench.ir.ranking import collapse
 
-RANKED = [
-    "P@5",
-    "P@10",
-    "R@5",
-    "R@100",
-    "nDCG@3",
-    "nDCG@10",
-    "nDCG",
-    "AP",
-    "AP@5",
-    "RR",
-    "RR@2",
-    "Success@1",
-    "Success@5",
-    "Hits@10",
-    "Hits",
-]
+RANKED = ["P@5", "P@10", "R@5", "R@100", "nDCG@3", "nDCG@10", "nDCG"]
+RANKED += ["AP", "AP@5", "RR", "RR@2", "Success@1", "Success@5", "Hits@10", "Hits"]
 
 
 def value(measure: str, ranking: str, truth: dict[str, float]) -> float:
@@ -143,12 +128,8 @@ class TestKnownAnswers:
 
     def test_hits_count_and_the_first_relevant_rank_is_a_rank_or_nothing(self):
         truth = {"a": 1, "b": 2, "x": 0}
-        assert [value(name, "yxab", truth) for name in ("Hits@3", "Hits", "FirstRelevant@3", "FirstRelevant")] == [
-            1,
-            2,
-            3,
-            3,
-        ]
+        names = ("Hits@3", "Hits", "FirstRelevant@3", "FirstRelevant")
+        assert [value(name, "yxab", truth) for name in names] == [1, 2, 3, 3]
         assert value("Hits@2", "yxab", truth) == 0
         for nothing in (value("FirstRelevant@2", "yxab", truth), value("FirstRelevant", "yx", truth)):
             assert math.isnan(nothing)
@@ -162,8 +143,7 @@ class TestKnownAnswers:
     def test_the_example_of_flowbaby(self):
         truths = [{"doc1": 1, "doc2": 1}, {"doc3": 2, "doc4": 1}, {"doc5": 1}]
         graded = GradedRankings.of([["doc1", "doc99", "doc2"], ["doc3", "doc4"], ["doc5"]], truths)
-        measures = [Measure.parse(name) for name in ("P@5", "R@5", "AP@5", "nDCG@5", "RR")]
-        values = evaluate(measures, graded)
+        values = evaluate([Measure.parse(name) for name in ("P@5", "R@5", "AP@5", "nDCG@5", "RR")], graded)
         assert values.mean(axis=1) == pytest.approx([0.333333, 1, 0.944444, 0.973240, 1], abs=5e-7)
         weighted = values @ np.array([2, 2, 1]) / 5
         assert weighted == pytest.approx([0.36, 1, 0.933333, 0.967888, 1], abs=5e-7)
@@ -186,8 +166,7 @@ def test_a_value_has_the_same_bits_alone_and_in_any_batch():
     measures = [Measure(name, 10) for name in DEFINITIONS] + [Measure("nDCG"), Measure("AP")]
     together = evaluate(measures, GradedRankings.of(rankings, truths))
     for query, (ranking, truth) in enumerate(zip(rankings, truths, strict=True)):
-        alone = evaluate(measures, GradedRankings.of([ranking], [truth]))
-        assert alone[:, 0].tobytes() == together[:, query].tobytes()
+        assert evaluate(measures, GradedRankings.of([ranking], [truth]))[:, 0].tobytes() == together[:, query].tobytes()
 
 
 def test_heads_have_the_bits_of_rankings_that_end_there():
@@ -255,8 +234,7 @@ class TestMean:
         assert np.isnan(means.values).all()
 
     def test_a_query_without_a_value_is_left_out_of_the_mean_of_that_measure(self):
-        values = np.array([[3.0, math.nan, 1.0, math.nan], [1.0, 0.0, 1.0, 0.0]])
-        means = mean(values, has_relevant=np.ones(4, bool))
+        means = mean(np.array([[3.0, math.nan, 1.0, math.nan], [1.0, 0.0, 1.0, 0.0]]), has_relevant=np.ones(4, bool))
         assert means.values.tolist() == [2.0, 0.5]
         assert means.counted == 4
 

@@ -46,29 +46,20 @@ class TestStages:
         ]
 
     def test_exact_lists_are_as_deep_as_the_deepest_run_reads_them(self):
-        planned = plan_of(
-            Configuration(top_k=20),
-            Configuration(search_mode="hybrid", top_k=20, candidates=300),
-            Configuration(search_mode="sparse", top_k=500),
-        )
-        assert [stage for stage in planned.stages if isinstance(stage, DenseStage | LexicalStage)] == [
-            DenseStage(None, "exact", 300),
-            LexicalStage(None, "bm25", 500),
-        ]
+        hybrid = Configuration(search_mode="hybrid", top_k=20, candidates=300)
+        planned = plan_of(Configuration(top_k=20), hybrid, Configuration(search_mode="sparse", top_k=500))
+        searches = [stage for stage in planned.stages if isinstance(stage, DenseStage | LexicalStage)]
+        assert searches == [DenseStage(None, "exact", 300), LexicalStage(None, "bm25", 500)]
 
     def test_approximate_lists_are_made_per_depth(self):
         planned = plan_of(Configuration(ann="hnsw", top_k=20), Configuration(ann="hnsw", top_k=50))
         assert keys(planned) == ["encode()", "dense(hnsw, 20)", "dense(hnsw, 50)", "dense(exact)"]
 
     def test_indexes_share_nothing(self):
-        assert keys(plan_of_matrix(indexes=["a", "b"], search_modes=["dense", "sparse"])) == [
-            "encode(a)",
-            "encode(b)",
-            "dense(a, exact)",
-            "dense(b, exact)",
-            "lexical(a, bm25)",
-            "lexical(b, bm25)",
+        stages = [
+            key.format(index) for key in ("encode({})", "dense({}, exact)", "lexical({}, bm25)") for index in "ab"
         ]
+        assert keys(plan_of_matrix(indexes=["a", "b"], search_modes=["dense", "sparse"])) == stages
 
     def test_a_lexical_run_needs_no_encoder(self):
         assert keys(plan_of(Configuration(search_mode="sparse"))) == ["lexical(bm25)"]
@@ -144,8 +135,7 @@ class TestTruth:
         assert plan_of(Configuration(), Configuration(search_mode="sparse", ann="hnsw")).truths == ()
 
     def test_it_may_be_left_out(self):
-        planned = plan_of(Configuration(ann="hnsw")).only(["0"], truth=False)
-        assert keys(planned) == ["encode()", "dense(hnsw, 100)"]
+        assert keys(plan_of(Configuration(ann="hnsw")).only(["0"], truth=False)) == ["encode()", "dense(hnsw, 100)"]
 
 
 WIDE = [
@@ -198,13 +188,8 @@ class TestAnyRuns:
 
 class TestCounts:
     def test_distinct_work_over_all_queries(self):
-        assert plan_of_matrix(**SIXTEEN).distinct(1000) == {
-            "encode": 1000,
-            "dense": 1000,
-            "lexical": 1000,
-            "fuse": 2000,
-            "rerank_pairs_at_most": 200_000,
-        }
+        distinct = {"encode": 1000, "dense": 1000, "lexical": 1000, "fuse": 2000, "rerank_pairs_at_most": 200_000}
+        assert plan_of_matrix(**SIXTEEN).distinct(1000) == distinct
 
     def test_pairs_are_bounded_by_the_lists_read_and_by_the_lists_those_are_made_of(self):
         reranked = {"use_reranker": True, "reranker": "tiny", "top_k": 50}

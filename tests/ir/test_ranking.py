@@ -17,7 +17,7 @@ from benchbench.ir.ranking import (
     unit_scores,
     weighted,
 )
-from benchbench.ir.records import ScoredList
+from benchbench.ir.records import RepeatedDocumentError, ScoredDocuments, ScoredList
 
 
 def unit_vectors(count: int, dimension: int, seed: int = 0) -> np.ndarray:
@@ -162,8 +162,7 @@ class TestUnitScores:
 class TestCut:
     def test_the_threshold_comes_before_top_k_and_includes_its_own_value(self):
         ranked = scored(9.0, 8.0, 7.0, 6.0)
-        kept = cut(ranked, unit_scores=np.array([0.9, 0.5, 0.5, 0.4]), threshold=0.5, top_k=2)
-        assert kept == ranked.head(2)
+        assert cut(ranked, unit_scores=np.array([0.9, 0.5, 0.5, 0.4]), threshold=0.5, top_k=2) == ranked.head(2)
         assert cut(ranked, unit_scores=np.array([0.9, 0.5, 0.49, 0.4]), threshold=0.5, top_k=4) == ranked.head(2)
 
     def test_no_threshold_only_cuts(self):
@@ -183,17 +182,14 @@ class TestRRF:
         fused = rrf([ranking(1, 2), ranking(2, 3)], k=60, depth=10)
         assert fused.ids.tolist() == [2, 1, 3]
         maximum = 2 / 61
-        assert fused.scores == pytest.approx(
-            [(1 / 62 + 1 / 61) / maximum, (1 / 61) / maximum, (1 / 62) / maximum], rel=1e-15
-        )
+        assert fused.scores == pytest.approx(np.array([1 / 62 + 1 / 61, 1 / 61, 1 / 62]) / maximum, rel=1e-15)
 
     def test_first_in_every_list_is_exactly_one(self):
         for lists in range(1, 8):
             assert rrf([ranking(5)] * lists, k=60, depth=1).scores.tolist() == pytest.approx([1.0], abs=1e-15)
 
     def test_only_the_first_entries_take_part_and_their_union_is_kept(self):
-        fused = rrf([ranking(1, 2, 9), ranking(3, 4, 9)], k=60, depth=2)
-        assert fused.ids.tolist() == [1, 3, 2, 4]
+        assert rrf([ranking(1, 2, 9), ranking(3, 4, 9)], k=60, depth=2).ids.tolist() == [1, 3, 2, 4]
 
     def test_a_missing_list_still_counts_in_the_maximum(self):
         assert rrf([ranking(1), EMPTY], k=60, depth=5).scores.tolist() == [0.5]
@@ -217,8 +213,7 @@ class TestRRF:
 class TestWeighted:
     def test_it_sums_normalised_scores_with_weights_scaled_to_one(self):
         dense = ranking(1, 2, 3, scores=[0.9, 0.7, 0.5])
-        lexical = ranking(3, 4, scores=[12.0, 2.0])
-        fused = weighted([dense, lexical], weights=(3, 1), depth=10)
+        fused = weighted([dense, ranking(3, 4, scores=[12.0, 2.0])], weights=(3, 1), depth=10)
         assert fused.ids.tolist() == [1, 2, 3, 4]
         assert fused.scores == pytest.approx([0.75, 0.375, 0.25, 0.0])
 
@@ -264,3 +259,27 @@ def test_a_shape_is_told_beside_the_one_that_was_wanted():
     assert shape_flaw(SOUND, 4, 8) == ""
     assert shape_flaw(SOUND, 5, 8) == "(4, 8), not (5, 8)"
     assert shape_flaw(SOUND[0], 1, 8) == "(8,), not (1, 8)"
+
+
+def by_score(*scored: tuple[str, float]) -> list[str]:
+    return ScoredDocuments("run, query 'q1',", [name for name, _ in scored], [score for _, score in scored]).ranking()
+
+
+def test_it_ranks_by_score_then_by_id_falling():
+    assert by_score(("a", 0.5), ("c", 0.5), ("b", 0.5), ("d", 0.9), ("e", -1.0)) == ["d", "c", "b", "a", "e"]
+
+
+def test_scores_that_are_equal_as_float32_are_ties():
+    assert by_score(("a", 0.5 + 1e-9), ("b", 0.5)) == ["b", "a"]
+    assert by_score(("a", 0.5 + 1e-7), ("b", 0.5)) == ["a", "b"]
+    assert by_score(("a", 1e300), ("b", 1e39)) == ["b", "a"]
+    assert by_score(("a", 0.0), ("b", -0.0)) == ["b", "a"]
+
+
+def test_ids_are_ordered_as_their_bytes_are():
+    assert by_score(("z", 1.0), ("é", 1.0), ("😀", 1.0), ("～", 1.0), ("Z", 1.0)) == ["😀", "～", "é", "z", "Z"]
+
+
+def test_it_refuses_a_document_twice():
+    with pytest.raises(RepeatedDocumentError, match=r"run, query 'q1', ranks the document 'a' more than once"):
+        by_score(("a", 1.0), ("b", 1.0), ("a", 0.5))

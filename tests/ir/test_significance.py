@@ -22,7 +22,6 @@ def mean(d: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def alone(values: np.ndarray, pair: Pair, **options) -> float:
-    """The p of a pair in a family of its own."""
     [only] = compare(values[[pair.first, pair.second]], **options).pairs
     return only.p_adjusted
 
@@ -74,13 +73,11 @@ class TestByHand:
 
     def test_the_adjusted_p_counts_the_greatest_t_of_the_family(self):
         values = benchmark(np.random.default_rng(8), [0, 0, 0.8, 1.2], 10)
-        pairs = list(itertools.combinations(range(4), 2))
-        differences = np.array([values[a] - values[b] for a, b in pairs])
+        differences = np.array([values[a] - values[b] for a, b in itertools.combinations(range(4), 2)])
         signs = np.array(list(itertools.product((1, -1), repeat=10)))
         greatest = np.max([np.abs(stats.ttest_1samp(signs * d, 0, axis=1).statistic) for d in differences], axis=0)
         for pair, d in zip(compare(values, seed=0).pairs, differences, strict=True):
-            observed = abs(stats.ttest_1samp(d, 0).statistic)
-            assert pair.p_adjusted == np.mean(greatest >= observed - 1e-9)
+            assert pair.p_adjusted == np.mean(greatest >= abs(stats.ttest_1samp(d, 0).statistic) - 1e-9)
 
     def test_a_family_against_a_baseline_is_smaller_and_sharper(self):
         values = benchmark(np.random.default_rng(8), [0, 0.3, 0.4, 0.5])
@@ -98,8 +95,7 @@ class TestByHand:
     def test_the_detectable_difference_is_critical_plus_z_standard_errors(self):
         comparison = compare(benchmark(np.random.default_rng(8), [0, 0.3, 0.4]), seed=0, power=0.9)
         for pair in comparison.pairs:
-            z = stats.norm.ppf(0.9)
-            assert pair.detectable == pytest.approx((comparison.critical + z) * pair.standard_error)
+            assert pair.detectable == pytest.approx((comparison.critical + stats.norm.ppf(0.9)) * pair.standard_error)
 
     @pytest.mark.parametrize("baseline", [None, 0, 2, 4])
     def test_every_pair_of_the_family_is_found_and_no_other(self, baseline):
@@ -126,8 +122,7 @@ class TestByHand:
 
 class TestNoVariance:
     def test_equal_runs_have_p_1(self):
-        values = benchmark(np.random.default_rng(8), [0, 1.5])[[0, 0, 1]]
-        comparison = compare(values, seed=0)
+        comparison = compare(benchmark(np.random.default_rng(8), [0, 1.5])[[0, 0, 1]], seed=0)
         pair = comparison.pair(0, 1)
         assert (pair.p_t, pair.p_adjusted) == (1, 1)
         assert pair.interval == pair.simultaneous == Interval(0, 0)
@@ -135,8 +130,7 @@ class TestNoVariance:
         assert comparison.pair(0, 2).significant
 
     def test_a_constant_difference_is_shown_and_not_called_significant(self):
-        values = np.array([[0.3, 0.2, 0.7] * 10, [0.2, 0.1, 0.6] * 10])
-        comparison = compare(values, seed=0)
+        comparison = compare(np.array([[0.3, 0.2, 0.7] * 10, [0.2, 0.1, 0.6] * 10]), seed=0)
         [pair] = comparison.pairs
         assert pair.difference == pytest.approx(0.1)
         assert pair.interval == pair.simultaneous == Interval(pair.difference, pair.difference)
@@ -204,11 +198,7 @@ class TestEqualRuns:
     def test_where_all_are_equal_there_is_nothing_to_judge_by(self):
         comparison = compare(np.tile([0.2, 0.4, 0.1], (3, 1)), seed=4)
         assert comparison.critical is None
-        assert [(pair.first, pair.second, pair.p_adjusted) for pair in comparison.pairs] == [
-            (0, 1, 1),
-            (0, 2, 1),
-            (1, 2, 1),
-        ]
+        assert [(p.first, p.second, p.p_adjusted) for p in comparison.pairs] == [(0, 1, 1), (0, 2, 1), (1, 2, 1)]
 
 
 class TestDraws:
@@ -287,5 +277,4 @@ class TestSimulation:
             stated.append(np.mean([pair.detectable for pair in pairs]))
         powers, claimed = list(found.values()), np.mean(stated)
         assert powers[0] < 0.8 < powers[-1]
-        needed = np.interp(0.8, powers, list(found))
-        assert 0.8 < claimed / needed < 1.2
+        assert 0.8 < claimed / np.interp(0.8, powers, list(found)) < 1.2

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1, PLAIN, PROFILES, Mean, Profile, ProfileError
 from benchbench.ir.slices import LabelShape, QueryFacts, label_shape, reversals, slices_of, weak_slices
 
 
@@ -26,21 +27,12 @@ class TestSlices:
 
     def test_metadata_divides_only_where_queries_differ(self):
         slices = slices_of(facts(3, category=["x", "y", ""], difficulty=["easy"] * 3, version=["3.11", "3.9", "3.9"]))
-        assert sizes(slices) == {
-            "category: x": 1,
-            "category: y": 1,
-            "category: (none)": 1,
-            "version: 3.11": 1,
-            "version: 3.9": 2,
-        }
+        categories = {"category: x": 1, "category: y": 1, "category: (none)": 1}
+        assert sizes(slices) == {**categories, "version: 3.11": 1, "version: 3.9": 2}
 
     def test_the_numbers_of_relevant_documents_are_banded(self):
-        assert sizes(slices_of(facts(7, n_relevant=[0, 1, 2, 4, 5, 90, 1]))) == {
-            "relevant documents: 0": 1,
-            "relevant documents: 1": 2,
-            "relevant documents: 2-4": 2,
-            "relevant documents: 5+": 2,
-        }
+        bands = {f"relevant documents: {band}": n for band, n in (("0", 1), ("1", 2), ("2-4", 2), ("5+", 2))}
+        assert sizes(slices_of(facts(7, n_relevant=[0, 1, 2, 4, 5, 90, 1]))) == bands
 
     @pytest.mark.parametrize(
         ("lengths", "bands"),
@@ -108,8 +100,7 @@ class TestReversals:
     def test_it_is_complete_only_where_the_runs_answered_different_queries(self):
         first = np.array([0.9] * 18 + [math.nan] * 12 + [0.2] * 5 + [math.nan] * 15)
         second = np.array([math.nan] * 25 + [0.95] * 5 + [0.3] * 20)
-        slices = slices_of(facts(50, category=["a"] * 30 + ["b"] * 20))
-        (found,) = reversals(first, second, slices)
+        (found,) = reversals(first, second, slices_of(facts(50, category=["a"] * 30 + ["b"] * 20)))
         assert found.leader == 0
         assert found.against == found.slices
 
@@ -134,7 +125,7 @@ class TestLabelShape:
 
 
 @pytest.mark.parametrize(("inside", "outside"), [(20, 30), (11, 400), (200, 12)])
-def test_a_slice_is_held_against_the_rest_by_welchs_test(inside: int, outside: int) -> None:
+def test_a_slice_is_held_against_the_rest_by_welchs_test(inside, outside):
     draw = np.random.default_rng(inside)
     low, high = draw.random(inside) / 4, draw.random(outside)
     slices = slices_of(facts(inside + outside, category=["x"] * inside + ["y"] * outside), minimum=2)
@@ -142,3 +133,30 @@ def test_a_slice_is_held_against_the_rest_by_welchs_test(inside: int, outside: i
     tested = sum(not one.is_small for one in slices)
     expected = stats.ttest_ind(low, high, equal_var=False, alternative="less").pvalue * tested
     assert weak["category: x"] == pytest.approx(expected, rel=1e-9)
+
+
+VALUES = np.array([1.0, 0.5, 0.0])
+
+
+def test_names_parse_back():
+    assert [str(Profile.parse(name)) for name in PROFILES] == ["plain", "flowbaby-1.0", "flowbaby-1.1"]
+    with pytest.raises(ProfileError, match=r"no aggregation profile 'fancy'; there are plain, flowbaby-1\.0"):
+        Profile.parse("fancy")
+
+
+def test_queries_weigh_the_same_or_by_their_judgments_at_least_one():
+    judgments = [3, 0, 1]
+    assert Mean.BENCHMARK.of(VALUES, judgments) == Mean.MACRO.of(VALUES, judgments) == 0.5
+    assert Mean.WEIGHTED.of(VALUES, judgments) == 3.5 / 5
+    assert (PLAIN.mean, FLOWBABY_1_0.mean, FLOWBABY_1_1.mean) == (Mean.MACRO, Mean.MACRO, Mean.WEIGHTED)
+
+
+def test_a_query_without_a_value_does_not_weigh():
+    assert Mean.WEIGHTED.of(np.array([1.0, np.nan, 0.0]), [1, 7, 3]) == 0.25
+    assert math.isnan(Mean.MACRO.of(np.array([np.nan]), [1]))
+    assert math.isnan(Mean.MACRO.of(np.array([]), []))
+
+
+def test_a_query_counts_in_its_first_slice_or_in_every_one():
+    assert FLOWBABY_1_0.slices_of(("a", "b")) == ("a",)
+    assert FLOWBABY_1_1.slices_of(("a", "b")) == PLAIN.slices_of(("a", "b")) == ("a", "b")

@@ -83,10 +83,10 @@ def test_a_search_by_vectors_that_ended_early_passed_by_what_it_lacks():
 def test_documents_that_were_found_have_standings_too():
     (run,) = plan([("run", Configuration(top_k=2))]).runs
     found = standings_of(run, {run.final: ranked(20, 10, 11)}, DOCUMENTS, [1, 2, 3])
-    assert {document: [one.rank for one in path] for document, path in found.items()} == {
+    assert {number: [one.rank for one in path] for number, path in found.items()} == {
         1: [2, 2],
         2: [1, 1],
-        3: [None, None],
+        3: [None] * 2,
     }
 
 

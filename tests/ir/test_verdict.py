@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
 
+from benchbench.ir.statistics.effects import Contrast, contrast_intervals, contrasts
+from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
+from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import more_queries, verdict
 from tests.ir.simulated import benchmark
@@ -18,8 +21,7 @@ class TestWinner:
         assert told.settled_by == 0
 
     def test_there_is_none_beside_its_equal(self):
-        twins = values([0, 2.5, 0.1])[[0, 1, 1, 2]]
-        told = verdict(compare(twins, seed=0))
+        told = verdict(compare(values([0, 2.5, 0.1])[[0, 1, 1, 2]], seed=0))
         assert told.winner is None
         assert told.group == (1, 2)
         assert told.more_queries == (None,)
@@ -30,9 +32,8 @@ class TestWinner:
         told = verdict(comparison)
         assert told.winner is None
         assert set(told.group) == {1, 2, 3}
-        assert [comparison.means[run] for run in told.group] == sorted(
-            (comparison.means[run] for run in told.group), reverse=True
-        )
+        means = [comparison.means[run] for run in told.group]
+        assert means == sorted(means, reverse=True)
         assert told.worse == (0, 4)
 
     def test_runs_are_named_alike_in_any_order(self):
@@ -80,3 +81,114 @@ class TestMoreQueries:
         comparison = compare(np.array([[1, 0.9, 0.3, 0.8], [0.0, 0, 0, 0]]), seed=0)
         assert comparison.critical is None
         assert 1 <= more_queries(comparison.pairs[0], comparison) < 20
+
+
+NAN = float("nan")
+MODES = ("dense", "hybrid")
+
+
+def effects(values, configurations) -> dict[tuple[str, object], Contrast]:
+    axes = dict.fromkeys(axis for configuration in configurations for axis in configuration)
+    asked = [one for axis in axes for one in contrasts(np.array(values, float), configurations, axis)]
+    return {(effect.axis, effect.value): effect for effect in asked}
+
+
+class TestContrasts:
+    def test_it_averages_over_runs_that_are_equal_but_for_the_axis(self):
+        configurations = [{"mode": mode, "rerank": rerank} for mode in MODES for rerank in (False, True)]
+        found = effects([[0.1, 0.3], [0.4, 0.6], [0.2, 0.2], [0.9, 0.5]], configurations)
+        assert set(found) == {("mode", "hybrid"), ("rerank", True)}
+        assert found["rerank", True].differences.mean() == pytest.approx((0.3 + 0.5) / 2)
+        assert found["mode", "hybrid"].differences.mean() == pytest.approx((0.0 + 0.2) / 2)
+        assert found["mode", "hybrid"].reference == "dense"
+        assert found["mode", "hybrid"].contexts == 2
+        assert len(found["mode", "hybrid"].differences) == 2
+
+    def test_runs_without_a_counterpart_do_not_count(self):
+        pairs = (("dense", 10), ("dense", 50), ("hybrid", 50), ("hybrid", 90))
+        configurations = [{"mode": mode, "top": top} for mode, top in pairs]
+        found = effects([[0, 0], [0.1, 0.1], [0.4, 0.4], [1, 1]], configurations)
+        assert found["mode", "hybrid"].contexts == 1
+        assert found["mode", "hybrid"].differences.mean() == pytest.approx(0.3)
+        assert found["top", 50].differences.mean() == pytest.approx(0.1)
+        assert ("top", 90) not in found
+
+    def test_an_absent_axis_is_none_and_repeated_runs_count_as_one(self):
+        configurations = [{"mode": "dense"}, {"mode": "dense", "threshold": 0.5}, {"mode": "dense", "threshold": None}]
+        found = effects([[0, 0.2], [0.5, 0.5], [0.4, 0.2]], configurations)
+        assert found.keys() == {("threshold", 0.5)}
+        assert found["threshold", 0.5].reference is None
+        assert found["threshold", 0.5].differences.mean() == pytest.approx(0.5 - 0.2)
+
+    def test_the_interval_of_two_runs_is_that_of_their_comparison(self):
+        values = benchmark(np.random.default_rng(1), [0, 0.4])
+        values[1, 7] = NAN
+        [effect] = contrasts(values, [{"mode": mode} for mode in MODES], "mode")
+        [interval] = contrast_intervals([effect], seed=6)
+        pair = compare(values, seed=6).pair(1, 0)
+        assert effect.differences.mean() == pytest.approx(pair.difference)
+        assert len(effect.differences) == 99
+        assert interval.low == pytest.approx(pair.interval.low)
+        assert interval.high == pytest.approx(pair.interval.high)
+
+    def test_runs_that_differ_in_nothing_have_no_effects(self):
+        assert effects([[0, 1], [1, 1]], [{"mode": "dense"}] * 2) == {}
+
+    def test_it_refuses_another_number_of_configurations(self):
+        with pytest.raises(ComparisonError, match="There are 2 runs, but 1 configurations"):
+            contrasts(np.array([[0, 1], [1, 1]]), [{}], "mode")
+
+
+def points(*figures: tuple[float, float | None, float | None]) -> list[Point]:
+    return [Point(quality=quality, latency_ms=ms, index_bytes=size) for quality, ms, size in figures]
+
+
+class TestFrontier:
+    def test_it_keeps_what_no_other_point_beats_in_every_respect(self):
+        found = points((0.5, 10, 100), (0.6, 20, 100), (0.55, 20, 100), (0.4, 10, 50), (0.5, 11, 100), (0.6, 30, 90))
+        assert frontier(found) == (0, 1, 3, 5)
+
+    def test_equal_points_stay_together(self):
+        assert frontier(points((0.5, 10, 100), (0.5, 10, 100), (0.5, 10, 101))) == (0, 1)
+
+    def test_a_point_that_is_not_wholly_known_takes_no_part(self):
+        assert frontier(points((0.5, 10, 100), (0.9, None, 1), (0.9, 1, None))) == (0,)
+        assert frontier([]) == ()
+
+
+class TestCheapestNotWorse:
+    VALUES = benchmark(np.random.default_rng(3), [0, 2.5, 2.4, 2.2])
+    COMPARISON = compare(VALUES, seed=0)  # runs 1, 2 and 3 cannot be told apart, run 0 is worse
+    POINTS = points((0, 1, 1), (0, 90, 10), (0, 40, 30), (0, 40, 20))
+
+    def test_it_takes_the_quickest_then_the_smallest(self):
+        chosen = cheapest_not_worse(self.COMPARISON, self.POINTS)
+        best = int(np.argmax(self.COMPARISON.means))
+        assert isinstance(chosen, Choice)
+        assert (chosen.run, chosen.best, chosen.within) == (3, best, (0, 1, 2, 3))
+        assert chosen.most_lost == self.COMPARISON.pair(best, 3).simultaneous.high
+
+    def test_no_interval_reaches_past_what_may_be_lost(self):
+        """Where one query in twelve differs much, the bootstrap's interval of the pair is the farther one."""
+        skewed = np.array([[1.0] + [0.5] * 11, [0.0] + [0.52] * 11])
+        pair = compare(skewed, seed=0).pair(0, 1)
+        chosen = cheapest_not_worse(compare(skewed, seed=0), points((0, 2, 1), (0, 1, 1)))
+        assert pair.interval.high > pair.simultaneous.high
+        assert (chosen.run, chosen.most_lost) == (1, pair.interval.high)
+
+    def test_the_best_is_the_best_within_the_bounds(self):
+        chosen = cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=50, max_index_bytes=10)
+        assert chosen == Choice(run=0, best=0, within=(0,), most_lost=0.0)
+        assert cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=0.5) is None
+
+    def test_what_is_not_known_is_dearest_and_outside_any_bound(self):
+        unknown = points((0, 1, 1), (0, 90, 10), (0, None, 30), (0, 50, None))
+        assert cheapest_not_worse(self.COMPARISON, unknown).run == 3
+        assert cheapest_not_worse(self.COMPARISON, unknown, max_latency_ms=100).within == (0, 1, 3)
+        assert cheapest_not_worse(self.COMPARISON, unknown, max_index_bytes=100).within == (0, 1, 2)
+
+    def test_it_needs_all_pairs_and_a_point_for_each_run(self):
+        with pytest.raises(ComparisonError, match="from a comparison of all pairs"):
+            cheapest_not_worse(compare(self.VALUES, seed=0, baseline=1), self.POINTS)
+        with pytest.raises(ComparisonError, match="There are 4 runs, but 3 points"):
+            cheapest_not_worse(self.COMPARISON, self.POINTS[:3])

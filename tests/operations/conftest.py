@@ -41,8 +41,7 @@ class Adding(Handler):
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         numbers = [result["number"] for result in operation.batches.values_list("result", flat=True) if result]
-        data = {"operation_id": str(operation.pk), "sum": sum(numbers), "status": operation.status}
-        return "adding_progress", data
+        return "adding_progress", {"operation_id": str(operation.pk), "sum": sum(numbers), "status": operation.status}
 
 
 adding = Adding()
@@ -63,7 +62,7 @@ def until(happened: Callable[[], Any]) -> None:
 
 @pytest.fixture
 def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
-    adding.__init__()  # type: ignore[misc]
+    adding.__init__()
     monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.RESOLVE, f"{__name__}.adding")
     monkeypatch.setitem(models.SUBJECTS, Operation.Kind.RESOLVE, "collections.Collection")
     return adding

@@ -18,10 +18,9 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
-from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from tests.benchmarks.conftest import ENCODER
-from tests.created import create_benchmark
+from tests.created import create_benchmark, run_benchmark
 from tests.factories import make_benchmark, make_dataset, make_round
 
 ENDS = ("completed", "failed", "cancelled")
@@ -82,9 +81,7 @@ def _index(library: Mapping, owner: User, end: str) -> Operation:
 def _resolve(library: Mapping, owner: User, end: str) -> Operation:
     judgments = [({"document_id": "d001"}, 2), ({"document_id": "gone"}, 1), ({"file_name": "d002"}, 1)]
     dataset = make_dataset({"apple": judgments}, name=f"to be {end}")
-    mapping = create_mapping(dataset, library.collection, name=f"to be {end}")
-    operation = resolve(mapping, by=owner).operation
-    assert operation is not None
+    operation = resolve(create_mapping(dataset, library.collection, name=f"to be {end}"), by=owner).operation
     if end == "failed":
         dataset.versions.update(frozen_at=None)
     return operation
@@ -109,10 +106,8 @@ def _judging(library: Mapping, owner: User, end: str) -> Operation:
 
 
 def _measuring(library: Mapping, owner: User, end: str) -> Operation:
-    benchmark = create_benchmark(library, name=f"measured to be {end}", matrix={"search_modes": ["sparse"]})
-    wait(launch(benchmark))
+    benchmark = run_benchmark(library, name=f"measured to be {end}", matrix={"search_modes": ["sparse"]})
     operation = add_measures(benchmark, ["ERR@5"], by=owner).operation
-    assert operation is not None
     if end == "failed":
         operation.parameters = operation.parameters | {"measures": ["none"]}
         operation.save(update_fields=["parameters"])

@@ -1,19 +1,29 @@
-"""Who may watch operations, from where, and how many at once."""
+"""Who may watch operations, from where, and how many at once; and how much one user may have started."""
 
 import json
 import re
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 
+from apps.benchmarks.launching import launch
 from apps.collections.models import Collection
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
 from apps.operations import admission, consumers
-from tests.operations.conftest import Adding
+from apps.operations.launching import QUOTAS, QuotaError
+from apps.operations.models import Operation, Status
+from apps.retrieval.indexing import build_index, create_index
+from benchbench.models import OwnedModel
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.operations.documented import PAGE
 from tests.operations.watched import ALL, aside, path_of, start
 from tests.sockets import HOST, closed, make_watcher, opened, refused, socket
@@ -22,24 +32,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestAdmission:
-    def test_it_refuses_whoever_may_not_view_the_operation(self, handler: Adding, staff: User) -> None:
+    def test_it_refuses_whoever_may_not_view_the_operation(self, handler, staff):
         path = path_of(start(staff))
         visitor = make_watcher("eve", is_staff=False)
         without = User.objects.create_user("kim", is_staff=True)
         former = make_watcher("max", is_active=False)
         stranger = make_watcher("bob")
+        codes = ["not_authenticated", "permission_denied", "permission_denied", "not_authenticated", "not_found"]
         found = [async_to_sync(refused)(socket(path, user)) for user in (None, visitor, without, former, stranger)]
-        assert found == [
-            ("not_authenticated", 1008),
-            ("permission_denied", 1008),
-            ("permission_denied", 1008),
-            ("not_authenticated", 1008),
-            ("not_found", 1008),
-        ]
+        assert found == [(code, 1008) for code in codes]
         assert async_to_sync(refused)(socket(ALL)) == ("not_authenticated", 1008)
         assert async_to_sync(refused)(socket(f"{ALL}/{uuid.uuid4()}", staff)) == ("not_found", 1008)
 
-    def test_the_id_may_stand_in_upper_case(self, handler: Adding, staff: User) -> None:
+    def test_the_id_may_stand_in_upper_case(self, handler, staff):
         operation = start(staff)
         watcher = socket(f"{ALL}/{str(operation.pk).upper()}", staff)
 
@@ -53,7 +58,7 @@ class TestAdmission:
         assert (message["type"], message["data"]["operation_id"]) == ("current_state", str(operation.pk))
 
     @pytest.mark.parametrize("path", ["/ws/operations/1", "/ws/other", "/ws/operations//"])
-    def test_any_other_address_is_answered_and_closed(self, staff: User, path: str) -> None:
+    def test_any_other_address_is_answered_and_closed(self, staff, path):
         assert async_to_sync(refused)(socket(path, staff)) == ("not_found", 1008)
 
     @pytest.mark.parametrize(
@@ -68,25 +73,21 @@ class TestAdmission:
             "http://[",
         ],
     )
-    def test_it_refuses_a_page_of_another_site(self, handler: Adding, staff: User, origin: str) -> None:
+    def test_it_refuses_a_page_of_another_site(self, handler, staff, origin):
         assert async_to_sync(refused)(socket(ALL, staff, origin=origin)) == ("origin", 4003)
 
     @pytest.mark.parametrize("origin", [f"http://{HOST}", None, "https://bench.example.org", "https://a.example.net"])
-    def test_it_admits_its_own_pages_trusted_ones_and_what_is_no_browser(
-        self, handler: Adding, staff: User, settings: Any, origin: str | None
-    ) -> None:
+    def test_it_admits_trusted_origins(self, handler, staff, settings, origin):
         settings.CSRF_TRUSTED_ORIGINS = ["https://bench.example.org", "https://*.example.net"]
         assert async_to_sync(opened)(socket(ALL, staff, origin=origin))["type"] == "current_state"
 
-    def test_behind_https_its_own_pages_are_those_of_https(self, handler: Adding, staff: User, settings: Any) -> None:
+    def test_behind_https_its_own_pages_are_those_of_https(self, handler, staff, settings):
         settings.HTTPS = True
         assert async_to_sync(opened)(socket(ALL, staff, origin=f"https://{HOST}"))["type"] == "current_state"
         assert async_to_sync(refused)(socket(ALL, staff)) == ("origin", 4003)
 
     @pytest.mark.parametrize("loss", ["session", "active", "staff", "permission", "password", "operation"])
-    def test_who_loses_the_right_to_watch_loses_the_socket(
-        self, handler: Adding, staff: User, impatient: None, loss: str
-    ) -> None:
+    def test_lost_rights_close_the_socket(self, handler, staff, impatient, loss):
         operation = start(staff)
         watcher = socket(path_of(operation), staff)
 
@@ -113,9 +114,7 @@ class TestAdmission:
 
 
 class TestLimits:
-    def test_a_user_may_hold_so_many_sockets_open(
-        self, handler: Adding, staff: User, settings: Any, impatient: None
-    ) -> None:
+    def test_a_user_has_so_many_sockets(self, handler, staff, settings, impatient):
         settings.BENCHBENCH_SOCKETS_PER_USER = 2
         first, second, third, fourth = (socket(ALL, staff) for _ in range(4))
         other = socket(ALL, make_watcher("bob"))
@@ -132,9 +131,7 @@ class TestLimits:
 
         assert async_to_sync(crowd)() == ("too_many_sockets", 1008)
 
-    def test_a_process_may_hold_so_many_sockets_open(
-        self, handler: Adding, staff: User, settings: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_process_may_hold_so_many_sockets_open(self, handler, staff, settings, monkeypatch):
         monkeypatch.setattr(consumers._Watcher, "open_here", set())
         settings.BENCHBENCH_SOCKETS_PER_PROCESS = 1
         first, second, third = (socket(ALL, staff) for _ in range(3))
@@ -148,9 +145,7 @@ class TestLimits:
 
         assert async_to_sync(crowd)() == ("busy", 1008)
 
-    def test_a_place_of_a_process_that_died_is_free_after_a_while(
-        self, handler: Adding, staff: User, settings: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_place_of_a_process_that_died_is_free_after_a_while(self, handler, staff, settings, monkeypatch):
         settings.BENCHBENCH_SOCKETS_PER_USER = 1
         admission.take_place(staff.pk, "of a process that died")
         assert async_to_sync(refused)(socket(ALL, staff)) == ("too_many_sockets", 1008)
@@ -161,9 +156,7 @@ class TestLimits:
         ("messages", "code"),
         [([json.dumps({"type": "ping", "with": "ü" * 20})], "message_too_long"), (["{}"] * 4, "too_many_messages")],
     )
-    def test_a_client_may_say_so_much(
-        self, handler: Adding, staff: User, settings: Any, messages: list[str], code: str
-    ) -> None:
+    def test_message_limits(self, handler, staff, settings, messages, code):
         settings.BENCHBENCH_SOCKET_MAX_BYTES, settings.BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = 50, 3
         watcher = socket(ALL, staff)
 
@@ -176,10 +169,56 @@ class TestLimits:
         assert async_to_sync(talk)() == (code, 1008)
 
 
-def test_every_code_of_a_refusal_is_documented() -> None:
+def test_every_code_of_a_refusal_is_documented():
     room = Path(consumers.__file__).parent
     code = "".join((room / name).read_text() for name in ("admission.py", "consumers.py"))
     sent = set(re.findall(r'RefusedError\(\s*"(\w+)"|"code": "(\w+)"|"error", \{"code": "(\w+)"', code))
     codes = {name for names in sent for name in names if name}
     assert {"origin", "busy", "too_many_sockets", "unknown_message", "not_found"} <= codes
     assert codes <= set(re.findall(r"`(\w+)`", PAGE.partition("## Close codes")[2]))
+
+
+Kind = Operation.Kind
+Starts = Callable[..., Any]
+
+
+def a_benchmark(library: Mapping, owner: User) -> tuple[OwnedModel, Starts]:
+    return create_benchmark(library, name="third", matrix={"search_modes": ["sparse"]}, owner=owner), launch
+
+
+def an_index(library: Mapping, owner: User) -> tuple[OwnedModel, Starts]:
+    return create_index(library.collection, name="third", owner=owner), build_index
+
+
+def a_mapping(library: Mapping, owner: User) -> tuple[OwnedModel, Starts]:
+    library.owner = owner
+    library.save()
+    return library, resolve
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "told"),
+    [
+        (Kind.BENCHMARK, a_benchmark, "benchmarks running"),
+        (Kind.INDEX, an_index, "indexes being built"),
+        (Kind.RESOLVE, a_mapping, "mappings being resolved"),
+    ],
+)
+def test_a_user_starts_so_many_of_a_kind(db, settings, kind, made, told):
+    setting = QUOTAS[kind][1]
+    setattr(settings, setting, 2)
+    ada, bob = User.objects.create_user("ada"), User.objects.create_user("bob")
+    subject, start = made(make_library(documents=4, queries=1), ada)
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
+    before = [subject.updated_at, getattr(subject, "status", None)]
+    for status in (Status.RUNNING, Status.PENDING, Status.COMPLETED):
+        Operation.objects.create(kind=kind, subject_id=uuid4(), started_by=ada, status=status)
+    sentence = f"ada has 2 {told}, and 2 is the most for one user .{setting}."
+    with pytest.raises(QuotaError, match=sentence):
+        start(subject, by=ada)
+    with pytest.raises(QuotaError, match=sentence):
+        start(subject)  # a command, which acts for the owner
+    subject.refresh_from_db()
+    assert [subject.updated_at, getattr(subject, "status", None)] == before
+    start(subject, by=bob)  # what ada owns counts for bob, who starts it
+    assert Operation.objects.get(subject_id=subject.pk).started_by == bob

@@ -41,9 +41,7 @@ def other_role(operation: Operation) -> Iterator[str]:
 
 
 @contextmanager
-def held(
-    operation: Operation, statement: str = "", *, called: str = "", role: str = "", until: threading.Event
-) -> Iterator[Any]:
+def held(operation: Operation, statement: str = "", *, called: str = "", role: str = "", until: Any) -> Iterator[Any]:
     """Hold an operation in another session that says nothing more, or repeats a statement, until the event."""
     locked = threading.Event()
 
@@ -67,7 +65,7 @@ def held(
         holder.exception(60)
 
 
-def test_two_cancels_beside_one_that_stands_still_break_off_that_one_alone(operation: Operation) -> None:
+def test_two_cancels_beside_one_that_stands_still_break_off_that_one_alone(operation):
     with held(operation, until=threading.Event()) as holder:
         cancels = [elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk))) for _ in range(3)]
         errors = [cancel.exception(60) for cancel in cancels]
@@ -78,7 +76,7 @@ def test_two_cancels_beside_one_that_stands_still_break_off_that_one_alone(opera
     ] * 2
 
 
-def test_a_cancel_breaks_off_a_worker_amid_a_statement(operation: Operation) -> None:
+def test_a_cancel_breaks_off_a_worker_amid_a_statement(operation):
     with held(operation, "SELECT pg_sleep(60)", called=limits.WORKER, until=threading.Event()) as holder:
         started = time.monotonic()
         cancel_operation(operation)
@@ -86,7 +84,7 @@ def test_a_cancel_breaks_off_a_worker_amid_a_statement(operation: Operation) -> 
     assert isinstance(holder.exception(), OperationalError)
 
 
-def test_a_cancel_waits_for_a_colleague_who_is_at_work(operation: Operation) -> None:
+def test_a_cancel_waits_for_a_colleague_who_is_at_work(operation):
     ended = threading.Event()
     with held(operation, "SELECT pg_sleep(.01)", until=ended) as holder:
         cancelled = elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk)))
@@ -99,7 +97,7 @@ def test_a_cancel_waits_for_a_colleague_who_is_at_work(operation: Operation) -> 
     assert operation.status == Status.CANCELLED
 
 
-def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation: Operation) -> None:
+def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation):
     """Behind one that stands still, and before the cancel: only that one is ended."""
 
     def wait() -> None:
@@ -115,7 +113,7 @@ def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation: Operation) 
     assert isinstance(holder.exception(), OperationalError)
 
 
-def test_a_cancel_leaves_a_session_of_another_role_alone(operation: Operation, other_role: str, settings: Any) -> None:
+def test_a_cancel_leaves_a_session_of_another_role_alone(operation, other_role, settings):
     """To end it takes rights that a site need not have, and an error for one would leave all others as they are."""
     settings.BENCHBENCH_LOCK_SECONDS = 1
     told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
@@ -124,7 +122,7 @@ def test_a_cancel_leaves_a_session_of_another_role_alone(operation: Operation, o
     assert holder.exception() is None
 
 
-def test_a_cancel_that_waits_too_long_says_so(operation: Operation, settings: Any) -> None:
+def test_a_cancel_that_waits_too_long_says_so(operation, settings):
     settings.BENCHBENCH_LOCK_SECONDS = 1
     told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
     with held(operation, "SELECT pg_sleep(.01)", until=threading.Event()), told:
@@ -132,7 +130,7 @@ def test_a_cancel_that_waits_too_long_says_so(operation: Operation, settings: An
     assert Operation.objects.get(pk=operation.pk).status == Status.PENDING
 
 
-def test_a_worker_s_sessions_bear_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_s_sessions_bear_its_name(monkeypatch):
     """A batch has a name of its own while it is at work; after it the worker's comes back."""
     options = connection.settings_dict["OPTIONS"]
     monkeypatch.setitem(options, "application_name", options.get("application_name", ""))  # as it was, afterwards

@@ -22,11 +22,11 @@ def check(environment: dict[str, str]) -> str:
     return finished.stderr + finished.stdout
 
 
-def test_it_finds_nothing_wrong_with_what_runs(process_environment: dict[str, str]) -> None:
+def test_it_finds_nothing_wrong_with_what_runs(process_environment):
     assert "no issues" in check(process_environment)
 
 
-def test_it_names_all_that_is_not_there(process_environment: dict[str, str]) -> None:
+def test_it_names_all_that_is_not_there(process_environment):
     missing = {
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
         "REDIS_URL": "redis://127.0.0.1:1/0",
@@ -41,7 +41,7 @@ def test_it_names_all_that_is_not_there(process_environment: dict[str, str]) -> 
     assert "Traceback" not in output
 
 
-def test_it_counts_missing_migrations(process_environment: dict[str, str]) -> None:
+def test_it_counts_missing_migrations(process_environment):
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'benchmarks' RETURNING name, applied")
         removed = cursor.fetchall()
@@ -58,7 +58,7 @@ def test_it_counts_missing_migrations(process_environment: dict[str, str]) -> No
     assert "HINT: Run: python manage.py migrate" in output
 
 
-def test_a_command_names_what_it_cannot_work_on(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_names_what_it_cannot_work_on(db, monkeypatch):
     assert why_not_usable("benchbench") == ""
     with connection.cursor() as cursor:  # tables of an older version
         cursor.execute("DELETE FROM django_migrations WHERE app = 'mappings' AND name = '0001_initial'")
@@ -69,7 +69,7 @@ def test_a_command_names_what_it_cannot_work_on(db: None, monkeypatch: pytest.Mo
     assert "PostgreSQL does not answer: no route to host" in why_not_usable("benchbench")
 
 
-def test_it_names_the_extension_that_a_server_lacks(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
+def test_it_names_the_extension_that_a_server_lacks(monkeypatch, db):
     from apps.operations import checks
 
     monkeypatch.setattr(sys, "argv", ["manage.py", "check"])

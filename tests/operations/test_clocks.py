@@ -1,7 +1,6 @@
 """The clock that decides about leases is PostgreSQL's: those of workers may differ."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import psycopg
 import pytest
@@ -12,7 +11,7 @@ from apps.operations.leasing import claim
 from apps.operations.models import Operation, Status
 from apps.operations.workers import limits
 from benchbench import embedded
-from tests.operations.conftest import Adding, start_adding
+from tests.operations.conftest import start_adding
 from tests.operations.test_leasing import batches
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,12 +39,9 @@ def set_clock() -> Iterator[SetClock]:
         cursor.execute("DROP SCHEMA IF EXISTS ahead CASCADE")
 
 
-def test_a_lease_begins_and_ends_by_the_clock_of_the_database(
-    handler: Adding, set_clock: SetClock, settings: Any
-) -> None:
+def test_a_lease_begins_and_ends_by_the_clock_of_the_database(handler, set_clock, settings):
     settings.BENCHBENCH_LEASE_SECONDS, settings.BENCHBENCH_MAX_ATTEMPTS = 3600, 2
-    operation = start_adding({"number": 1})
-    key = batches(operation)[0].pk
+    key = batches(start_adding({"number": 1}))[0].pk
     set_clock(DAY)
     assert claim(key, "first") is not None
     assert claim(key, "second") is None
@@ -59,13 +55,10 @@ def test_a_lease_begins_and_ends_by_the_clock_of_the_database(
     assert Operation.objects.get().status == Status.FAILED
 
 
-def test_the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out(
-    handler: Adding, set_clock: SetClock, settings: Any
-) -> None:
+def test_the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out(handler, set_clock, settings):
     """As that of a frozen worker, which would keep its locks until it is woken."""
     settings.BENCHBENCH_LEASE_SECONDS = 3600
     batch = claim(batches(start_adding({"number": 1}))[0].pk, "frozen")
-    assert batch is not None
     name = f"{limits.AT_WORK}{batch.pk}.{batch.attempts}"
     with psycopg.connect(
         embedded.here().database_url(connection.settings_dict["NAME"]), application_name=name

@@ -33,7 +33,7 @@ class Clock:
         return self.now
 
 
-def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_bar_on_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     clock, terminal = Clock(), Terminal()
@@ -45,7 +45,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     assert re.fullmatch(r"━+╺?━+ 4,000 of 5,000 \[bold\] documents, 1,500 a second, 1 s left 0:01:05 *", last)
 
 
-def test_progress_keeps_to_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_keeps_to_the_width_of_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")
     with Progress(terminal := Terminal(), "documents that are read", total=1_000_000) as progress:
@@ -53,7 +53,7 @@ def test_progress_keeps_to_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPat
     assert max(map(len, lines_on(terminal))) == 40
 
 
-def test_progress_writes_a_line_now_and_then_into_a_file() -> None:
+def test_progress_writes_a_line_now_and_then_into_a_file():
     clock, file = Clock(), io.StringIO()
     with Progress(file, "documents", clock=clock) as progress:
         for clock.now, done in ((0.0, 1), (5.0, 500), (10.0, 1001), (15.0, 1500)):
@@ -86,7 +86,7 @@ def lost() -> OperationalError:
         ),
     ],
 )
-def test_a_postgresql_that_fails_ends_a_command_with_a_sentence(failure: Exception, sentence: str) -> None:
+def test_a_postgresql_that_fails_ends_a_command_with_a_sentence(failure, sentence):
     class Failing(UseCaseCommand):
         def act(self, **options: Any) -> None:
             raise failure
@@ -107,7 +107,7 @@ def test_a_postgresql_that_fails_ends_a_command_with_a_sentence(failure: Excepti
         ("name", "q.json: name is 7.", "q.json: name is 7."),  # of a file
     ],
 )
-def test_an_error_names_the_option_that_it_is_about(field: str, sentence: str, told: str) -> None:
+def test_an_error_names_the_option_that_it_is_about(field, sentence, told):
     class Failing(UseCaseCommand):
         def add_arguments(self, parser: CommandParser) -> None:
             parser.add_argument("dataset")
@@ -122,7 +122,7 @@ def test_an_error_names_the_option_that_it_is_about(field: str, sentence: str, t
     assert str(caught.value) == told
 
 
-def test_progress_tells_a_share_the_time_left_and_what_is_waited_for() -> None:
+def test_progress_tells_a_share_the_time_left_and_what_is_waited_for():
     clock, stream = Clock(), io.StringIO()
     at_work = {"queue_position": None, "waiting_for": None, "all": 4, "eta_seconds": None}
     with Progress(stream, "benchmark", clock=clock) as progress:
@@ -158,7 +158,7 @@ def test_progress_tells_a_share_the_time_left_and_what_is_waited_for() -> None:
     ]
 
 
-def test_progress_never_runs_back_and_does_not_say_0_s_left_while_work_goes_on() -> None:
+def test_progress_never_runs_back_and_does_not_say_0_s_left_while_work_goes_on():
     """As the events of a build came while its summaries grew, and of a benchmark whose batch another worker took."""
     clock, stream = Clock(), io.StringIO()
     common = {"queue_position": None, "waiting_for": None, "all": 150}
@@ -175,8 +175,9 @@ def test_progress_never_runs_back_and_does_not_say_0_s_left_while_work_goes_on()
         for percent, eta in ((40.0, 30.0), (20.0, None), (50.0, 25.0)):
             clock.now += 10
             progress.share({**common, "percent": percent, "eta_seconds": eta})
-    assert stream.getvalue().splitlines() == [
+    told = [
         "40 % of the benchmark, 30 s left",
         "40 % of the benchmark, estimating…",
         "50 % of the benchmark, 25 s left",
     ]
+    assert stream.getvalue().splitlines() == told

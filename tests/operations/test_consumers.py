@@ -4,13 +4,11 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from channels.testing import WebsocketCommunicator
-from django.contrib.auth.models import User
 
 from apps.operations import events
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from tests.operations.conftest import Adding
 from tests.operations.watched import ALL, aside, path_of, start
 from tests.sockets import closed, make_watcher, opened, socket
 
@@ -27,9 +25,7 @@ async def until(communicator: WebsocketCommunicator, status: str) -> dict[str, A
 
 class TestTelling:
     @pytest.mark.parametrize("slash", ["", "/"])
-    def test_it_tells_the_whole_state_of_one_on_connect_then_each_move_to_the_end(
-        self, handler: Adding, staff: User, slash: str
-    ) -> None:
+    def test_it_tells_the_whole_state_then_each_move(self, handler, staff, slash):
         operation = start(staff)
         watcher = socket(path_of(operation) + slash, staff)
 
@@ -48,9 +44,7 @@ class TestTelling:
         assert set(last) == {"timestamp", "type", "data"}
 
     @pytest.mark.parametrize("slash", ["", "/"])
-    def test_it_tells_of_all_the_user_s_operations_and_of_nobody_else_s(
-        self, handler: Adding, staff: User, slash: str
-    ) -> None:
+    def test_it_tells_of_the_user_s_operations_alone(self, handler, staff, slash):
         mine, other = start(staff), start(make_watcher("bob"))
         watcher = socket(ALL + slash, staff)
 
@@ -70,7 +64,7 @@ class TestTelling:
         assert last["data"]["operation_id"] == str(mine.pk)
         assert new["data"]["operation_id"] not in (str(mine.pk), str(other.pk))
 
-    def test_a_page_is_told_that_it_moved_and_no_more(self, handler: Adding, staff: User) -> None:
+    def test_a_page_is_told_that_it_moved_and_no_more(self, handler, staff):
         operation = start(staff)
         watcher = socket(f"{path_of(operation)}/hints", staff)
 
@@ -88,9 +82,7 @@ class TestTelling:
             ("moved", ("operation_id", str(operation.pk)))
         }
 
-    def test_it_finds_by_itself_what_no_hint_told_of(
-        self, handler: Adding, staff: User, impatient: None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_finds_by_itself_what_no_hint_told_of(self, handler, staff, impatient, monkeypatch):
         monkeypatch.setattr(events, "publish", lambda *_, **__: None)
         known, ended = start(staff), start(staff)
         wait(ended)
@@ -112,9 +104,7 @@ class TestTelling:
 
         assert async_to_sync(watch)() == [str(known.pk)] * 2
 
-    def test_hints_that_come_while_one_is_told_are_told_together(
-        self, handler: Adding, staff: User, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_hints_are_told_together(self, handler, staff, monkeypatch):
         operation = start(staff)
         watcher = socket(path_of(operation), staff)
         event = handler.event
@@ -137,7 +127,7 @@ class TestTelling:
 
         assert 0 < async_to_sync(watch)() < 20
 
-    def test_it_answers_a_ping_and_says_that_it_understands_nothing_else(self, handler: Adding, staff: User) -> None:
+    def test_it_answers_a_ping_and_says_that_it_understands_nothing_else(self, handler, staff):
         watcher = socket(ALL, staff)
 
         async def talk() -> list[Any]:
@@ -155,9 +145,7 @@ class TestTelling:
         assert pong == {"type": "pong"}
         assert [error["data"]["code"] for error in errors] == ["unknown_message"] * 6
 
-    def test_an_error_of_the_server_closes_the_socket_so_that_the_client_connects_again(
-        self, handler: Adding, staff: User, impatient: None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_error_closes(self, handler, staff, impatient, monkeypatch):
         def broken(_: object) -> None:
             raise OSError("The database is away.")
 

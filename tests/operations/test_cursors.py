@@ -34,7 +34,7 @@ def read_half() -> None:
     raise RuntimeError("It cannot be written.") from kept
 
 
-def test_what_an_error_left_half_read_is_closed() -> None:
+def test_what_an_error_left_half_read_is_closed():
     User.objects.bulk_create(User(username=f"user {number}") for number in range(5))
     gc.disable()  # until the cursor was seen
     try:

@@ -17,7 +17,6 @@ from apps.operations.models import Operation
 from tests.benchmarks.conftest import make_library
 from tests.operations.documented import PAGE, example_of, fields_of, misfits, values_in
 from tests.operations.streamed import Watcher, is_end, make_operations
-from tests.retrieval.llm_server import LLMServer, known_server
 from tests.sockets import cookie_of, make_watcher
 
 pytestmark = pytest.mark.thorough
@@ -41,16 +40,8 @@ def ada(transactional_db: None) -> User:
     return make_watcher("ada")
 
 
-@pytest.fixture
-def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    with known_server(settings, monkeypatch) as made:
-        made.answer = lambda prompt: 400 if "to be failed" in prompt else "1"
-        yield made
-
-
-def test_every_event_is_sent_to_its_end_and_is_as_documented(
-    ada: User, site: str, manage: Any, settings: Any, server: LLMServer
-) -> None:
+def test_every_event_is_as_documented(ada, site, manage, settings, server):
+    server.answer = lambda prompt: 400 if "to be failed" in prompt else "1"
     library = make_library(documents=30, queries=12)
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
@@ -176,7 +167,7 @@ def values_of(message: Any) -> Iterator[tuple[str, Any]]:
     return values_in(message["data"], fields_of(message["type"]))
 
 
-def test_a_socket_of_somebody_else_s_or_of_nobody_is_closed_with_its_code(ada: User, site: str, handler: Any) -> None:
+def test_a_socket_of_somebody_else_s_or_of_nobody_is_closed_with_its_code(ada, site, handler):
     operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid4(), by=ada, batches=[({"number": 1}, 1)])
     address = f"{site.replace('http', 'ws')}/ws/operations/{operation.pk}"
     bob = {"Cookie": cookie_of(make_watcher("bob"))}

@@ -3,8 +3,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ from apps.operations.hosts import share_of_host
 from tests.operations.conftest import until
 
 
-def test_batches_share_a_host_unless_one_must_be_alone(tmp_path: Path, settings: Any) -> None:
+def test_batches_share_a_host_unless_one_must_be_alone(tmp_path, settings):
     settings.BENCHBENCH_LOCK_DIR = tmp_path
     log: list[str] = []
     release = threading.Event()
@@ -62,7 +60,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 
 @pytest.mark.parametrize("name", ["host", "turnstile"])
-def test_a_process_that_stands_still_keeps_the_host_from_nobody(tmp_path: Path, settings: Any, name: str) -> None:
+def test_a_process_that_stands_still_keeps_the_host_from_nobody(tmp_path, settings, name):
     settings.BENCHBENCH_LOCK_DIR = tmp_path
     command = [sys.executable, "-c", HOLD, str(tmp_path / f"benchbench-{name}.lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as frozen:

@@ -1,14 +1,23 @@
-"""What a worker finds on its queues, and what of that it runs."""
+"""What a worker finds on its queues, what of that it runs, and that it stops where it is told to."""
 
 import pickle
+import signal
+import sys
+import threading
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import django_rq
 import pytest
-from rq import Callback, Queue
+from django.utils.module_loading import import_string
+from rq import Callback, Queue, SimpleWorker
 from rq.serializers import DefaultSerializer
 
-from apps.operations.management.commands.worker import Command
+from apps.operations import queueing
+from apps.operations.handlers import HANDLERS, Handler
+from apps.operations.management.commands.worker import Command, QueueWorker, Stop
+from tests.faults.planting import POINTS
 
 
 class Touching:
@@ -18,7 +27,7 @@ class Touching:
         self.path = path
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return Path.touch, (Path(self.path),)  # type: ignore[return-value]
+        return Path.touch, (Path(self.path),)
 
 
 @pytest.fixture
@@ -32,7 +41,7 @@ def work() -> None:
     Command().serve(["default"], burst=True)
 
 
-def test_it_runs_no_function_that_somebody_else_names(queue: Queue, tmp_path: Path) -> None:
+def test_it_runs_no_function_that_somebody_else_names(queue, tmp_path):
     job = queue.enqueue("os.mkdir", str(tmp_path / "made"), on_failure=Callback("os.getcwd"))
     assert job
     work()
@@ -42,7 +51,7 @@ def test_it_runs_no_function_that_somebody_else_names(queue: Queue, tmp_path: Pa
     assert "os.mkdir is no job of BenchBench" in str(job.latest_result().exc_string)
 
 
-def test_it_unpickles_nothing(queue: Queue, tmp_path: Path) -> None:
+def test_it_unpickles_nothing(queue, tmp_path):
     pickled = Queue("default", connection=queue.connection, serializer=DefaultSerializer)
     touching = Touching(str(tmp_path / "touched"))
     pickle.loads(pickle.dumps(touching))
@@ -51,3 +60,41 @@ def test_it_unpickles_nothing(queue: Queue, tmp_path: Path) -> None:
     pickled.enqueue("apps.operations.working.work_batch", touching)
     work()
     assert not (tmp_path / "touched").exists()
+
+
+def test_one_that_is_told_again_while_it_is_told_waits_for_nothing(monkeypatch):
+    """A terminal tells the whole group, and the pool its worker: the second signal comes at any line of the handler."""
+    monkeypatch.setattr(SimpleWorker, "request_stop", lambda *_: None)
+    worker: Any = QueueWorker.__new__(QueueWorker)
+    worker.stop = Stop()
+
+    def again(*_: Any) -> None:
+        sys.setprofile(None)
+        worker.request_stop(signal.SIGTERM, None)
+        sys.setprofile(again)
+
+    def be_told() -> None:
+        sys.setprofile(again)
+        worker.request_stop(signal.SIGTERM, None)
+        sys.setprofile(None)
+
+    told = threading.Thread(target=be_told, daemon=True)
+    told.start()
+    told.join(10)
+    assert not told.is_alive()
+    assert worker.stop.told
+
+
+def test_every_dotted_name_leads_to_a_handler():
+    for name in HANDLERS.values():
+        assert Handler in type(import_string(name)).__mro__, name
+    for name in queueing.JOBS:
+        assert callable(import_string(name)), name
+
+
+def test_every_point_at_which_faults_are_planted_is_in_the_code():
+    for stage, point in POINTS.items():
+        owner = import_module(point.module)
+        for part in point.name.split("."):
+            assert hasattr(owner, part), f"{stage}: {point.module} has no {point.name}"
+            owner = getattr(owner, part)

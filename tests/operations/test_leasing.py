@@ -3,9 +3,9 @@ import threading
 import time
 import uuid
 from datetime import timedelta
-from typing import Any
 from unittest.mock import Mock
 
+import django_rq
 import psycopg
 import pytest
 from django.conf import settings
@@ -20,7 +20,7 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait, work_batch
 from benchbench.errors import BenchbenchError, ConflictError
-from tests.operations.conftest import Adding, start_adding
+from tests.operations.conftest import start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,10 +34,9 @@ def expire(batch: Batch) -> None:
     Batch.objects.filter(pk=batch.pk).update(lease_until=Now() - timedelta(seconds=1))
 
 
-def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commit(handler: Adding) -> None:
+def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commit(handler):
     operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
-    assert lost is not None
     expire(lost)
     assert perform_batch(lost.pk, owner="second")
     with pytest.raises(Stopped), Lease(lost).commit({"number": 1000}):
@@ -46,10 +45,9 @@ def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commi
     assert batches(operation)[0].attempts == 2
 
 
-def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(handler: Adding) -> None:
+def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(handler):
     operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
-    assert lost is not None
     expire(lost)
 
     def store_and_lose() -> None:
@@ -66,19 +64,17 @@ def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(h
 
 
 @pytest.mark.parametrize("next_owner", ["second", "first"], ids=["another worker", "the same worker"])
-def test_an_attempt_stores_nothing_once_the_batch_has_another_attempt(handler: Adding, next_owner: str) -> None:
+def test_an_attempt_stores_nothing_once_the_batch_has_another_attempt(handler, next_owner):
     lost = claim(batches(start_adding({"number": 1}))[0].pk, "first")
-    assert lost is not None
     expire(lost)
     assert claim(lost.pk, next_owner) is not None
     with pytest.raises(Stopped), Lease(lost).holding():
         pass
 
 
-def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler: Adding) -> None:
+def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler):
     operation = start_adding({"number": 1}, {"number": 2})
     held = claim(batches(operation)[0].pk, "first")
-    assert held is not None
 
     def write_half() -> None:
         with Lease(held).commit({"number": 1}):
@@ -92,7 +88,7 @@ def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler: Addi
     assert batches(operation)[0].state == Batch.State.RUNNING
 
 
-def test_it_completes_once_after_the_last_batch(handler: Adding) -> None:
+def test_it_completes_once_after_the_last_batch(handler):
     operation = start_adding({"number": 1}, {"number": 2})
     for batch in batches(operation):
         perform_batch(batch.pk, owner="only")
@@ -101,19 +97,19 @@ def test_it_completes_once_after_the_last_batch(handler: Adding) -> None:
     assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
 
 
-def test_it_runs_batches_that_a_batch_adds(handler: Adding) -> None:
+def test_it_runs_batches_that_a_batch_adds(handler):
     operation = wait(start_adding({"number": 1, "adds": [10, 20]}))
     assert sorted(handler.performed) == [1, 10, 20]
     assert (operation.total_units, operation.status) == (3, Status.COMPLETED)
 
 
-def test_it_tries_again_what_may_pass(handler: Adding) -> None:
+def test_it_tries_again_what_may_pass(handler):
     operation = wait(start_adding({"number": 1, "raises": 2}))
     assert handler.performed == [1, 1, 1]
     assert operation.status == Status.COMPLETED
 
 
-def test_it_fails_with_the_error_after_three_attempts(handler: Adding) -> None:
+def test_it_fails_with_the_error_after_three_attempts(handler):
     operation = start_adding({"number": 1, "raises": 9}, {"number": 2})
     told = "OSError: [Errno 5] The disk is away: '…/7.bin'"  # and not where the files of the server lie
     with pytest.raises(OperationFailedError, match=re.escape(told)):
@@ -124,7 +120,7 @@ def test_it_fails_with_the_error_after_three_attempts(handler: Adding) -> None:
     assert batches(operation)[0].attempts == 3
 
 
-def test_it_does_not_repeat_an_error_that_speaks_to_the_user(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_repeat_an_error_that_speaks_to_the_user(handler, monkeypatch):
     def refuse(batch: Batch, lease: Lease) -> None:
         raise BenchbenchError("The model is not here.")
 
@@ -135,11 +131,10 @@ def test_it_does_not_repeat_an_error_that_speaks_to_the_user(handler: Adding, mo
     assert batches(operation)[0].attempts == 1
 
 
-def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
+def test_it_does_nothing_more_after_a_cancel(handler):
     operation = start_adding({"number": 1}, {"number": 2})
     first, second = batches(operation)
     held = claim(first.pk, "worker")
-    assert held is not None
     cancel_operation(operation)
     lease = Lease(held)
     lease._checked = 0
@@ -151,9 +146,7 @@ def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
     assert handler.stopped == ["cancelled"]
 
 
-def test_an_error_of_what_was_cancelled_is_no_error(
-    handler: Adding, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_of_what_was_cancelled_is_no_error(handler, monkeypatch, caplog):
     operation = start_adding({"number": 1})
 
     def find_nothing(batch: Batch, lease: Lease) -> None:
@@ -167,10 +160,9 @@ def test_an_error_of_what_was_cancelled_is_no_error(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
+def test_a_cancel_breaks_off_a_statement_under_way(handler):
     operation = start_adding({"number": 1})
     held = claim(batches(operation)[0].pk, "worker")
-    assert held is not None
     canceller = threading.Timer(0.5, cancel_from_elsewhere, [operation])
     canceller.start()
     started = time.monotonic()
@@ -181,9 +173,8 @@ def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
     canceller.join()
 
 
-def test_another_error_of_a_statement_stays_what_it_is(handler: Adding) -> None:
+def test_another_error_of_a_statement_stays_what_it_is(handler):
     held = claim(batches(start_adding({"number": 1}))[0].pk, "worker")
-    assert held is not None
     with pytest.raises(OperationalError, match="statement timeout"):
         take_a_minute(Lease(held), timeout_ms=10)
 
@@ -199,31 +190,26 @@ def cancel_from_elsewhere(operation: Operation) -> None:
     connection.close()
 
 
-def test_it_refuses_a_second_active_operation_on_one_subject(handler: Adding) -> None:
+def test_it_refuses_a_second_active_operation_on_one_subject(handler):
     operation = start_adding({"number": 1})
     with pytest.raises(OperationActiveError):
         start_operation(Operation.Kind.RESOLVE, subject_id=operation.subject_id, batches=[({"number": 2}, 1)])
 
 
-def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left(handler: Adding) -> None:
-    operation = start_adding({"number": 1}, {"number": 2})
-    lost, waiting = batches(operation)
+def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left(handler):
+    lost, waiting = batches(start_adding({"number": 1}, {"number": 2}))
     claim(lost.pk, "killed")
     expire(lost)
-    import django_rq
-
     django_rq.get_queue("default").empty()
     assert sweep() == 2
     assert sweep() == 0
-    expected = {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
-    assert queueing.queued_job_ids("default") == expected
+    assert queueing.queued_job_ids("default") == {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
 
 
-def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler: Adding, settings: Any) -> None:
+def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler, settings):
     settings.BENCHBENCH_LOCK_SECONDS = 120
     operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "worker")
-    assert batch is not None
     handler.perform(batch, Lease(batch))
     with transaction.atomic():
         Operation.objects.select_for_update().get(pk=operation.pk)
@@ -231,41 +217,36 @@ def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler
     assert conclude(operation) is True
 
 
-def test_the_sweep_concludes_what_ended_without_a_conclusion(handler: Adding) -> None:
+def test_the_sweep_concludes_what_ended_without_a_conclusion(handler):
     operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "killed")
-    assert batch is not None
     handler.perform(batch, Lease(batch))
     sweep()
     operation.refresh_from_db()
     assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
 
 
-def test_an_operation_without_work_is_complete_at_once(handler: Adding) -> None:
+def test_an_operation_without_work_is_complete_at_once(handler):
     operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[])
     operation.refresh_from_db()
     assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
 
 
-def test_one_that_cannot_be_finalised_nor_failed_now_is_left_to_the_sweep(
-    handler: Adding, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sweep_ends_what_could_not_end(handler, monkeypatch):
     monkeypatch.setattr(handler, "finalise", Mock(side_effect=ArithmeticError("of its figures")))
     with monkeypatch.context() as held:
         held.setattr(handler, "stop", Mock(side_effect=HeldError("of its figures")))
-        operation = start_operation(
-            Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[]
-        )  # as a web request does
+        # As a web request does:
+        operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[])
     assert operation.is_active
     sweep()
     operation.refresh_from_db()
     assert (operation.status, operation.error) == (Status.FAILED, "ArithmeticError: of its figures")
 
 
-def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler: Adding) -> None:
+def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler):
     finished, exhausted, failed = start_adding({"number": 1}), start_adding({"number": 2}), start_adding({"number": 3})
     last = claim(batches(finished)[0].pk, "killed")
-    assert last is not None
     handler.perform(last, Lease(last))  # and killed before it could conclude
     for _ in range(3):
         assert claim(batches(exhausted)[0].pk, "killed") is not None
@@ -279,7 +260,7 @@ def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler: 
 
 
 @pytest.mark.thorough
-def test_a_worker_goes_on_after_the_database_was_restarted(handler: Adding) -> None:
+def test_a_worker_goes_on_after_the_database_was_restarted(handler):
     first, second = start_adding({"number": 1}), start_adding({"number": 2})
     with psycopg.connect(settings.DATABASE_URL.replace("/benchbench?", "/postgres?"), autocommit=True) as administrator:
         work_batch(batches(first)[0].pk)
@@ -292,13 +273,11 @@ def test_a_worker_goes_on_after_the_database_was_restarted(handler: Adding) -> N
     assert second.status == Status.COMPLETED
 
 
-def test_two_workers_commit_side_by_side(handler: Adding, settings: Any) -> None:
+def test_two_workers_commit_side_by_side(handler, settings):
     """One commit that takes long must not hold up another of the same operation."""
     settings.BENCHBENCH_LOCK_SECONDS = 1  # whoever waits gets an error
     operation = start_adding({"number": 1}, {"number": 2})
     first, second = (claim(batch.pk, "worker") for batch in batches(operation))
-    assert first is not None
-    assert second is not None
 
     def commit_other() -> None:
         with Lease(second).commit({"number": 2}):

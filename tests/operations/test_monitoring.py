@@ -34,11 +34,9 @@ TOKEN = "long and random"
 def read_metrics(client: Client, **headers: str) -> Metrics:
     answer = client.get("/metrics", headers=headers)
     assert answer.status_code == 200, answer.content
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(answer.content.decode())
-        for sample in family.samples
-    }
+    families = text_string_to_metric_families(answer.content.decode())
+    samples = [sample for family in families for sample in family.samples]
+    return {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}
 
 
 def of(metrics: Metrics, name: str, **labels: str) -> float:
@@ -46,24 +44,24 @@ def of(metrics: Metrics, name: str, **labels: str) -> float:
 
 
 class TestHealth:
-    def test_a_process_is_healthy_by_answering(self, client: Client) -> None:
+    def test_a_process_is_healthy_by_answering(self, client):
         answer = client.get("/healthz")
         assert (answer.status_code, answer.content) == (200, b"ok\n")
 
     @pytest.mark.django_db
-    def test_it_is_ready_where_all_is_there(self, client: Client) -> None:
+    def test_it_is_ready_where_all_is_there(self, client):
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()) == (200, {"database": "ok", "tables": "ok", "redis": "ok"})
 
     @pytest.mark.django_db
-    def test_it_names_what_is_away_and_no_more(self, client: Client, monkeypatch: Any) -> None:
+    def test_it_names_what_is_away_and_no_more(self, client, monkeypatch):
         nowhere = {**settings.RQ_QUEUES["default"], "URL": "redis://127.0.0.1:1/0"}
         monkeypatch.setitem(settings.RQ_QUEUES, "default", nowhere)
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()) == (503, {"database": "ok", "tables": "ok", "redis": "unavailable"})
 
     @pytest.mark.django_db(transaction=True)
-    def test_it_is_not_ready_without_postgresql(self, client: Client, monkeypatch: Any) -> None:
+    def test_it_is_not_ready_without_postgresql(self, client, monkeypatch):
         connection.close()
         for name, value in {"HOST": "127.0.0.1", "PORT": "1"}.items():
             monkeypatch.setitem(connection.settings_dict, name, value)
@@ -71,20 +69,19 @@ class TestHealth:
         assert answer.status_code == 503
         assert answer.json() == {"database": "unavailable", "tables": "unavailable", "redis": "ok"}
 
-    def test_docker_compose_asks_whether_it_is_ready(self) -> None:
+    def test_docker_compose_asks_whether_it_is_ready(self):
         """What it asks fails with the services: only `/readyz` does."""
-        code = COMPOSE["web"]["healthcheck"]["test"][-1]
-        assert re.findall(r"http://localhost:8000(/[^\"]*)", code) == ["/readyz"]
+        assert re.findall(r"http://localhost:8000(/[^\"]*)", COMPOSE["web"]["healthcheck"]["test"][-1]) == ["/readyz"]
 
     @override_settings(SECURE_SSL_REDIRECT=True)
-    def test_a_probe_from_within_is_not_sent_to_https(self, client: Client) -> None:
+    def test_a_probe_from_within_is_not_sent_to_https(self, client):
         assert client.get("/healthz").status_code == 200
         assert client.get("/admin/login/").status_code == 301
 
 
 @pytest.mark.django_db
 class TestMetrics:
-    def test_they_are_for_superusers_and_for_who_has_the_token(self, client: Client) -> None:
+    def test_they_are_for_superusers_and_for_who_has_the_token(self, client):
         User.objects.create_user("staff", password="x", is_staff=True)
         User.objects.create_superuser("boss", password="x")
         assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 403
@@ -97,7 +94,7 @@ class TestMetrics:
             assert Client().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}r"}).status_code == 403
 
     @override_settings(BENCHBENCH_METRICS_TOKEN=TOKEN)
-    def test_they_count_queues_workers_batches_vectors_and_errors(self, client: Client) -> None:
+    def test_they_count_queues_workers_batches_vectors_and_errors(self, client):
         queueing.announce_worker("here", ["gpu"])
         counters.count_batch("benchmark", "done", 2.5)
         counters.count_batch("benchmark", "done", 7000)
@@ -110,10 +107,8 @@ class TestMetrics:
         assert of(metrics, "benchbench_queue_jobs", queue="gpu") == 0
         assert of(metrics, "benchbench_batches_total", kind="benchmark", outcome="done") == 2
         assert of(metrics, "benchbench_batches_total", kind="benchmark", outcome="failed") == 1
-        up_to = {
-            end: of(metrics, "benchbench_batch_seconds_bucket", kind="benchmark", le=end)
-            for end in ("0.1", "1.0", "5.0", "3600.0", "+Inf")
-        }
+        bounds = ("0.1", "1.0", "5.0", "3600.0", "+Inf")
+        up_to = {end: of(metrics, "benchbench_batch_seconds_bucket", kind="benchmark", le=end) for end in bounds}
         assert up_to == {"0.1": 1, "1.0": 1, "5.0": 2, "3600.0": 2, "+Inf": 3}
         assert of(metrics, "benchbench_batch_seconds_sum", kind="benchmark") == pytest.approx(7002.51)
         assert of(metrics, "benchbench_vector_lookups_total", of="queries", result="miss") == 5
@@ -129,20 +124,19 @@ class TestWorkers:
         assert answer.status_code == 200
         return answer.content.decode()
 
-    def test_the_page_says_who_works_on_what(self) -> None:
+    def test_the_page_says_who_works_on_what(self):
         boss = User.objects.create_superuser("boss")
         assert "No worker lives" in self.look(boss)
 
         operation = start_adding({})
         queueing.announce_worker("here:1", ["gpu"])
         queueing.announce_worker("here:2", ["default"], waits="Its code is older than the tables.")
-        batch = claim(operation.batches.get().pk, "here:1")
-        assert batch is not None
+        assert claim(operation.batches.get().pk, "here:1") is not None
         page = self.look(boss)
         assert f"/operation/{operation.pk}/change/" in page
         assert "Its code is older than the tables." in page
 
-    def test_who_may_not_see_an_operation_is_not_told_which_it_is(self) -> None:
+    def test_who_may_not_see_an_operation_is_not_told_which_it_is(self):
         staff = User.objects.create_user("staff", is_staff=True)
         client = Client()
         client.force_login(staff)
@@ -168,7 +162,7 @@ def lines() -> Iterator[io.StringIO]:
     logging.getLogger().removeHandler(handler)
 
 
-def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transactional_db: None, monkeypatch: Any) -> None:
+def test_a_batch_is_counted_and_named_in_the_log(lines, transactional_db, monkeypatch):
     class Handler:
         @staticmethod
         def perform(*_: Any) -> None:
@@ -186,9 +180,7 @@ def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transaction
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_a_batch_is_a_span_where_opentelemetry_is_there(
-    installed: bool, transactional_db: None, monkeypatch: Any
-) -> None:
+def test_a_batch_is_a_span_of_opentelemetry(installed, transactional_db, monkeypatch):
     spans: list[tuple[str, dict[str, Any]]] = []
 
     @contextmanager

@@ -36,11 +36,7 @@ ODD = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-VALUES = st.one_of(
-    ODD,
-    ODD.map(lambda value: {"type": value}),
-    ODD.map(lambda value: {"type": "ping", "of": value}),
-)
+VALUES = st.one_of(ODD, ODD.map(lambda value: {"type": value}), ODD.map(lambda value: {"type": "ping", "of": value}))
 TEXTS = st.one_of(
     st.just(PING),
     VALUES.map(lambda value: json.dumps(value).encode()),
@@ -94,7 +90,7 @@ def conversation(address: str, cookie: str, frames: Sequence[tuple[bytes, bool, 
 
 @pytest.mark.fuzz
 @pytest.mark.django_db(transaction=True)
-def test_whatever_is_sent_is_answered_or_closes_the_socket_in_order(site: str) -> None:
+def test_whatever_is_sent_is_answered_or_closes_the_socket_in_order(site):
     user = make_watcher("ada")
     address, cookie = site.replace("http", "ws") + ALL, cookie_of(user)
     models = [model for model in apps.get_models() if model._meta.managed]

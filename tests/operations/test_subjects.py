@@ -75,7 +75,6 @@ def work_on(kind: str, library: Mapping, owner: User) -> Work:
 
 
 def told(client: Client, user: User, operation: Operation) -> list[Any]:
-    """Ask for the operation by REST."""
     _, secret = issue_token(user, name=f"token {user.access_tokens.count()}", scope="write")
     as_user = {"Authorization": f"Bearer {secret}"}
     listed = [row["operation_id"] for row in client.get(API, headers=as_user).json()["operations"]]
@@ -95,9 +94,7 @@ SEEN, HIDDEN = ([True, 200], [True, 200, 200]), ([False, 403], [False, 404, 404]
 
 
 @pytest.mark.parametrize("kind", ["index", "resolve", "benchmark"])
-def test_whoever_sees_the_subject_sees_the_operation_whoever_started_it(
-    client: Client, people: People, settings: Any, kind: str
-) -> None:
+def test_the_subject_decides_who_sees_it(client, people, settings, kind):
     work = work_on(kind, make_library(documents=4, queries=1), people.owner)
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
     watchers = {people.owner: SEEN, people.mate: SEEN, people.other: HIDDEN, people.overseer: SEEN}
@@ -117,7 +114,7 @@ def an_index(owner: User) -> Index:
     return create_index(make_collection(documents=[{"text": "apple"}]), name="words", owner=owner)
 
 
-def test_one_whose_subject_is_gone_is_left_to_who_started_it(client: Client, people: People) -> None:
+def test_one_whose_subject_is_gone_is_left_to_who_started_it(client, people):
     index = an_index(people.owner)
     operation = build_index(index, by=people.overseer)
     cancel_operation(operation)
@@ -129,15 +126,11 @@ def test_one_whose_subject_is_gone_is_left_to_who_started_it(client: Client, peo
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_subject_that_changes_hands_takes_its_operation_and_the_sockets_along(
-    client: Client, people: People, impatient: None
-) -> None:
+def test_an_operation_follows_its_subject_s_owner(client, people, impatient):
     index = an_index(people.owner)
     operation = build_index(index, by=people.overseer)
-    before, every, theirs = (
-        socket(path, user)
-        for path, user in ((path_of(operation), people.owner), (ALL, people.owner), (ALL, people.other))
-    )
+    watched = ((path_of(operation), people.owner), (ALL, people.owner), (ALL, people.other))
+    before, every, theirs = (socket(path, user) for path, user in watched)
     assert async_to_sync(refused)(socket(path_of(operation), people.other)) == ("not_found", 1008)
 
     async def watch() -> list[Any]:

@@ -18,7 +18,7 @@ from apps.operations.models import Batch, Operation
 from apps.operations.workers.turns import take_turn
 from apps.operations.working import work_batch
 from benchbench import embedded
-from tests.operations.conftest import Adding, start_adding
+from tests.operations.conftest import start_adding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,14 +52,14 @@ def served() -> list[Any]:
     return list(Batch.objects.filter(state="done").order_by("started_at").values_list("operation_id", flat=True))
 
 
-def test_operations_on_several_queues_take_turns(handler: Adding) -> None:
+def test_operations_on_several_queues_take_turns(handler):
     on_gpu, on_default = start(queue="gpu"), start()
     Command().serve(["gpu", "default"], burst=True)
     assert served() == [one.pk for _ in range(4) for one in (on_gpu, on_default)]
     assert [django_rq.get_queue(name).count for name in ("gpu", "default")] == [0, 0]
 
 
-def test_what_a_worker_does_not_serve_is_left_to_others(handler: Adding) -> None:
+def test_what_a_worker_does_not_serve_is_left_to_others(handler):
     on_gpu, on_default = start(queue="gpu", batches=1), start(batches=1)
     Command().serve(["default"], burst=True)
     assert served() == [on_default.pk]
@@ -68,7 +68,7 @@ def test_what_a_worker_does_not_serve_is_left_to_others(handler: Adding) -> None
     assert served() == [on_default.pk, on_gpu.pk]
 
 
-def test_operations_take_turns_whichever_came_first(handler: Adding) -> None:
+def test_operations_take_turns_whichever_came_first(handler):
     first, second, third = start(), start(batches=2), start(batches=1)
     Command().serve(["default"], burst=True)
     assert served() == [one.pk for one in (first, second, third, first, second, first, first)]
@@ -76,7 +76,7 @@ def test_operations_take_turns_whichever_came_first(handler: Adding) -> None:
     assert set(Operation.objects.values_list("status", flat=True)) == {"completed"}
 
 
-def test_who_starts_much_takes_no_more_turns(handler: Adding) -> None:
+def test_who_starts_much_takes_no_more_turns(handler):
     """Of two workers one is at Ada's: the other goes to Bob, though two more of hers were never served."""
     ada, bob = User.objects.create(username="ada"), User.objects.create(username="bob")
     first, _, second, of_bob = start(ada), start(ada), start(ada), start(bob)
@@ -86,7 +86,7 @@ def test_who_starts_much_takes_no_more_turns(handler: Adding) -> None:
     assert served() == [of_bob.pk] * 2
 
 
-def test_one_worker_serves_users_in_turn_and_not_operations(handler: Adding) -> None:
+def test_one_worker_serves_users_in_turn_and_not_operations(handler):
     """Ada's new operations, which were never served, come before her others, and not before Bob's."""
     ada, bob = User.objects.create(username="ada"), User.objects.create(username="bob")
     first, of_bob, second = start(ada, batches=2), start(bob, batches=3), start(ada, batches=1)
@@ -94,7 +94,7 @@ def test_one_worker_serves_users_in_turn_and_not_operations(handler: Adding) -> 
     assert served() == [one.pk for one in (first, of_bob, second, of_bob, first, of_bob)]
 
 
-def test_a_locked_batch_holds_up_nobody(handler: Adding) -> None:
+def test_a_locked_batch_holds_up_nobody(handler):
     first, second = start(batches=2), start(batches=1)
     locked, free = first.batches.all()
     with other_session() as session:
@@ -104,7 +104,7 @@ def test_a_locked_batch_holds_up_nobody(handler: Adding) -> None:
         session.execute("ROLLBACK")
 
 
-def test_each_batch_that_waits_keeps_one_job(handler: Adding) -> None:
+def test_each_batch_that_waits_keeps_one_job(handler):
     first, second = start(), start()
     do(first.batches.all()[0])
     given = first.batches.all()[1]
@@ -117,9 +117,8 @@ def test_each_batch_that_waits_keeps_one_job(handler: Adding) -> None:
     assert sweep() == 0
 
 
-def test_a_job_of_what_is_done_takes_nobody_s_place(handler: Adding) -> None:
-    first = start(batches=1)
-    batch = first.batches.get()
+def test_a_job_of_what_is_done_takes_nobody_s_place(handler):
+    batch = start(batches=1).batches.get()
     do(batch)
     second = start(batches=1)
     work_batch(batch.pk)

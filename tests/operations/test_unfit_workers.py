@@ -1,7 +1,6 @@
 """Workers that cannot do a batch give it back: another does it, or it fails with the reason."""
 
 from datetime import timedelta
-from typing import Any
 from unittest.mock import Mock
 
 import django_rq
@@ -51,7 +50,7 @@ def take(operation: Operation, owner: str) -> list[bool]:
     return [perform_batch(batch.pk, owner=owner) for batch in operation.batches.order_by("ordinal")]
 
 
-def test_what_one_gives_back_another_does_without_an_attempt_lost(operation: Operation) -> None:
+def test_what_one_gives_back_another_does_without_an_attempt_lost(operation):
     assert take(operation, "unfit") == [True, False]
     assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
     operation.refresh_from_db()
@@ -61,9 +60,7 @@ def test_what_one_gives_back_another_does_without_an_attempt_lost(operation: Ope
     assert (operation.status, set(operation.batches.values_list("attempts", "error"))) == ("completed", {(1, "")})
 
 
-def test_a_job_that_comes_to_one_who_gave_back_goes_on_to_the_others(
-    operation: Operation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_goes_on_to_the_other_workers(operation, monkeypatch):
     pauses: list[float] = []
     monkeypatch.setattr(working.time, "sleep", pauses.append)
     monkeypatch.setattr(working, "this_worker", lambda: "unfit")
@@ -78,7 +75,7 @@ def test_a_job_that_comes_to_one_who_gave_back_goes_on_to_the_others(
     assert sweep() == 0
 
 
-def test_it_fails_with_the_reason_where_nobody_else_is(operation: Operation) -> None:
+def test_it_fails_with_the_reason_where_nobody_else_is(operation):
     take(operation, "unfit")
     leave_for(operation, seconds=90)
     sweep()
@@ -86,9 +83,7 @@ def test_it_fails_with_the_reason_where_nobody_else_is(operation: Operation) -> 
     assert (operation.status, operation.error) == (Status.FAILED, f"No worker can do it. {SENTENCE}")
 
 
-def test_the_sweep_waits_for_no_lock_to_fail_it_and_sees_to_the_others(
-    operation: Operation, handler: Adding, settings: Any
-) -> None:
+def test_the_sweep_waits_for_no_lock(operation, handler, settings):
     settings.BENCHBENCH_LOCK_SECONDS = 1
     take(operation, "unfit")
     leave_for(operation, seconds=90)
@@ -107,9 +102,7 @@ def test_the_sweep_waits_for_no_lock_to_fail_it_and_sees_to_the_others(
 
 
 @pytest.mark.parametrize("error", [HeldError("of its index"), RuntimeError("of its handler")])
-def test_the_sweep_sees_to_the_others_where_it_cannot_be_failed(
-    operation: Operation, handler: Adding, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_the_sweep_sees_to_the_others_where_it_cannot_be_failed(operation, handler, monkeypatch, error):
     take(operation, "unfit")
     leave_for(operation, seconds=90)
     other = another()
@@ -121,7 +114,7 @@ def test_the_sweep_sees_to_the_others_where_it_cannot_be_failed(
 
 
 @pytest.mark.parametrize("why", ["given back just now", "another serves the queue", "another is at work"])
-def test_it_waits_while_another_may_come(operation: Operation, why: str) -> None:
+def test_it_waits_while_another_may_come(operation, why):
     take(operation, "unfit")
     if why != "given back just now":
         leave_for(operation, seconds=90)
@@ -139,7 +132,7 @@ def test_it_waits_while_another_may_come(operation: Operation, why: str) -> None
     assert operation.is_active
 
 
-def test_whoever_waits_in_a_command_does_it_beside_unfit_workers(operation: Operation) -> None:
+def test_whoever_waits_in_a_command_does_it_beside_unfit_workers(operation):
     take(operation, "unfit")
     queueing.announce_worker("unfit", ["default"])
     try:
@@ -148,9 +141,7 @@ def test_whoever_waits_in_a_command_does_it_beside_unfit_workers(operation: Oper
         queueing.retire_worker("unfit", ["default"])
 
 
-def test_a_command_whose_own_process_is_unfit_fails_at_once(
-    operation: Operation, unfit: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfit_command_fails_at_once(operation, unfit, monkeypatch):
     monkeypatch.setattr("apps.operations.working.new_owner", lambda: "unfit")
     with pytest.raises(OperationFailedError, match=r"No worker can do it\. The model m is wanted in revision 1"):
         wait(operation)

@@ -1,4 +1,4 @@
-"""A batch that waits for its host says what for."""
+"""A batch that waits for its host says what for, and an operation how far it is."""
 
 import fcntl
 import re
@@ -7,21 +7,24 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connections
+from django.utils import timezone
 
 from apps.collections.models import Collection
 from apps.operations import queueing
 from apps.operations.hosts import holders, share_of_host
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
-from apps.operations.models import Operation
-from apps.operations.progress import common_fields
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.progress import common_fields, progress_of
 from apps.operations.waiting import waiting_for
 from apps.operations.working import perform_batch
 from tests.operations.conftest import Adding, start_adding, until
@@ -78,9 +81,7 @@ def work() -> Iterator[Callable[[Operation], None]]:
         thread.join(30)
 
 
-def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(
-    held: Any, begun: threading.Event, work: Any
-) -> None:
+def test_it_names_the_isolated_work_until_its_end(held, begun, work):
     timed, other = start(alone=True, holds=True), start()
     work(timed)
     assert begun.wait(30)
@@ -96,7 +97,7 @@ def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(
     assert other.batches.get().waits_for == ""
 
 
-def test_what_nobody_serves_says_so(db: None) -> None:
+def test_what_nobody_serves_says_so(db):
     operation = start()
     nobody = "Waits for a worker. None serves the queue default: start one with `benchbench worker`."
     assert waiting_for(operation) == nobody
@@ -108,7 +109,7 @@ def test_what_nobody_serves_says_so(db: None) -> None:
     assert waiting_for(operation) == nobody
 
 
-def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, begun: threading.Event, work: Any) -> None:
+def test_what_must_be_alone_says_that_it_waits_for_quiet(held, begun, work):
     other, timed = start(holds=True), start(alone=True)
     work(other)
     assert begun.wait(30)
@@ -123,9 +124,7 @@ def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, begun: threa
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_work_that_not_all_who_watch_see_is_not_named(
-    held: Any, begun: threading.Event, work: Any, shared: bool
-) -> None:
+def test_work_hidden_from_watchers_is_not_named(held, begun, work, shared):
     """Also of the same owner: a team sees what is shared with it."""
     ada = User.objects.create(username="ada")
     theirs: Any = {"owner": ada, "team": Group.objects.create(name="search")} if shared else {}
@@ -163,8 +162,8 @@ def other_site(settings: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_it_says_which_operation_of_another_site_holds_the_host_and_since_when(
-    handler: Adding, work: Any, other_site: subprocess.Popen[bytes], settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+    handler, work, other_site, settings, caplog
+):
     other = start()
     with caplog.at_level("INFO", "apps.operations.waiting"):
         work(other)
@@ -183,16 +182,14 @@ def test_it_says_which_operation_of_another_site_holds_the_host_and_since_when(
 
 
 @pytest.mark.parametrize("signal", [signal.SIGKILL, signal.SIGSTOP])
-def test_what_a_dead_or_frozen_process_left_is_not_reported(
-    other_site: subprocess.Popen[bytes], signal: signal.Signals
-) -> None:
+def test_notes_of_dead_processes_are_ignored(other_site, signal):
     assert [holder.process for holder in holders()] == [4242]
     other_site.send_signal(signal)
     until(lambda: holders() == [])
 
 
 @pytest.mark.parametrize("note", ["", "{}", "[]", '{"site": 1, "kind": 2, "operation": 3, "since": "x", "process": 4}'])
-def test_a_note_that_cannot_be_read_is_passed_over(settings: Any, note: str) -> None:
+def test_a_note_that_cannot_be_read_is_passed_over(settings, note):
     path = Path(settings.BENCHBENCH_LOCK_DIR) / "benchbench-holder-0.json"
     path.write_text(note)
     with path.open() as file:
@@ -201,9 +198,7 @@ def test_a_note_that_cannot_be_read_is_passed_over(settings: Any, note: str) -> 
     path.unlink()
 
 
-def test_what_was_cancelled_and_deleted_stops_nobody_who_waits(
-    handler: Adding, monkeypatch: pytest.MonkeyPatch, work: Any
-) -> None:
+def test_a_deleted_operation_stops_nobody(handler, monkeypatch, work):
     def name(operation: Operation) -> str:
         return str(Collection.objects.get(pk=operation.subject_id))
 
@@ -215,13 +210,12 @@ def test_what_was_cancelled_and_deleted_stops_nobody_who_waits(
     with share_of_host(alone=True, wait=time.sleep):
         work(other)
         until(lambda: waiting_for(other) or other.batches.get().error)
-        assert (
-            waiting_for(other) == f"Waits for the host {HOST}: an isolated benchmark of another site runs alone on it."
-        )
+        told = f"Waits for the host {HOST}: an isolated benchmark of another site runs alone on it."
+        assert waiting_for(other) == told
     until(lambda: other.batches.get().state == "done")
 
 
-def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler: Adding) -> None:
+def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler):
     operation = start_adding({"number": 1}, {"number": 2})
     first, second = operation.batches.all()
     claim(first.pk, "one")
@@ -231,3 +225,22 @@ def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler: Add
     assert waiting_for(operation) is None
     operation.batches.update(waits_for="Waits.")
     assert waiting_for(operation) == "Waits."
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "eta"),
+    [
+        (0, 300, None),
+        (10, 30, None),  # 1 % after half a minute: models were being loaded
+        (10, 120, 11_880.0),
+        (100, 30, 270.0),
+        (1000, 30, None),  # what concludes the work is not counted
+    ],
+)
+def test_it_estimates_the_time_from_the_pace(db, done, seconds, eta):
+    running = {"kind": "index", "subject_id": uuid.uuid4(), "status": Status.RUNNING}
+    operation = Operation.objects.create(**running, total_units=1000)
+    begun = timezone.now() - timedelta(seconds=seconds)
+    Batch.objects.create(operation=operation, ordinal=0, units=1000, done_units=done, started_at=begun)
+    found = progress_of(operation).eta_seconds
+    assert found is None if eta is None else found == pytest.approx(eta, rel=0.01)

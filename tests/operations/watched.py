@@ -16,7 +16,6 @@ ALL = "/ws/operations"
 
 
 def start(owner: User | None = None) -> Operation:
-    """Start one on a collection of `owner`."""
     subject = Collection.objects.create(name=uuid.uuid4().hex, owner=owner)
     return start_operation(
         Operation.Kind.RESOLVE, subject_id=subject.pk, by=owner, batches=[({"number": 1}, 1), ({"number": 2}, 1)]

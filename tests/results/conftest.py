@@ -1,11 +1,12 @@
 import pytest
 
-from apps.benchmarks.models import QueryResult
+from apps.benchmarks.models import Benchmark, QueryResult
 from apps.mappings.models import Mapping
 from tests.admin.conftest import make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import added_ranking
+from tests.results.exported import make_exported
 
 
 @pytest.fixture
@@ -23,12 +24,15 @@ def library(transactional_db: None) -> Mapping:
 
 
 @pytest.fixture
+def exported(db: None) -> Benchmark:
+    return make_exported()
+
+
+@pytest.fixture
 def ranking(db: None) -> QueryResult:
     """A ranking of three documents, of which the first is judged."""
-    mapping = make_mapping(
-        make_dataset({"q1": [({"document_id": "d1"}, 3), ({"uri": "gone"}, 1)]}),
-        make_collection("library", [{"title": name} for name in ("Pears", "Plums", "Figs")]),
-    )
+    collection = make_collection("library", [{"title": name} for name in ("Pears", "Plums", "Figs")])
+    mapping = make_mapping(make_dataset({"q1": [({"document_id": "d1"}, 3), ({"uri": "gone"}, 1)]}), collection)
     run = make_benchmark(mapping, [0.5]).runs.get()
     documents = list(mapping.collection.documents.order_by("external_id").values_list("pk", flat=True))
     return added_ranking(run, mapping.dataset.queries.get(), documents, scores=[3.0, 2.0, 1.0])

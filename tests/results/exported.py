@@ -75,13 +75,9 @@ def _mapping() -> Mapping:
 def _store_rankings(run: Run, mapping: Mapping) -> None:
     """The worse run ranks the relevant document last; of the equal scores the order is that of the ranking."""
     documents = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))
-    ranked = documents[::-1] if run.run_order == 2 else documents
-    found = {
-        "document_ids": ranked,
-        "scores": [0.75, 0.5, 0.5],
-        "search_ms": 10.0 * run.run_order,
-        "total_ms": 10.0 * run.run_order,
-    }
+    ids = documents[::-1] if run.run_order == 2 else documents
+    times = dict.fromkeys(("search_ms", "total_ms"), 10.0 * run.run_order)
+    found = {"document_ids": ids, "scores": [0.75, 0.5, 0.5], **times}
     nothing = {"error": "The query took 60 s."}
     failed = f"q{QUERIES - 1}" if run.run_order == 2 else None
     for query in mapping.dataset.queries.order_by("pk"):

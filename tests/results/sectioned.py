@@ -18,7 +18,7 @@ from apps.mappings.resolving import resolve
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from tests.created import run_benchmark
+from tests.created import build, run_benchmark
 from tests.files.samples import write_file
 
 WIDTH = 18  # of a section; two line feeds go between sections
@@ -45,10 +45,7 @@ def write_sectioned(directory: Path) -> Path:
     documents = directory / "documents"
     documents.mkdir(parents=True)
     for name, parts in SECTIONS.items():
-        stated = [
-            {"id": section, "heading": "", "level": 1, "content": f"{text:.<{WIDTH}}"}
-            for section, text in parts.items()
-        ]
+        stated = [{"id": key, "heading": "", "level": 1, "content": f"{text:.<{WIDTH}}"} for key, text in parts.items()]
         write_file(documents / f"{name}.json", {"id": name, "title": name, "sections": stated})
     write_file(directory / "ground_truth.json", QUESTIONS)
     return directory
@@ -65,8 +62,7 @@ def make_sectioned(directory: Path) -> Benchmark:
     dataset = import_dataset(sectioned.read_sectioned(directory), name="questions").version.dataset
     collection.refresh_from_db()
     size = {"size": WIDTH + 2, "overlap": 0}
-    flat = create_index(collection, name="flat", encoder="keyword:apple,pear", chunk_parameters=size)
-    wait(build_index(flat))
+    flat = build(create_index(collection, name="flat", encoder="keyword:apple,pear", chunk_parameters=size))
     broken = create_index(collection, name="broken", encoder="keyword:", chunk_parameters=size)
     with pytest.raises(OperationFailedError):
         wait(build_index(broken))

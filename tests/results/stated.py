@@ -67,10 +67,8 @@ def write_experiment(folder: Path, experiment: dict[str, Any]) -> Path:
     documents = folder / "data" / "documents"
     documents.mkdir(parents=True)
     for name, texts in SECTIONS.items():
-        parts = [
-            {"id": f"{name}{place}", "heading": "", "level": 1, "content": text, "subsections": []}
-            for place, text in enumerate(texts)
-        ]
+        same = {"heading": "", "level": 1, "subsections": []}
+        parts = [{"id": f"{name}{place}", "content": text, **same} for place, text in enumerate(texts)]
         stated = {"id": name, "title": name, "source": "here", "summary": "", "sections": parts}
         (documents / f"{name}.json").write_text(json.dumps(stated))
     truth = [

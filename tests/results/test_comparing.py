@@ -1,20 +1,25 @@
-"""Runs held against each other: the science on the values that are stored, and nothing where they do not compare."""
+"""Runs, or two summaries, held against each other: in Python, and by `compare` on the terminal."""
+
+import json
 
 import numpy as np
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.models import Baseline, Evaluation, Run
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, read_values
 from apps.results.comparison.describing import described
 from apps.results.comparison.page import choices
+from apps.results.exporting import export_to
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare
 from tests.factories import add_version, make_collection, make_mapping
 from tests.results.compared import make_compared, make_queries, noisy
+from tests.results.exported import make_exported
 
 VALUES = noisy([0.3, 0.5, 0.49], 40)
 
@@ -24,7 +29,7 @@ def runs(db: None) -> list[Run]:
     return list(make_compared(make_queries(40), VALUES).runs.order_by("run_order"))
 
 
-def test_it_compares_the_primary_measure_of_all_pairs(runs: list[Run]) -> None:
+def test_it_compares_the_primary_measure_of_all_pairs(runs):
     found = compare_runs(runs)
     assert found.comparison == compare(VALUES, seed=42)
     assert (found.measure, found.tested, found.runs) == ("nDCG@10", True, tuple(runs))
@@ -32,11 +37,11 @@ def test_it_compares_the_primary_measure_of_all_pairs(runs: list[Run]) -> None:
     assert found.labels == ("top 10", "top 20", "top 30")
 
 
-def test_the_order_in_which_runs_are_named_changes_nothing(runs: list[Run]) -> None:
+def test_the_order_in_which_runs_are_named_changes_nothing(runs):
     assert compare_runs(reversed(runs)).comparison == compare_runs(runs).comparison
 
 
-def test_against_a_baseline_the_family_is_smaller(runs: list[Run]) -> None:
+def test_against_a_baseline_the_family_is_smaller(runs):
     found = compare_runs(runs, baseline=runs[0])
     assert found.comparison == compare(VALUES, seed=42, baseline=0)
     assert (found.reference, found.pinned) == (0, False)
@@ -44,19 +49,17 @@ def test_against_a_baseline_the_family_is_smaller(runs: list[Run]) -> None:
     assert compare_runs(runs, baseline=runs[0]).pinned
 
 
-def test_a_failed_query_is_left_out_of_every_run(db: None) -> None:
+def test_a_failed_query_is_left_out_of_every_run(db):
     values = VALUES.copy()
     values[1, 3] = values[2, 7] = np.nan
     found = compare_runs(make_compared(make_queries(40), values).runs.all())
     assert (found.comparison.n, found.comparison.left_out) == (38, 2)
-    kept = np.delete(values, [3, 7], axis=1)
-    assert found.comparison.means == pytest.approx(kept.mean(axis=1))
+    assert found.comparison.means == pytest.approx(np.delete(values, [3, 7], axis=1).mean(axis=1))
 
 
-def test_what_the_policy_skips_is_not_compared(db: None) -> None:
+def test_what_the_policy_skips_is_not_compared(db):
     mapping = make_queries(40)
-    keys = ["q0001", "q0005"]
-    Judgment.objects.filter(query__key__in=keys).update(grade=0)
+    Judgment.objects.filter(query__key__in=["q0001", "q0005"]).update(grade=0)
     document = mapping.collection.documents.get()
     for judgment in Judgment.objects.all():
         Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
@@ -65,7 +68,7 @@ def test_what_the_policy_skips_is_not_compared(db: None) -> None:
     assert found.comparison.means == pytest.approx(np.delete(VALUES, [1, 5], axis=1).mean(axis=1))
 
 
-def test_a_query_counts_if_every_mapping_finds_something_relevant_for_it(db: None) -> None:
+def test_a_query_counts_if_every_mapping_finds_something_relevant_for_it(db):
     first = make_queries(40)
     library = make_collection("another library", [{"title": "On plums"}])
     mappings = [first, make_mapping(first.dataset, library, name="another")]
@@ -89,7 +92,7 @@ def test_a_query_counts_if_every_mapping_finds_something_relevant_for_it(db: Non
         assert (read.skipped, len(read.query_ids)) == (2, 38)
 
 
-def test_another_measure_is_described_and_not_tested(runs: list[Run]) -> None:
+def test_another_measure_is_described_and_not_tested(runs):
     found = compare_runs(runs, measure="P@5")
     assert not found.tested
     assert found.comparison.means == pytest.approx(VALUES.mean(axis=1) / 2)
@@ -100,9 +103,8 @@ def test_another_measure_is_described_and_not_tested(runs: list[Run]) -> None:
     assert measures["AP"].differences[2].mean == pytest.approx((VALUES[2] - VALUES[1]).mean() / 2)
 
 
-def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db: None) -> None:
-    mapping = make_queries(40, category=["billing"] * 35 + ["search"] * 5)
-    runs = list(make_compared(mapping, VALUES).runs.all())
+def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db):
+    runs = list(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), VALUES).runs.all())
     found = compare_runs(runs, slice="category: billing")
     assert found.comparison == compare(VALUES[:, :35], seed=42)
     assert found.tested
@@ -115,17 +117,16 @@ def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db: None) -> No
         compare_runs(runs, slice="category: none")
 
 
-def test_runs_of_two_benchmarks_are_compared_under_the_seed_of_the_older(db: None) -> None:
+def test_runs_of_two_benchmarks_are_compared_under_the_seed_of_the_older(db):
     mapping = make_queries(40)
     first = make_compared(mapping, VALUES[:2], name="first", seed=7)
-    second = make_compared(mapping, VALUES[2:], name="second", seed=8)
-    found = compare_runs([*second.runs.all(), *first.runs.all()])
+    found = compare_runs([*make_compared(mapping, VALUES[2:], name="second", seed=8).runs.all(), *first.runs.all()])
     assert found.comparison == compare(VALUES, seed=7)
     assert found.labels == ('top 10 of "first"', "top 20", 'top 10 of "second"')
     assert compare_runs(found.runs, seed=9).comparison.seed == 9
 
 
-def test_it_refuses_what_has_another_truth(db: None) -> None:
+def test_it_refuses_what_has_another_truth(db):
     one = make_compared(make_queries(40), VALUES[:1], name="one")
     other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
     with pytest.raises(IncomparableError, match="They answer different datasets") as caught:
@@ -134,7 +135,7 @@ def test_it_refuses_what_has_another_truth(db: None) -> None:
     assert caught.value.status == 409
 
 
-def test_it_compares_on_the_version_that_is_asked_for(runs: list[Run]) -> None:
+def test_it_compares_on_the_version_that_is_asked_for(runs):
     newer = add_version(runs[0].benchmark.mapping.dataset)
     Mapping.objects.update(dataset_version=newer)
     with pytest.raises(IncomparableError, match="Compare them on version 1"):
@@ -147,7 +148,7 @@ def test_it_compares_on_the_version_that_is_asked_for(runs: list[Run]) -> None:
     assert compare_runs(runs).comparison == compare(VALUES, seed=42)
 
 
-def test_it_says_what_is_wrong_with_what_was_asked(runs: list[Run]) -> None:
+def test_it_says_what_is_wrong_with_what_was_asked(runs):
     with pytest.raises(ComparingError, match="takes 2 to 64 runs, not 1"):
         compare_runs(runs[:1])
     with pytest.raises(ComparingError, match="is not among the compared runs"):
@@ -156,7 +157,7 @@ def test_it_says_what_is_wrong_with_what_was_asked(runs: list[Run]) -> None:
         compare_runs(runs, measure="ERR@5")
 
 
-def test_a_measure_that_falls_as_runs_improve_has_no_best_run(runs: list[Run]) -> None:
+def test_a_measure_that_falls_as_runs_improve_has_no_best_run(runs):
     for evaluation in Evaluation.objects.all():
         evaluation.measures = [*evaluation.measures, "FirstRelevant@10"]
         evaluation.values = [*evaluation.values, [3.0] * 40]
@@ -168,7 +169,7 @@ def test_a_measure_that_falls_as_runs_improve_has_no_best_run(runs: list[Run]) -
     assert "FirstRelevant@10" not in choices(found)["measures"]
 
 
-def test_runs_without_a_common_primary_measure_are_described(db: None) -> None:
+def test_runs_without_a_common_primary_measure_are_described(db):
     mapping = make_queries(40)
     first = make_compared(mapping, VALUES[:1], name="first")
     other = make_compared(mapping, VALUES[1:2], name="second")
@@ -182,7 +183,7 @@ def test_runs_without_a_common_primary_measure_are_described(db: None) -> None:
     assert "nDCG@10" not in choices(found)["measures"]
 
 
-def test_too_few_common_queries_are_no_comparison(db: None) -> None:
+def test_too_few_common_queries_are_no_comparison(db):
     values = VALUES[:2].copy()
     values[1, 1:] = np.nan
     runs = make_compared(make_queries(40), values).runs.all()
@@ -190,7 +191,7 @@ def test_too_few_common_queries_are_no_comparison(db: None) -> None:
         compare_runs(runs)
 
 
-def test_what_is_kept_is_of_these_values_alone(runs: list[Run]) -> None:
+def test_what_is_kept_is_of_these_values_alone(runs):
     before = compare_runs(runs).comparison
     assert compare_runs(runs).comparison == before
     evaluation = Evaluation.objects.get(run=runs[0])
@@ -199,7 +200,7 @@ def test_what_is_kept_is_of_these_values_alone(runs: list[Run]) -> None:
     assert compare_runs(runs).verdict.winner == 0
 
 
-def test_it_costs_the_same_queries_for_sixteen_runs(db: None) -> None:
+def test_it_costs_the_same_queries_for_sixteen_runs(db):
     mapping = make_queries(40)
     costs = []
     for number in (2, 16):
@@ -209,3 +210,90 @@ def test_it_costs_the_same_queries_for_sixteen_runs(db: None) -> None:
         costs.append(len(captured))
     assert costs[0] == costs[1]
     assert costs[0] <= 10
+
+
+PAIR = noisy([0.3, 0.5], 40)
+
+
+@pytest.fixture
+def compared(db: None) -> Benchmark:
+    benchmark = make_compared(make_queries(40), PAIR, name="nightly")
+    benchmark.runs.filter(run_order=2).update(provenance={"made_by": [{"git_revision": "abc"}]})
+    return benchmark
+
+
+def test_it_holds_the_second_run_against_the_first(compared, capsys):
+    call_command("compare", "nightly:1", str(compared.runs.get(run_order=2).pk), "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["verdict"] == "Against the baseline top 10: top 20 is better."
+    assert facts["primary"]["difference"] == pytest.approx((PAIR[1] - PAIR[0]).mean())
+    assert facts["primary"]["significant"]
+    assert facts["primary"]["wins"] == int((PAIR[1] > PAIR[0]).sum())
+    assert facts["measures"]["nDCG@10"]["before"] == pytest.approx(PAIR[0].mean())
+    assert [run["git_sha"] for run in facts["runs"]] == [None, "abc"]
+
+
+def test_the_order_in_which_runs_are_named_is_the_sign(compared, capsys):
+    call_command("compare", "nightly:2", "nightly:1", "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["primary"]["difference"] == pytest.approx((PAIR[0] - PAIR[1]).mean())
+    assert facts["measures"]["AP"]["difference"] < 0
+
+
+def test_means_are_over_the_queries_that_the_difference_is_over(db, capsys):
+    values = PAIR.copy()
+    values[1, :5] = np.nan
+    make_compared(make_queries(40), values, name="nightly")
+    call_command("compare", "nightly:1", "nightly:2", "--json")
+    one = json.loads(capsys.readouterr().out)["measures"]["nDCG@10"]
+    assert (one["before"], one["after"]) == (pytest.approx(PAIR[0, 5:].mean()), pytest.approx(PAIR[1, 5:].mean()))
+    assert one["difference"] == pytest.approx(one["after"] - one["before"])
+
+
+def test_it_writes_a_table(compared, capsys):
+    call_command("compare", "nightly:1", "nightly:2")
+    shown = capsys.readouterr().out
+    assert "top 20 is better" in shown
+    assert f"nDCG@10{np.mean(PAIR[0]):>21.4f}{np.mean(PAIR[1]):>12.4f}  +0." in shown
+    assert "git abc" in shown
+
+
+def test_it_refuses_runs_of_different_datasets(compared):
+    make_compared(make_queries(40, name="others"), PAIR, name="other")
+    with pytest.raises(CommandError, match="They answer different datasets") as caught:
+        call_command("compare", "nightly:1", "other:1")
+    assert caught.value.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nightly", "is a benchmark: say which of its runs, as in nightly:1"), ("nightly:9", "has no run 9")],
+)
+def test_it_says_how_to_name_a_run(compared, name, said):
+    with pytest.raises(CommandError, match=said) as caught:
+        call_command("compare", "nightly:1", name)
+    assert caught.value.returncode == 1
+
+
+def test_it_compares_the_summaries_that_we_export(db, tmp_path, capsys):
+    benchmark = make_exported()
+    paths = [tmp_path / f"{order}.json" for order in (2, 1)]
+    for order, path in zip((2, 1), paths, strict=True):
+        export_to(benchmark.runs.get(run_order=order), "flowbaby-summary-1.1", path)
+    call_command("compare", *map(str, paths), "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["measures"]["mrr"]["difference"] == pytest.approx(1 - 1 / 3)
+    assert facts["duration_ms"]["difference"] == 10 * 8 - 20 * 7  # what their own searches took
+    assert "They count 7 and 8 queries" in facts["warnings"][0]
+    call_command("compare", *map(str, paths))
+    told = capsys.readouterr().out
+    assert "mrr" in told
+    assert told.count(", times shared") == 2
+
+    paths[1].write_text(json.dumps(json.loads(paths[1].read_text()) | {"canonicalization_version": "v2"}))
+    with pytest.raises(CommandError, match="different versions of the canonical ids: 'v1' and 'v2'") as caught:
+        call_command("compare", *map(str, paths))
+    assert caught.value.returncode == 1
+    with pytest.raises(CommandError, match="'nightly:1' is not a file while the other is") as mixed:
+        call_command("compare", str(paths[0]), "nightly:1")
+    assert mixed.value.returncode == 2

@@ -19,7 +19,6 @@ from apps.results.comparison.sentences import disorder_sentence, verdict_sentenc
 from apps.results.templatetags.benchbench import interval, signed
 from benchbench.decimals import p_text
 from benchbench.site.panels import change_url, changelist_url
-from tests.admin.conftest import MakeStaff
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.factories import make_round
 from tests.results.compared import make_compared, make_queries, noisy
@@ -39,7 +38,7 @@ def page(client: Client, **asked: Any) -> Any:
     return client.get(reverse(COMPARE), asked)
 
 
-def test_the_verdict_stands_over_the_leaderboard(admin_client: Client, benchmark: Benchmark) -> None:
+def test_the_verdict_stands_over_the_leaderboard(admin_client, benchmark):
     board = admin_client.get(results_url(benchmark)).content.decode()
     assert f'hx-get="{results_url(benchmark, "verdict")}?version=1"' in board
     response = admin_client.get(results_url(benchmark, "verdict"))
@@ -52,9 +51,7 @@ def test_the_verdict_stands_over_the_leaderboard(admin_client: Client, benchmark
         assert f">{standing}</span>" in response.content.decode()
 
 
-def test_the_verdict_leads_to_the_rounds_that_the_reader_sees(
-    client: Client, make_staff: MakeStaff, benchmark: Benchmark
-) -> None:
+def test_the_verdict_leads_to_visible_rounds(client, make_staff, benchmark):
     for name, owner in (("ours", None), ("theirs", make_staff("grace"))):
         make_round(benchmark.runs.order_by("run_order")[0], name=name, owner=owner, items=0)
     client.force_login(make_staff("ada"))
@@ -70,9 +67,7 @@ def test_the_verdict_leads_to_the_rounds_that_the_reader_sees(
 
 
 @pytest.mark.parametrize("asked", [{"version": "7"}, {"version": "9" * 5000}, {"version": "x"}, {"seed": "9" * 5000}])
-def test_a_version_that_is_not_there_is_not_found(
-    admin_client: Client, benchmark: Benchmark, asked: dict[str, str]
-) -> None:
+def test_an_unknown_version_is_not_found(admin_client, benchmark, asked):
     assert page(admin_client, benchmark=benchmark.pk, version="1", seed="7").status_code == 200
     assert page(admin_client, benchmark=benchmark.pk, **asked).status_code == 404
     if "version" in asked:
@@ -81,13 +76,13 @@ def test_a_version_that_is_not_there_is_not_found(
 
 
 @pytest.mark.parametrize("status", ["running", "cancelled", "failed", "pending"])
-def test_there_is_no_verdict_on_what_is_provisional(admin_client: Client, benchmark: Benchmark, status: str) -> None:
+def test_there_is_no_verdict_on_what_is_provisional(admin_client, benchmark, status):
     Benchmark.objects.update(status=status)
     assert admin_client.get(results_url(benchmark, "verdict")).content == b""
     assert "Weighing" not in text_of(admin_client.get(results_url(benchmark)))
 
 
-def test_runs_that_failed_are_said_to_be_missing(admin_client: Client, benchmark: Benchmark) -> None:
+def test_runs_that_failed_are_said_to_be_missing(admin_client, benchmark):
     benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
     assert "1 of the benchmark's runs have no values" in text_of(
         admin_client.get(results_url(benchmark, "verdict"))
@@ -96,7 +91,7 @@ def test_runs_that_failed_are_said_to_be_missing(admin_client: Client, benchmark
     assert admin_client.get(results_url(benchmark, "verdict")).content == b""
 
 
-def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client: Client, benchmark: Benchmark) -> None:
+def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client, benchmark):
     text = text_of(page(admin_client, benchmark=benchmark.pk))
     found = compare_runs(benchmark.runs.all())
     assert verdict_sentence(found) in text
@@ -112,9 +107,7 @@ def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client: Clien
         assert heading in text
 
 
-def test_many_pairs_come_when_they_are_asked_for(
-    admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_pairs_come_on_demand(admin_client, benchmark, monkeypatch):
     whole = text_of(page(admin_client, benchmark=benchmark.pk))
     monkeypatch.setattr("apps.results.comparison.page.MOST_PAIRS", 2)
     first = page(admin_client, benchmark=benchmark.pk).content.decode()
@@ -126,32 +119,29 @@ def test_many_pairs_come_when_they_are_asked_for(
     assert interval(pair.simultaneous) in text_of(admin_client.get(html.unescape(address)))
 
 
-def test_another_measure_is_described(admin_client: Client, benchmark: Benchmark) -> None:
+def test_another_measure_is_described(admin_client, benchmark):
     text = text_of(page(admin_client, benchmark=benchmark.pk, measure="P@10"))
     assert "P@10 is described here, not tested." in text
     assert "not distinguishable" not in text.replace("Not distinguishable", "")
 
 
-def test_a_slice_and_a_baseline_can_be_asked_for(admin_client: Client, benchmark: Benchmark) -> None:
+def test_a_slice_and_a_baseline_can_be_asked_for(admin_client, benchmark):
     runs = list(benchmark.runs.order_by("run_order"))
     asked = {"run": [run.pk for run in runs], "slice": "category: a", "baseline": runs[0].pk}
     text = text_of(page(admin_client, **asked))
-    found = compare_runs(runs, slice="category: a", baseline=runs[0])
-    assert verdict_sentence(found) in text
+    assert verdict_sentence(compare_runs(runs, slice="category: a", baseline=runs[0])) in text
     assert "This baseline is not a pinned one." in text
     assert "alone. The error rate holds for this slice" in text
 
 
-def test_two_of_more_runs_say_that_they_were_picked(admin_client: Client, benchmark: Benchmark) -> None:
+def test_two_of_more_runs_say_that_they_were_picked(admin_client, benchmark):
     first, second, _ = benchmark.runs.order_by("run_order")
     text = text_of(page(admin_client, run=[first.pk, second.pk]))
     assert "1 more run of this benchmark is not compared here." in text
     assert "Most lost by top 10" in text
 
 
-def test_of_more_runs_than_can_be_compared_the_best_are(
-    admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_are_compared(admin_client, benchmark, monkeypatch):
     monkeypatch.setattr("apps.results.comparison.describing.MOST_RUNS", 2)
     weakest, best, good = benchmark.runs.order_by("run_order")
     response = page(admin_client, benchmark=benchmark.pk)
@@ -165,7 +155,7 @@ def test_of_more_runs_than_can_be_compared_the_best_are(
     assert "1 more run is left out" in verdict
 
 
-def test_what_stands_out_of_order_is_explained_where_it_stands(admin_client: Client, db: None) -> None:
+def test_what_stands_out_of_order_is_explained_where_it_stands(admin_client, db):
     best = noisy([0.6], 50)[0]
     odd = np.arange(50) % 2
     erratic = best - 0.06 + np.where(odd, 0.5, -0.5)
@@ -176,9 +166,8 @@ def test_what_stands_out_of_order_is_explained_where_it_stands(admin_client: Cli
         assert said in text_of(shown)
 
 
-def test_two_runs_lead_from_each_query_to_both_rankings(admin_client: Client, transactional_db: None) -> None:
-    finished = search(make_gated(), GOOD, POOR)
-    response = page(admin_client, benchmark=finished.pk)
+def test_two_runs_lead_from_each_query_to_both_rankings(admin_client, transactional_db):
+    response = page(admin_client, benchmark=search(make_gated(), GOOD, POOR).pk)
     lost = response.context["queries"].losses[0]
     assert f'href="{change_url(lost.result)}?against={response.context["reference"].pk}&amp;version=1#ranking"' in (
         response.content.decode()
@@ -186,22 +175,19 @@ def test_two_runs_lead_from_each_query_to_both_rankings(admin_client: Client, tr
     assert "side by side" in text_of(response)
 
 
-def test_bounds_choose_another_run(admin_client: Client, benchmark: Benchmark) -> None:
+def test_bounds_choose_another_run(admin_client, benchmark):
     assert "top 20 is the best" in text_of(page(admin_client, benchmark=benchmark.pk))
-    bounded = text_of(page(admin_client, benchmark=benchmark.pk, max_ms="15"))
-    assert "top 10 is the best within the bounds" in bounded
+    assert "top 10 is the best within the bounds" in text_of(page(admin_client, benchmark=benchmark.pk, max_ms="15"))
     assert "No run is within these bounds." in text_of(page(admin_client, benchmark=benchmark.pk, max_mb="1"))
 
 
-def test_runs_of_two_benchmarks_are_compared(admin_client: Client, benchmark: Benchmark) -> None:
+def test_runs_of_two_benchmarks_are_compared(admin_client, benchmark):
     other = make_compared(benchmark.mapping, noisy([0.9], 40, seed=5), name="another")
     response = page(admin_client, benchmark=[benchmark.pk, other.pk])
     assert response.context["verdict"].startswith('top 10 of "another" beats every other run')
     assert response.context["verdict"] in html.unescape(text_of(response))
-    posted = admin_client.post(
-        changelist_url(Run),
-        {"action": "compare_selected", "_selected_action": [str(run.pk) for run in Run.objects.all()]},
-    )
+    chosen = [str(run.pk) for run in Run.objects.all()]
+    posted = admin_client.post(changelist_url(Run), {"action": "compare_selected", "_selected_action": chosen})
     assert posted.status_code == 302
     assert len(admin_client.get(posted["Location"]).context["rows"]) == 4
     alone = {"action": "compare_selected", "_selected_action": [str(benchmark.runs.all()[0].pk)]}
@@ -210,7 +196,7 @@ def test_runs_of_two_benchmarks_are_compared(admin_client: Client, benchmark: Be
     assert "takes two runs or more" in told.content.decode()
 
 
-def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client: Client, benchmark: Benchmark) -> None:
+def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client, benchmark):
     other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
     response = page(admin_client, benchmark=[benchmark.pk, other.pk])
     assert response.status_code == 409
@@ -220,15 +206,12 @@ def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client: Client, 
     assert "takes 2 to 64 runs" in one.content.decode()
 
 
-def test_runs_that_are_not_judged_alike_are_flagged(admin_client: Client, db: None) -> None:
-    measures = ["nDCG@10", "Judged@10"]
-    benchmark = make_compared(make_queries(40), VALUES, measures=measures)
-    response = page(admin_client, benchmark=benchmark.pk)
-    text = text_of(response)
-    assert "The runs are not judged alike" in text
+def test_runs_that_are_not_judged_alike_are_flagged(admin_client, db):
+    benchmark = make_compared(make_queries(40), VALUES, measures=["nDCG@10", "Judged@10"])
+    assert "The runs are not judged alike" in text_of(page(admin_client, benchmark=benchmark.pk))
 
 
-def test_what_somebody_else_owns_is_not_compared(client: Client, benchmark: Benchmark, make_staff: MakeStaff) -> None:
+def test_what_somebody_else_owns_is_not_compared(client, benchmark, make_staff):
     ada, grace = make_staff("ada"), make_staff("grace")
     Benchmark.objects.update(owner=grace)
     client.force_login(ada)
@@ -245,7 +228,7 @@ def test_what_somebody_else_owns_is_not_compared(client: Client, benchmark: Benc
     assert page(client, run=runs).status_code == 403
 
 
-def test_nothing_that_people_name_is_markup(admin_client: Client, benchmark: Benchmark) -> None:
+def test_nothing_that_people_name_is_markup(admin_client, benchmark):
     Benchmark.objects.update(name=HOSTILE)
     Run.objects.update(label=HOSTILE)
     for run in Run.objects.all():
@@ -258,7 +241,7 @@ def test_nothing_that_people_name_is_markup(admin_client: Client, benchmark: Ben
     assert "<script>alert" not in admin_client.get(results_url(benchmark, "verdict")).content.decode()
 
 
-def test_a_page_costs_the_same_for_sixteen_runs(admin_client: Client, db: None) -> None:
+def test_a_page_costs_the_same_for_sixteen_runs(admin_client, db):
     mapping = make_queries(40)
     costs = []
     for number in (3, 16):

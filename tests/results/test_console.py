@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
+from tests.commands import output_of
 from tests.kept import made_once
 from tests.rankings import change_rankings
 
@@ -37,13 +39,9 @@ def odoo(transactional_db: None) -> None:
 @made_once
 def make_odoo() -> Collection:
     collection = create_collection("odoo")
-    import_documents(
-        collection,
-        [
-            DocumentRecord(external_id=name, title=name, text=text, metadata={"version": version})
-            for (name, text), version in zip(MODULES.items(), ("16.0", "18.0", "16.0"), strict=True)
-        ],
-    )
+    versions = zip(MODULES.items(), ("16.0", "18.0", "16.0"), strict=True)
+    records = [DocumentRecord(name, name, text, metadata={"version": version}) for (name, text), version in versions]
+    import_documents(collection, records)
     wait(build_index(create_index(collection, name="words")))
     return collection
 
@@ -62,13 +60,10 @@ def write(folder: Path, queries: list[dict[str, Any]]) -> Path:
     return path
 
 
-def run(*options: object) -> str:
-    out = io.StringIO()
-    call_command("run_benchmark", *map(str, options), stdout=out)
-    return out.getvalue()
+run = partial(output_of, "run_benchmark")
 
 
-def test_a_file_of_queries_runs_in_one_go(odoo: None, queries: Path, tmp_path: Path) -> None:
+def test_a_file_of_queries_runs_in_one_go(odoo, queries, tmp_path):
     told = run("--queries", queries, "--collection", "odoo", "--verbose", "--output-dir", tmp_path / "out" / "deep")
     (file,) = (tmp_path / "out" / "deep").iterdir()
     assert "Starting benchmark execution...\n\n[1/2] Query:" in told
@@ -86,19 +81,18 @@ def test_a_file_of_queries_runs_in_one_go(odoo: None, queries: Path, tmp_path: P
     assert "completed, index words" in again
 
 
-def test_shared_times_are_marked_where_they_were_asked_for(odoo: None, queries: Path, tmp_path: Path) -> None:
+def test_shared_times_are_marked_where_they_were_asked_for(odoo, queries, tmp_path):
     stated = ("--queries", queries, "--collection", "odoo", "--execution", "shared")
     told = run(*stated, "--verbose", "--output-dir", tmp_path / "out")
     assert re.search(r"✓ Executed in \d+ms \(shared\)\n", told)
     assert re.search(r"Execution Time: [\d.]+ seconds \(shared\)\n", told)
     (file,) = (tmp_path / "out").iterdir()
     content = json.loads(file.read_text())
-    marked = [part.get("execution") for part in (content["metadata"], *content["detailed_results"])]
-    assert marked == ["shared"] * 3
+    assert [part.get("execution") for part in (content["metadata"], *content["detailed_results"])] == ["shared"] * 3
     assert "ms/query (shared)" in run(*stated, "--wait")
 
 
-def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo: None, queries: Path, tmp_path: Path) -> None:
+def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo, queries, tmp_path):
     stated = ("--queries", queries, "--collection", "odoo", "--modes", "sparse", "--lexical", "bm25,fts")
     facts = json.loads(run(*stated, "--output-dir", tmp_path, "--limit", "1", "--json"))
     assert [Path(path).parent.name for path in facts["files"]] == ["run-1", "run-2"]
@@ -108,18 +102,17 @@ def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo: None, qu
         assert all(len(one["returned_modules"]) <= 1 for one in content["detailed_results"])
 
 
-def test_several_runs_are_told_one_after_the_other(odoo: None, queries: Path) -> None:
+def test_several_runs_are_told_one_after_the_other(odoo, queries):
     told = run("--queries", queries, "--collection", "odoo", "--verbose", "--lexical", "bm25,fts")
     order = [told.index(f"Run {n} of 2: ") for n in (1, 2)] + [told.rindex(f"Run {n} of 2: ") for n in (1, 2)]
     assert order == sorted(order)
     assert told.count("[2/2]") == told.count("BENCHMARK COMPLETED") == 2
 
 
-def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo: None, queries: Path) -> None:
+def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo, queries):
     run("--queries", queries, "--collection", "odoo", "--wait")
-    change_rankings(
-        QueryResult.objects.filter(query__key="2"), error="The query took 60 s.", document_ids=[], scores=[]
-    )
+    late = QueryResult.objects.filter(query__key="2")
+    change_rankings(late, error="The query took 60 s.", document_ids=[], scores=[])
     lines: list[str] = []
     Console(Benchmark.objects.get(), lines.append).close({})
     told = "\n".join(lines)
@@ -128,7 +121,7 @@ def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo: None, queri
     assert told.count("Metrics: P@3") == 1
 
 
-def test_lines_wait_for_the_query_that_is_next_in_order(odoo: None, queries: Path) -> None:
+def test_lines_wait_for_the_query_that_is_next_in_order(odoo, queries):
     run("--queries", queries, "--collection", "odoo", "--wait")
     kept = list(StageList.objects.order_by("query"))
     StageList.objects.all().delete()
@@ -141,7 +134,7 @@ def test_lines_wait_for_the_query_that_is_next_in_order(odoo: None, queries: Pat
         assert sum(line.startswith("[") for line in lines) == told
 
 
-def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo: None, queries: Path, tmp_path: Path) -> None:
+def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo, queries, tmp_path):
     run("--queries", queries, "--collection", "odoo", "--wait")
     Run.objects.update(status=Run.Status.FAILED, error_message="The index is gone.")
     lines: list[str] = []
@@ -155,7 +148,7 @@ def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo: None, q
     assert {kind: of["count"] for kind, of in content["per_category"].items()} == {"sales": 0, "stock": 0}
 
 
-def test_the_time_of_a_query_that_failed_is_part_of_the_whole(odoo: None, queries: Path, tmp_path: Path) -> None:
+def test_the_time_of_a_query_that_failed_is_part_of_the_whole(odoo, queries, tmp_path):
     run("--queries", queries, "--collection", "odoo", "--wait")
     change_rankings(QueryResult.objects.filter(query__key="2"), error="Too slow.", document_ids=[], scores=[])
     StageList.objects.filter(lengths__isnull=False, query__key="2").update(total_ms=60_000)
@@ -163,7 +156,7 @@ def test_the_time_of_a_query_that_failed_is_part_of_the_whole(odoo: None, querie
     assert json.loads(path.read_text())["metadata"]["execution_time_seconds"] >= 60
 
 
-def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path: Path) -> None:
+def test_missing_modules_stop_a_run_until_they_are_allowed(odoo, tmp_path):
     queries = write(tmp_path, [{**QUERIES[0], "expected": ["tax", "gone"]}])
     with pytest.raises(CommandError, match=r"lacks 1 of the modules .* expects: gone\. Import .*--allow-missing"):
         run("--queries", queries, "--collection", "odoo", "--wait")
@@ -178,11 +171,8 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path:
     assert "R@10=0.5" in told
 
 
-def test_a_module_in_a_document_for_each_version_is_refused_by_what_mends_it(odoo: None, tmp_path: Path) -> None:
-    stock = [
-        DocumentRecord(external_id=f"stock-{version}", title="stock", text="stock", metadata={"version": version})
-        for version in ("16.0", "18.0")
-    ]
+def test_a_module_in_a_document_for_each_version_is_refused_by_what_mends_it(odoo, tmp_path):
+    stock = [DocumentRecord(f"stock-{one}", "stock", "stock", metadata={"version": one}) for one in ("16.0", "18.0")]
     import_documents(Collection.objects.get(), stock, remove_missing=False)
     queries = write(tmp_path, [{**QUERIES[0], "expected": ["stock"]}])
     remedy = (
@@ -192,16 +182,14 @@ def test_a_module_in_a_document_for_each_version_is_refused_by_what_mends_it(odo
         run("--queries", queries, "--collection", "odoo", "--wait")
 
 
-def test_queries_of_benchbench_json_run_in_one_go_too(odoo: None, tmp_path: Path) -> None:
+def test_queries_of_benchbench_json_run_in_one_go_too(odoo, tmp_path):
     path = tmp_path / "questions.json"
     stated = {"query_key": "1", "query_text": "invoice", "relevant_docs": [{"doc_ref": {"document_id": "tax"}}]}
     path.write_text(json.dumps({"queries": [stated]}))
     assert "[1/1] Query: " in run("--queries", path, "--collection", "odoo", "--verbose")
 
 
-def test_a_query_may_be_about_any_of_several_versions_and_its_modules_stay_in_their_order(
-    odoo: None, tmp_path: Path
-) -> None:
+def test_a_query_may_be_about_several_versions(odoo, tmp_path):
     both = {**QUERIES[0], "query": "invoice docking", "version": ["18.0", "16.0"], "expected": ["tax", "dock"]}
     never = {**QUERIES[0], "id": 3, "version": ["17.0", "19.0"], "expected": ["tax"]}
     told = run("--queries", write(tmp_path, [both]), "--collection", "odoo", "--verbose", "--output-dir", tmp_path)
@@ -210,12 +198,11 @@ def test_a_query_may_be_about_any_of_several_versions_and_its_modules_stay_in_th
     (answer,) = json.loads(file.read_text())["detailed_results"]
     assert (answer["version"], answer["expected_modules"]) == (["18.0", "16.0"], ["tax", "dock"])
     assert set(answer["returned_modules"]) >= {"tax", "dock"}, "one is there in 16.0, the other in 18.0"
-    said = r"tax \(is there, but not with version 17\.0 or 19\.0\)"
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=r"tax \(is there, but not with version 17\.0 or 19\.0\)"):
         run("--queries", write(tmp_path, [never]).rename(tmp_path / "never.json"), "--collection", "odoo", "--wait")
 
 
-def test_a_module_that_is_not_in_the_version_asked_for_is_missing(odoo: None, tmp_path: Path) -> None:
+def test_a_module_that_is_not_in_the_version_asked_for_is_missing(odoo, tmp_path):
     wrong = {**QUERIES[0], "version": "17.0", "expected": ["tax", "gone"]}
     queries = write(tmp_path, [wrong, {**wrong, "id": 3, "version": "18.0", "expected": ["tax"]}, QUERIES[1]])
     said = r"lacks 2 of the modules .*: gone, tax \(is there, but not with version 17\.0 or version 18\.0\)\. Import .*"
@@ -239,9 +226,7 @@ def test_a_module_that_is_not_in_the_version_asked_for_is_missing(odoo: None, tm
         ('{"benchmark_queries": [{"id": 1}]}', r"benchmark_queries\[0\]"),
     ],
 )
-def test_a_file_that_cannot_be_read_ends_with_a_sentence(
-    odoo: None, tmp_path: Path, content: str | None, said: str
-) -> None:
+def test_an_unreadable_file_ends_in_a_sentence(odoo, tmp_path, content, said):
     path = tmp_path / "benchmark_queries.json"
     if content is not None:
         path.write_text(content)
@@ -252,9 +237,7 @@ def test_a_file_that_cannot_be_read_ends_with_a_sentence(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
-    odoo: None, queries: Path, tmp_path: Path
-) -> None:
+def test_an_impossible_folder_is_told_before_any_search(odoo, queries, tmp_path):
     with pytest.raises(CommandError, match=r"results cannot be made a folder: Not a directory"):
         run("--queries", queries, "--collection", "odoo", "--output-dir", queries / "results")
     assert not QueryResult.objects.exists()
@@ -280,7 +263,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
         ["--experiment", "e.yaml", "--unresolved", "drop"],
     ],
 )
-def test_options_that_do_not_go_together_are_wrong_usage(options: list[str]) -> None:
+def test_options_that_do_not_go_together_are_wrong_usage(options):
     with pytest.raises(CommandError) as caught:
         run(*options)
     assert caught.value.returncode == 2

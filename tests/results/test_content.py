@@ -1,24 +1,23 @@
-"""Retrieved texts against evidence and answers: from a search that one can predict to numbers worked out by hand."""
+"""Texts and sections that a predictable search retrieves, to numbers worked out by hand."""
 
 import pytest
 from django.core.cache import cache
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.measuring.reading import KeptError
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.collections.records import DocumentRecord
+from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
-from apps.mappings.models import Mapping
 from apps.results.triage import sections as content
-from apps.results.triage.sections import Content, ContentError, QueryContent, content_of
+from apps.results.triage.sections import Content, ContentError, content_of, section_at, section_means
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.created import run_benchmark
 from tests.factories import make_benchmark
+from tests.kept import made_once
 from tests.rankings import change_rankings, own_rankings
 from tests.results.test_pages import text_of
 
@@ -52,14 +51,10 @@ def fragment_of(run: Run) -> str:
     return reverse("admin:run_content", args=[run.pk])
 
 
-def by_key(found: Content) -> dict[str, QueryContent]:
-    keys = dict(Query.objects.values_list("pk", "key"))
-    return {keys[query.query_id]: query for query in found.queries}
-
-
-def test_the_values_are_those_worked_out_by_hand(benchmark: Benchmark) -> None:
+def test_the_values_are_those_worked_out_by_hand(benchmark):
     found = content_of(Evaluation.objects.get())
-    values = {key: query.values for key, query in by_key(found).items()}
+    keys = dict(Query.objects.values_list("pk", "key"))
+    values = {keys[query.query_id]: query.values for query in found.queries}
     assert list(values) == ["zebra", "pear", "both", "sugar"], "the least evidence recall first"
     assert values == {
         "zebra": [0, None, None],  # it found nothing
@@ -74,7 +69,7 @@ def test_the_values_are_those_worked_out_by_hand(benchmark: Benchmark) -> None:
     assert (found.k, found.unanswered) == (2, 0)
 
 
-def test_a_query_that_failed_is_left_out_and_counted(admin_client: Client, benchmark: Benchmark) -> None:
+def test_a_query_that_failed_is_left_out_and_counted(admin_client, benchmark):
     change_rankings(QueryResult.objects.filter(query__key="zebra"), error="It timed out.")
     found = content_of(Evaluation.objects.get())
     assert (found.means[0], found.unanswered) == (("Evidence recall", 3 / 4, 2), 1)
@@ -82,9 +77,7 @@ def test_a_query_that_failed_is_left_out_and_counted(admin_client: Client, bench
     assert "3 state evidence or an expected answer; 1 more failed or was not asked, and is left out." in shown
 
 
-def test_the_page_of_the_run_offers_them_and_shows_them_with_their_definitions(
-    admin_client: Client, benchmark: Benchmark
-) -> None:
+def test_the_page_of_a_run_shows_and_defines_them(admin_client, benchmark):
     run = benchmark.runs.get()
     fragment = fragment_of(run)
     assert f'hx-get="{fragment}"' in admin_client.get(change_url(run)).content.decode()
@@ -97,16 +90,14 @@ def test_the_page_of_the_run_offers_them_and_shows_them_with_their_definitions(
     assert change_url(QueryResult.objects.get(query__key="zebra")) in response.content.decode()
 
 
-def test_where_nothing_is_stated_nothing_is_offered(admin_client: Client, mapping: Mapping) -> None:
+def test_where_nothing_is_stated_nothing_is_offered(admin_client, mapping):
     run = make_benchmark(mapping, [0.5]).runs.get()
     assert fragment_of(run) not in admin_client.get(change_url(run)).content.decode()
     assert content_of(Evaluation.objects.get()) == Content(10, [], 0)
     assert "No query that states" in text_of(admin_client.get(fragment_of(run)))
 
 
-def test_it_is_computed_once_for_each_state_of_the_values(
-    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_computed_once_for_each_state(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
     known = content_of(evaluation)
     monkeypatch.setattr(content, "rouge_l", None)
@@ -116,7 +107,7 @@ def test_it_is_computed_once_for_each_state_of_the_values(
         content_of(evaluation)
 
 
-def test_what_is_compared_together_changes_nothing(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_compared_together_changes_nothing(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
     known = content_of(evaluation)
     cache.clear()
@@ -124,7 +115,7 @@ def test_what_is_compared_together_changes_nothing(benchmark: Benchmark, monkeyp
     assert content_of(evaluation) == known
 
 
-def test_it_costs_as_many_statements_for_one_query_as_for_all(admin_client: Client, benchmark: Benchmark) -> None:
+def test_it_costs_as_many_statements_for_one_query_as_for_all(admin_client, benchmark):
     fragment = fragment_of(benchmark.runs.get())
     costs = []
     for _ in range(2):
@@ -136,7 +127,7 @@ def test_it_costs_as_many_statements_for_one_query_as_for_all(admin_client: Clie
     assert costs[0] == costs[1] <= 18
 
 
-def test_what_cannot_be_told_is_said(admin_client: Client, benchmark: Benchmark) -> None:
+def test_what_cannot_be_told_is_said(admin_client, benchmark):
     run, evaluation = benchmark.runs.get(), Evaluation.objects.get()
     Query.objects.filter(key="both").update(evidence=[{"page": 3}])
     with pytest.raises(ContentError, match="evidence of the query 'both' is not a list of texts"):
@@ -151,3 +142,66 @@ def test_what_cannot_be_told_is_said(admin_client: Client, benchmark: Benchmark)
     assert "run the benchmark again" in text_of(admin_client.get(fragment_of(run)))
     Run.objects.update(is_external=True, index=None)
     assert "made elsewhere" in text_of(admin_client.get(fragment_of(run)))
+
+
+PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum fig lemon ", "plum plum plum plum ")}
+
+
+@pytest.fixture
+def sectioned(transactional_db: None) -> Benchmark:
+    return make_sectioned()
+
+
+@made_once
+def make_sectioned() -> Benchmark:
+    """Two documents of two sections, a chunk each. "pear" finds (a, s2), (b, s1); "plum" finds (b, s2), (b, s1)."""
+    sections = (SectionRecord("s1", start=0, end=20), SectionRecord("s2", start=20, end=40))
+    documents = [DocumentRecord(key, key, "".join(parts), sections=sections) for key, parts in PARTS.items()]
+    records = [
+        QueryRecord("pear", "pear", [JudgmentRecord({"document_id": "b"}, 1, ["s1", "s2"])]),
+        QueryRecord("plum", "plum", [JudgmentRecord({"document_id": "a"}, 1, ["s2"])]),
+        QueryRecord("fig", "fig", [JudgmentRecord({"document_id": "b"}, 1)]),
+    ]
+    mapping = import_all(documents, records, name="chunks", chunk_parameters={"size": 20, "overlap": 0})
+    matrix = {"search_modes": ["sparse"], "k_values_for_metrics": [1, 2], "primary_k": 1}
+    return run_benchmark(mapping, name="b", matrix=matrix)
+
+
+def test_the_means_are_those_worked_out_by_hand(sectioned):
+    means = section_means(Evaluation.objects.get())
+    assert means.n == 2, "the third judgment names no section"
+    told = [(row.k, row.doc_recall, row.section_recall, row.section_share) for row in means.rows]
+    assert told == [(1, 0.0, 0.0, 0.0), (2, 0.5, 0.5, 0.25)]
+    assert (means.doc_mrr, means.section_mrr) == ((1 / 2 + 0) / 2, (1 / 2 + 0) / 2)
+
+
+def test_the_page_of_the_run_shows_them(admin_client, sectioned):
+    run = sectioned.runs.get()
+    fragment = reverse("admin:run_sections", args=[run.pk])
+    assert fragment in admin_client.get(change_url(run)).content.decode()
+    shown = text_of(admin_client.get(fragment))
+    assert "Over 2 judgments that name sections" in shown
+    assert "Recall@2 .5000 .5000 .2500" in shown
+
+
+def test_documents_that_judgments_stand_for_since_are_not_held_against_older_values(sectioned):
+    Evaluation.objects.update(truth_hash="of another resolution")
+    with pytest.raises(KeptError, match="resolved again since this run was measured"):
+        section_means(Evaluation.objects.get())
+
+
+def test_without_its_lists_it_says_so(admin_client, sectioned):
+    own_rankings(sectioned)
+    StageList.objects.filter(lengths=None).delete()
+    with pytest.raises(KeptError, match="not stored"):
+        section_means(Evaluation.objects.get())
+    shown = text_of(admin_client.get(reverse("admin:run_sections", args=[sectioned.runs.get().pk])))
+    assert "run the benchmark again" in shown
+
+
+def test_a_chunk_belongs_to_the_section_it_overlaps_most():
+    spans = [(0, 100, "whole"), (0, 40, "first"), (40, 100, "second")]
+    assert section_at(30, 60, spans[1:]) == "second"
+    assert section_at(10, 30, spans) == "first", "of spans that overlap alike, the shortest"
+    assert section_at(200, 300, spans) is None
+    assert section_at(0, 10, []) is None

@@ -1,17 +1,24 @@
-"""Coverage beside every value: the numbers are those that a reader works out by hand."""
+"""Coverage beside every value, and results by slice: the numbers that a reader works out by hand."""
 
 import pytest
 from django.core.cache import cache
-from django.test import Client
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.measuring.evaluating import evaluate_runs, truth_of
+from apps.benchmarks.measuring.slicing import SlicingError, slicing_of
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.models import Query
 from apps.mappings.models import Mapping, Resolution
+from apps.mappings.truth import truth_hash
+from apps.results.comparison.comparing import compare_runs
 from apps.results.leaderboard import coverage
 from apps.results.leaderboard.coverage import CoverageError, coverage_of, uneven
+from apps.results.leaderboard.runs import leaderboard
+from apps.results.triage.by_slice import slice_groups
 from benchbench.site.panels import change_url
-from tests.factories import add_judgment, make_benchmark
+from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
 from tests.results.test_pages import results_url, text_of
 
@@ -19,7 +26,7 @@ from tests.results.test_pages import results_url, text_of
 def measured(mapping: Mapping, *rankings: dict[str, list[str]]) -> Benchmark:
     """Return a benchmark with a run for each of the rankings (query key to external ids), measured for real."""
     documents = {document.external_id: document for document in mapping.collection.documents.all()}
-    for judgment in mapping.dataset_version.judgments.all():  # type: ignore[union-attr]
+    for judgment in mapping.dataset_version.judgments.all():
         found = documents.get(judgment.doc_ref.get("document_id"))
         outcome = "resolved" if found else "not_found"
         Resolution.objects.create(mapping=mapping, judgment=judgment, document=found, outcome=outcome)
@@ -27,12 +34,8 @@ def measured(mapping: Mapping, *rankings: dict[str, list[str]]) -> Benchmark:
     benchmark = make_benchmark(mapping, [0.0] * len(rankings), measures=names, k_values=[2, 10])
     for run, ranking in zip(benchmark.runs.all(), rankings, strict=True):
         for key, ids in ranking.items():
-            add_ranking(
-                run,
-                mapping.dataset.queries.get(key=key),
-                [documents[one].pk for one in ids],
-                scores=[float(-rank) for rank in range(len(ids))],
-            )
+            query, found = mapping.dataset.queries.get(key=key), [documents[one].pk for one in ids]
+            add_ranking(run, query, found, scores=[float(-rank) for rank in range(len(ids))])
     Evaluation.objects.all().delete()
     evaluate_runs(benchmark, benchmark.runs.all(), version=benchmark.dataset_version)
     return benchmark
@@ -44,7 +47,7 @@ def first(mapping: Mapping) -> Benchmark:
     return measured(mapping, {"pear": ["d3", "d1"], "plum": ["d2"]})
 
 
-def test_its_numbers_are_those_worked_out_by_hand(first: Benchmark) -> None:
+def test_its_numbers_are_those_worked_out_by_hand(first):
     rows = {row.name: row for row in coverage_of(Evaluation.objects.get())}
     assert "Judged@2" not in rows
     precision = rows["P@2"]
@@ -58,13 +61,13 @@ def test_its_numbers_are_those_worked_out_by_hand(first: Benchmark) -> None:
     assert (rows["Bpref"].least, rows["Bpref"].greatest) == (None, None), "no bounds are known for the library's"
 
 
-def test_what_some_query_has_no_value_of_has_no_bounds(mapping: Mapping) -> None:
+def test_what_some_query_has_no_value_of_has_no_bounds(mapping):
     measured(mapping, {"pear": ["d3", "d1"], "plum": ["d3"]})
     row = {row.name: row for row in coverage_of(Evaluation.objects.get())}["FirstRelevant"]
     assert (row.value, row.condensed, row.least, row.greatest) == (2.0, 1.0, None, None)
 
 
-def test_the_page_shows_them_and_what_is_unresolved(admin_client: Client, mapping: Mapping) -> None:
+def test_the_page_shows_them_and_what_is_unresolved(admin_client, mapping):
     add_judgment(mapping.dataset.queries.get(key="plum"), {"document_id": "gone"}, 1)
     run = measured(mapping, {"pear": ["d3", "d1"], "plum": ["d2"]}).runs.get()
     page = admin_client.get(change_url(run)).content.decode()
@@ -75,7 +78,7 @@ def test_the_page_shows_them_and_what_is_unresolved(admin_client: Client, mappin
     assert "75.0 %" in shown
 
 
-def test_it_is_computed_once(first: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_computed_once(first, monkeypatch):
     evaluation = Evaluation.objects.get()
     known = coverage_of(evaluation)
     monkeypatch.setattr(coverage, "cover", None)
@@ -85,44 +88,159 @@ def test_it_is_computed_once(first: Benchmark, monkeypatch: pytest.MonkeyPatch) 
         coverage_of(evaluation)
 
 
-def test_values_of_another_truth_have_no_bounds(first: Benchmark) -> None:
+def test_values_of_another_truth_have_no_bounds(first):
     Resolution.objects.filter(judgment__query__key="pear").update(document=None, outcome="not_found")
     with pytest.raises(CoverageError, match="re-score"):
         coverage_of(Evaluation.objects.get())
-    run = Run.objects.get()
-    assert run.pk
 
 
-def test_the_leaderboard_shows_judged_beside_values_and_says_that_runs_differ(
-    admin_client: Client, mapping: Mapping
-) -> None:
+def test_the_leaderboard_shows_how_much_is_judged(admin_client, mapping):
     benchmark = measured(mapping, {"pear": ["d1"], "plum": ["d2"]}, {"pear": ["d3", "d1"], "plum": ["d3", "d1"]})
     page = text_of(admin_client.get(results_url(benchmark), {"k": "2"}))
     assert "judged 100.0 %" in page
     assert "judged 25.0 %" in page
-    assert (
-        "The runs are not judged alike: 25.0 % of what “top 20” returns first is judged, and 100.0 % of “top 10”"
-        in page
-    )
+    told = "The runs are not judged alike: 25.0 % of what “top 20” returns first is judged, and 100.0 % of “top 10”"
+    assert told in page
 
 
-def test_runs_that_are_judged_alike_need_no_sentence(admin_client: Client, first: Benchmark) -> None:
+def test_runs_that_are_judged_alike_need_no_sentence(admin_client, first):
     assert uneven({"a": 0.5, "b": 0.54, "c": None}) == ""
     assert uneven({}) == ""
     assert "not judged alike" not in text_of(admin_client.get(results_url(first)))
 
 
-def test_few_judgments_are_told(admin_client: Client, mapping: Mapping) -> None:
+def test_few_judgments_are_told(admin_client, mapping):
     benchmark = measured(mapping, {"pear": ["d3", "d2"], "plum": ["d3", "d1"]})
     assert "Few of the documents that these runs return are judged" in text_of(admin_client.get(results_url(benchmark)))
 
 
-def test_a_definition_is_behind_every_column(admin_client: Client, first: Benchmark) -> None:
+def test_a_definition_is_behind_every_column(admin_client, first):
     page = admin_client.get(results_url(first), {"k": "2"}).content.decode()
     for name in ("ndcg10", "ndcg2", "p2", "r2", "rr", "ap", "bpref"):
         assert page.count(f'popovertarget="define-board-{name}"') == page.count(f'id="define-board-{name}"') == 1
-    run = admin_client.get(change_url(first.runs.get())).content.decode()
-    assert 'popovertarget="define-means-p2"' in run
+    assert 'popovertarget="define-means-p2"' in admin_client.get(change_url(first.runs.get())).content.decode()
     shown = text_of(admin_client.get(reverse("admin:measures")))
     assert "Normalised discounted cumulative gain" in shown
     assert "infAP" in shown
+
+
+HARD, EASY = 15, 25
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    """Forty queries, of which fifteen are hard: .1 there and .9 elsewhere, the other way round in the second run."""
+    keys = [f"q{number:02}" for number in range(HARD + EASY)]
+    dataset = make_dataset({key: [({"document_id": "d1"}, 1)] for key in keys})
+    for number, key in enumerate(keys):
+        difficulty = "hard" if number < HARD else "easy"
+        category = "rare" if number in (0, 20) else "common"
+        Query.objects.filter(key=key).update(difficulty=difficulty, category=category)
+    benchmark = make_benchmark(make_mapping(dataset, make_collection(documents=[{}])), [0.6, 0.4])
+    for evaluation in Evaluation.objects.all():
+        hard, easy = (0.1, 0.9) if evaluation.run.run_order == 1 else (0.9, 0.1)
+        spread = [0.01 * (number % 2) for number in range(HARD + EASY)]
+        values = [hard + part if number < HARD else easy + part for number, part in enumerate(spread)]
+        evaluation.values = [values for _ in evaluation.measures]
+        evaluation.means = {name: sum(values) / len(values) for name in evaluation.measures}
+        evaluation.save()
+    for key in keys:
+        query = Query.objects.get(key=key)
+        for run in benchmark.runs.all():
+            add_ranking(run, query)
+    return benchmark
+
+
+def test_the_table_of_a_run_has_n_means_small_and_weak_slices(benchmark):
+    evaluation = Evaluation.objects.get(run__run_order=1)
+    groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
+    rows = {row.slice.name: row for group in groups for row in group.rows}
+    hard, rare = rows["difficulty: hard"], rows["category: rare"]
+    assert [group.partition for group in groups] == ["category", "difficulty"]
+    assert hard.slice.n == HARD
+    assert hard.values == pytest.approx([0.1 + 0.01 * 7 / HARD] * 2)
+    assert hard.weak.p < 0.001
+    assert rows["difficulty: easy"].weak is None
+    assert rare.slice.is_small
+    assert rare.weak is None
+
+
+def test_queries_without_a_value_make_a_slice_small(benchmark):
+    evaluation = Evaluation.objects.get(run__run_order=1)
+    evaluation.values = [
+        [None if 5 <= i < HARD else one for i, one in enumerate(column)] for column in evaluation.values
+    ]
+    groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
+    hard = next(row for group in groups for row in group.rows if row.slice.name == "difficulty: hard")
+    assert (hard.slice.n, hard.slice.is_small, hard.weak) == (5, True, None)
+
+
+def test_the_pages_show_them(admin_client, benchmark):
+    page = text_of(admin_client.get(change_url(benchmark.runs.get(run_order=1))))
+    assert "1 area to improve" in page
+    assert "area to improve .1047 against .9052 elsewhere, p &lt; .001" in page
+    assert "fewer than 10 queries: nothing is concluded" in page
+
+
+def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client, benchmark):
+    assert [row.run.run_order for row in leaderboard(benchmark).rows] == [1, 2]
+    board = leaderboard(benchmark, within="difficulty: hard")
+    assert [row.run.run_order for row in board.rows] == [2, 1]
+    assert board.rows[0].values["nDCG@10"] == pytest.approx(0.9 + 0.01 * 7 / HARD)
+    page = text_of(admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"}))
+    assert "Means over 15 of 0 queries, difficulty: hard." in page
+    assert ".9047" in page
+    assert "Too few to conclude" in text_of(admin_client.get(results_url(benchmark), {"slice": "category: rare"}))
+    none = admin_client.get(results_url(benchmark), {"slice": "difficulty: none such"})
+    assert "have no slice “difficulty: none such”" in text_of(none)
+    assert none.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
+
+
+def test_the_queries_of_a_run_are_filtered_by_slice(admin_client, benchmark):
+    url = change_url(benchmark.runs.get(run_order=1))
+    found = admin_client.get(url, {"slice": "difficulty: hard"})
+    assert {row.query.difficulty for row in found.context["rows"]} == {"hard"}
+    assert len(found.context["rows"]) == HARD
+    assert "difficulty: hard: 15 of 40 queries" in text_of(found)
+    none = admin_client.get(url, {"slice": "difficulty: none such"})
+    assert "have no slice “difficulty: none such”: all of them are listed" in text_of(none)
+    assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
+    kept = admin_client.get(url, {"version": "1", "page": "2"}).content.decode()
+    assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in kept, "the link of a slice keeps the version"
+
+
+def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client, benchmark):
+    Evaluation.objects.update(truth_hash="another")
+    with pytest.raises(SlicingError, match="resolved again since these values were measured"):
+        slicing_of(benchmark, Evaluation.objects.get(run__run_order=1))
+    with pytest.raises(SlicingError, match="re-score the benchmark"):
+        compare_runs(benchmark.runs.all())
+    board = admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"})
+    assert "cannot be shown by slice: re-score the benchmark" in text_of(board)
+    assert board.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
+    page = admin_client.get(change_url(benchmark.runs.get(run_order=1)))
+    assert "cannot be shown by slice: re-score the benchmark" in text_of(page)
+    assert page.context["slice_groups"] == []
+    assert "re-score the benchmark" in text_of(admin_client.get(results_url(benchmark, "verdict")))
+
+
+def test_a_slice_costs_the_same_whatever_the_number_of_runs(admin_client, benchmark):
+    more = make_benchmark(benchmark.mapping, [0.5] * 30, name="many")
+    costs = []
+    for one in (benchmark, more):
+        Evaluation.objects.update(truth_hash=truth_hash(truth_of(one, one.dataset_version)))
+        with CaptureQueriesContext(connection) as captured:
+            admin_client.get(results_url(one), {"slice": "difficulty: hard"})
+        costs.append(len(captured))
+    assert costs[1] <= costs[0]
+    assert costs[0] <= 30
+
+
+def test_the_page_of_a_dataset_has_its_label_shape_and_slices(admin_client, benchmark):
+    dataset = benchmark.mapping.dataset
+    fragment = reverse("admin:dataset_shape", args=[dataset.pk])
+    assert fragment in admin_client.get(change_url(dataset)).content.decode()
+    response = admin_client.get(fragment)
+    assert (response.context["shape"].total_queries, response.context["shape"].pct_one_positive) == (40, 100.0)
+    assert "hard 15" in text_of(response)
+    assert "rare 2 fewer than 10 queries" in text_of(response)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from apps.results.comparison.axes import effects_of
@@ -20,14 +19,11 @@ from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db
 SAME: dict[str, Any] = {"top_k": 10}
-MODES = [
-    {**SAME, "search_mode": "dense"},
-    {**SAME, "search_mode": "hybrid", "rrf_k": 20},
-    {**SAME, "search_mode": "hybrid", "rrf_k": 40},
-]
+HYBRID = {**SAME, "search_mode": "hybrid"}
+MODES = [{**SAME, "search_mode": "dense"}, {**HYBRID, "rrf_k": 20}, {**HYBRID, "rrf_k": 40}]
 
 
-def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values() -> None:
+def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values():
     values = noisy([0.3, 0.5, 0.6], 30)
     found = effects_of(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
     told = [(one.axis, one.value, one.reference, one.pairs) for one in found]
@@ -37,7 +33,7 @@ def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values() -> None:
     assert found[0].interval.low < found[0].difference < found[0].interval.high
 
 
-def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_values(admin_client: Client) -> None:
+def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_values(admin_client):
     strict = [{**config, "score_threshold": 0.5} for config in MODES]
     values = noisy([0.3, 0.5, 0.6, 0.2, 0.1, 0.1], 30)
     runs = make_compared(make_queries(30), values, configs=[*MODES, *strict]).runs.all()
@@ -50,7 +46,7 @@ def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_val
     assert "weighs every combination alike" in page
 
 
-def test_effects_are_of_the_queries_that_every_run_answered(admin_client: Client) -> None:
+def test_effects_are_of_the_queries_that_every_run_answered(admin_client):
     values = noisy([0.3, 0.5, 0.6], 30)
     values[0, 4] = np.nan  # of the dense run, which RRF k does not touch
     runs = make_compared(make_queries(30), values, configs=MODES).runs.all()
@@ -58,45 +54,40 @@ def test_effects_are_of_the_queries_that_every_run_answered(admin_client: Client
     answered = np.delete(values, 4, axis=1)
     assert mode.difference == pytest.approx(((answered[1] + answered[2]) / 2 - answered[0]).mean())
     assert rrf_k.difference == pytest.approx((answered[2] - answered[1]).mean())
-    page = admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id})
-    assert page.status_code == 200
+    assert admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id}).status_code == 200
 
 
-def test_an_axis_without_matched_runs_has_no_effect() -> None:
+def test_an_axis_without_matched_runs_has_no_effect():
     configs = [{"search_mode": "dense", "top_k": 10}, {"search_mode": "sparse", "top_k": 20}]
     runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()
     assert effects_of(compare_runs(runs)) == []
 
 
-def test_values_that_are_not_stated_have_words() -> None:
+def test_values_that_are_not_stated_have_words():
     configs: list[dict[str, Any]] = [{"top_k": 10}, {"top_k": 10, "candidates": 50}]
     runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()
     (effect,) = effects_of(compare_runs(runs))
     assert (effect.value, effect.reference) == ("50 candidates", "as many candidates as top k")
 
 
-def test_slices_have_means_and_differences_and_small_ones_say_so() -> None:
+def test_slices_have_means_and_differences_and_small_ones_say_so():
     values = noisy([0.5, 0.3, 0.4], 40)
-    mapping = make_queries(40, category=["billing"] * 35 + ["search"] * 5)
-    found = compare_runs(make_compared(mapping, values).runs.all())
+    found = compare_runs(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), values).runs.all())
     billing, search = by_slice(found)
     assert (billing.slice.n, billing.slice.is_small, search.slice.is_small) == (35, False, True)
     assert billing.means == pytest.approx(values[:, :35].mean(axis=1).tolist())
-    assert [one.mean for one in billing.differences] == pytest.approx(
-        (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
-    )
+    expected = (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
+    assert [one.mean for one in billing.differences] == pytest.approx(expected)
     figure = slice_figure(found, [billing, search])
     assert figure["data"][0]["z"][0] == pytest.approx([billing.differences[2].mean, billing.differences[1].mean])
-    assert figure["data"][0]["y"] == [
-        "category: billing, n\N{NO-BREAK SPACE}35",
-        "category: search, n\N{NO-BREAK SPACE}5",
-    ]
+    labels = [f"category: {one}, n\N{NO-BREAK SPACE}{count}" for one, count in (("billing", 35), ("search", 5))]
+    assert figure["data"][0]["y"] == labels
     large, small = figure["data"][0]["z"]
     assert (None in large, set(small)) == (False, {None}), "a small slice has a number, but no colour"
     assert figure["data"][0]["text"][1] == [short_signed(search.differences[run].mean or 0, 3) for run in (2, 1)]
 
 
-def test_slices_that_contradict_the_whole_are_told() -> None:
+def test_slices_that_contradict_the_whole_are_told():
     first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
     second = np.concatenate([np.full(10, 0.2), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
@@ -107,7 +98,7 @@ def test_slices_that_contradict_the_whole_are_told() -> None:
     )
 
 
-def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing() -> None:
+def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing():
     first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
     second = np.concatenate([[0.2], np.full(9, np.nan), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
@@ -115,7 +106,7 @@ def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing() -> None:
     assert reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
 
 
-def test_a_slice_is_small_by_the_queries_that_both_runs_answered() -> None:
+def test_a_slice_is_small_by_the_queries_that_both_runs_answered():
     values = noisy([0.5, 0.3, 0.4], 40)
     values[1][3:20] = np.nan
     mapping = make_queries(40, category=["billing"] * 20 + ["search"] * 20)
@@ -126,11 +117,10 @@ def test_a_slice_is_small_by_the_queries_that_both_runs_answered() -> None:
     assert not any(search.is_small(run) for run in range(3))
     shown = slice_figure(three, [billing, search])["data"][0]["z"]
     assert [[cell is None for cell in row] for row in shown] == [[False, True], [False, False]], "without a colour"
-    pair = by_slice(compare_runs(runs[:2]))
-    assert [(one.slice.n, one.slice.is_small) for one in pair] == [(3, True), (20, False)]
+    assert [(one.slice.n, one.slice.is_small) for one in by_slice(compare_runs(runs[:2]))] == [(3, True), (20, False)]
 
 
-def test_two_runs_are_shown_query_by_query() -> None:
+def test_two_runs_are_shown_query_by_query():
     values = noisy([0.5, 0.3], 30)
     benchmark = make_compared(make_queries(30), values)
     runs = list(benchmark.runs.order_by("run_order"))
@@ -141,16 +131,15 @@ def test_two_runs_are_shown_query_by_query() -> None:
     result = added_ranking(runs[1], query)
     shown = query_differences(found, 1, shown=3)
     assert shown.differences == pytest.approx(differences.tolist())
-    assert [one.difference for one in shown.gains] == pytest.approx(
-        [one for one in sorted(differences, reverse=True)[:3] if one > 0]
-    )
+    gained = [one for one in sorted(differences, reverse=True)[:3] if one > 0]
+    assert [one.difference for one in shown.gains] == pytest.approx(gained)
     assert [one.difference for one in shown.losses] == pytest.approx(sorted(differences)[:3])
     assert (shown.losses[0].query, shown.losses[0].result, shown.losses[0].reference_result) == (query, result, None)
     figure = query_figure(shown.differences, "nDCG@10")
     assert figure["data"][0]["y"] == pytest.approx(sorted(differences, reverse=True))
 
 
-def test_the_figures_hold_the_numbers_of_the_comparison() -> None:
+def test_the_figures_hold_the_numbers_of_the_comparison():
     found = compare_runs(make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30)).runs.all())
     trace = difference_figure(found)["data"][0]
     pairs = [found.comparison.pair(run, 2) for run in (0, 1)]
@@ -159,16 +148,13 @@ def test_the_figures_hold_the_numbers_of_the_comparison() -> None:
         (pair.simultaneous.low, pair.simultaneous.high) for pair in pairs if pair.simultaneous
     ]
     matrix = pair_figure(found)
-    assert matrix is not None
-    assert matrix["data"][0]["z"][0][1:] == [
-        found.comparison.pair(2, 1).difference,
-        found.comparison.pair(2, 0).difference,
-    ]
+    first = [found.comparison.pair(2, 1).difference, found.comparison.pair(2, 0).difference]
+    assert matrix["data"][0]["z"][0][1:] == first
     assert matrix["data"][0]["text"][0][1:] == ["< .001", "< .001"]
     assert pair_figure(compare_runs(found.runs, baseline=found.runs[0])) is None
 
 
-def test_plotly_takes_every_figure() -> None:
+def test_plotly_takes_every_figure():
     runs = make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30), configs=MODES).runs.all()
     for found in (compare_runs(runs), compare_runs(runs[:2])):
         figures = comparison_context(found, Bounds())["figures"]

@@ -29,7 +29,6 @@ from benchbench.scoring.command import main
 from tests.benchmarks.conftest import ENCODER, FRUITS
 from tests.created import run_benchmark
 from tests.files.samples import write_file
-from tests.results.exported import make_exported
 from tests.results.test_exporting import whole
 
 METADATA = {"dataset_id": "fruit", "version": "1.0.0", "slice_definitions": {"short": ""}}
@@ -59,10 +58,8 @@ def make_benchmark(directory: Path) -> Benchmark:
     collection = create_collection("library")
     texts = {f"d{place}": f"{FRUITS[place % 10]} {FRUITS[place % 7]}" for place in range(24)}
     # What metadata says of topics is another id than the judgments have: over a Flowbaby dataset it does not count.
-    import_documents(
-        collection,
-        [DocumentRecord(key, key, text, metadata={"topic": f"about {key}"}) for key, text in texts.items()],
-    )
+    records = [DocumentRecord(key, key, text, metadata={"topic": f"about {key}"}) for key, text in texts.items()]
+    import_documents(collection, records)
     dataset = import_dataset(read_flowbaby(directory), name="another name").version.dataset
     collection.refresh_from_db()
     wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
@@ -73,9 +70,7 @@ def make_benchmark(directory: Path) -> Benchmark:
     return run_benchmark(mapping, name="fruit", matrix=matrix)
 
 
-def test_the_run_scored_against_its_dataset_has_the_values_that_are_stored(
-    transactional_db: None, directory: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_scores_are_the_stored_values(transactional_db, directory, tmp_path, capsys):
     for run in make_benchmark(directory).runs.all():
         file = export_to(run, "flowbaby-run", tmp_path / f"{run.run_order}.json")
         arguments = ["--dataset", str(directory), "--run", str(file), "-k", "5", "10"]
@@ -90,9 +85,7 @@ def test_the_run_scored_against_its_dataset_has_the_values_that_are_stored(
                 assert scored.get(keys[query_id], {name: 0.0})[name] == pytest.approx(value, abs=1e-12), name
 
 
-def test_each_of_the_three_means_is_named_where_it_stands_and_a_gate_may_name_it(
-    transactional_db: None, directory: Path, tmp_path: Path
-) -> None:
+def test_each_mean_is_named_and_a_gate_may_name_it(transactional_db, directory, tmp_path):
     """One topic has no judgment: it is in the benchmark's mean alone."""
     run = make_benchmark(directory).runs.get(run_order=1)
     results = json.loads(whole(run, "flowbaby-results-1.1"))
@@ -104,60 +97,46 @@ def test_each_of_the_three_means_is_named_where_it_stands_and_a_gate_may_name_it
     }
     assert len(set(figures.values())) == 3
     for name, figure in figures.items():
-        rules = read_rules({"floors": {"recall@5": {"at_least": figure, "mean": name}}})
-        [verdict] = gate(run, rules=rules).verdicts
+        [verdict] = gate(run, rules=read_rules({"floors": {"recall@5": {"at_least": figure, "mean": name}}})).verdicts
         assert (verdict.checks[0].value, verdict.checks[0].mean, verdict.outcome) == (figure, name, Outcome.PASSED)
 
 
-def test_the_exported_summary_is_comparable_with_that_of_score_under_any_name(
-    transactional_db: None, directory: Path, tmp_path: Path
-) -> None:
+def test_its_summary_compares_with_that_of_score(transactional_db, directory, tmp_path):
     run = make_benchmark(directory).runs.get(run_order=1)
     file = export_to(run, "flowbaby-run", tmp_path / "run.json")
     exported, scored = export_to(run, "flowbaby-summary-1.1", tmp_path / "a.json"), tmp_path / "b.json"
-    arguments = ["--dataset", str(directory), "--run", str(file), "-k", "5", "10", "--summary", str(scored)]
-    assert main(arguments) == 0
+    assert main(["--dataset", str(directory), "--run", str(file), "-k", "5", "10", "--summary", str(scored)]) == 0
     compared = compare_summaries(read_summary(exported), read_summary(scored))
     assert (compared["dataset_version"], compared["warnings"]) == ("fruit 1.0.0", [])
     assert {measure["difference"] for measure in compared["measures"].values()} == {0.0}
 
 
-@pytest.fixture
-def exported(db: None) -> Benchmark:
-    return make_exported()
-
-
-def test_a_document_is_the_item_that_its_metadata_names(exported: Benchmark, tmp_path: Path) -> None:
+def test_a_document_is_the_item_that_its_metadata_names(exported, tmp_path):
     """Ranked d1, d2, d3: an id, stripped; a topic, by name; and one that a model wrote, which is left out."""
     stated = {"d1": {"topic_id": " t-1 "}, "d2": {"topic": "Auth", "topic_id": ""}, "d3": {"source": "LLM-answer"}}
     for name, metadata in stated.items():
         Document.objects.filter(external_id=name).update(metadata=metadata)
     run = exported.runs.get(run_order=1)
     entries = read_run(export_to(run, "flowbaby-run", tmp_path)).entries
-    assert [(one.canonical_item_id, one.rank) for one in entries if one.query_id == "q0"] == [
-        ("t-1", 1),
-        ("7a87ae18-aef7-53e6-9b94-ae28c9772048", 2),
-    ]
+    ranked = [(one.canonical_item_id, one.rank) for one in entries if one.query_id == "q0"]
+    assert ranked == [("t-1", 1), ("7a87ae18-aef7-53e6-9b94-ae28c9772048", 2)]
     Document.objects.filter(external_id="d2").update(metadata={"topic_id": "t-1"})
     entries = read_run(export_to(run, "flowbaby-run", tmp_path, force=True)).entries
     assert [one.canonical_item_id for one in entries if one.query_id == "q0"] == ["t-1"], "an item is there once"
 
 
-def test_it_is_read_as_it_was_written_with_the_ranks_that_are_stored(exported: Benchmark, tmp_path: Path) -> None:
+def test_it_is_read_as_it_was_written_with_the_ranks_that_are_stored(exported, tmp_path):
     run: Run = exported.runs.get(run_order=2)
     read = read_run(export_to(run, "flowbaby-run", tmp_path))
     names = dict(Document.objects.values_list("pk", "external_id"))
-    stored = {
-        (result.query.key, names[document], rank)
-        for result in QueryResult.objects.filter(run=run).select_related("query")
-        for rank, document in enumerate(result.document_ids, start=1)
-    }
+    results = QueryResult.objects.filter(run=run).select_related("query")
+    stored = {(result.query.key, names[d], rank) for result in results for rank, d in enumerate(result.document_ids, 1)}
     assert read.run_id == str(run.pk)
     assert {(one.query_id, one.canonical_item_id, one.rank) for one in read.entries} == stored
     assert "q7" not in {one.query_id for one in read.entries}, "it failed"
 
 
-def test_rules_that_are_not_known_name_no_item(exported: Benchmark) -> None:
+def test_rules_that_are_not_known_name_no_item(exported):
     Dataset.objects.update(metadata={"canonicalization_version": "v9"})
     with pytest.raises(CanonicalizationError, match="version 'v9' is not known"):
         whole(exported.runs.get(run_order=1), "flowbaby-run")

@@ -17,12 +17,11 @@ from apps.datasets.versions import stored_hash
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.test_rescoring import by_query
 from tests.drafts import set_judgment
 from tests.results.test_pages import HOSTILE, results_url, text_of
-from tests.results.test_versions import make_finished
+from tests.results.test_versions import freeze_url, make_finished
 
 
 @pytest.fixture
@@ -35,10 +34,6 @@ def judge_url(result: QueryResult, document_id: int | None = None) -> str:
     return f"{reverse('admin:query_judge', args=[result.query_id])}?{urlencode(named)}"
 
 
-def freeze_url(dataset: Dataset) -> str:
-    return reverse("admin:dataset_freeze", args=[dataset.pk])
-
-
 def freeze_by_page(client: Client, dataset: Dataset, **fields: str) -> Any:
     """Look at what the draft changes, and freeze that."""
     seen = client.get(freeze_url(dataset)).context["difference"].digest
@@ -46,11 +41,10 @@ def freeze_by_page(client: Client, dataset: Dataset, **fields: str) -> Any:
 
 
 def steps_of(response: Any) -> list[str]:
-    """Return the labels of the buttons that lead on."""
     return [button.label for step in response.context["judging"].steps for button in step.buttons]
 
 
-def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Client, finished: Benchmark) -> None:
+def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client, finished):
     """The whole way, by what the pages offer. Only the query whose judgment changed has another value."""
     run = finished.runs.get(config__search_mode="dense")
     query = finished.dataset_version.queries.order_by("key").first()
@@ -64,7 +58,7 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     assert f"{judge_url(result)}&{urlencode({'next': page})}" in links, "each place has its link"
     assert steps_of(shown) == []
     whole, fragment = (
-        admin_client.get(links[0], headers=headers).content.decode() for headers in ({}, {"HX-Request": "true"})
+        admin_client.get(links[0], headers=sent).content.decode() for sent in ({}, {"HX-Request": "true"})
     )
     assert "<html" in whole
     assert "<html" not in fragment, "it opens in the page of the ranking"
@@ -83,8 +77,7 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     frozen = freeze_by_page(admin_client, dataset, next=page)
     assert "questions v2 is frozen" in messages_of(frozen)
     assert steps_of(frozen) == ["Resolve the mapping again"]
-    resolved = press(admin_client, mapping, "resolve_selected", next=page)
-    assert steps_of(resolved) == ["Re-score on v2"]
+    assert steps_of(press(admin_client, mapping, "resolve_selected", next=page)) == ["Re-score on v2"]
     rescored = press(admin_client, finished, "rescore_selected", next=page)
     assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(rescored)
     assert rescored.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
@@ -99,7 +92,7 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     assert stored_hash(finished.dataset_version) == finished.dataset_version.content_hash
 
 
-def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: Benchmark) -> None:
+def test_run_and_query_pages_follow_the_version(admin_client, finished):
     run = finished.runs.get(config__search_mode="dense")
     query = finished.dataset_version.queries.order_by("key").first()
     result = run.query_results.get(query=query)
@@ -120,8 +113,7 @@ def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: 
         assert means == [(name, values[number].means[name]) for name, _ in means]
         ranking = admin_client.get(change_url(result), {"version": str(number)})
         assert dict(ranking.context["values"])["nDCG@10"] == by_query(values[number])[query.pk]
-        grade = ranking.context["hits"][0][0].grade
-        assert (grade == 0) == (number == 2)
+        assert (ranking.context["hits"][0][0].grade == 0) == (number == 2)
     page = admin_client.get(change_url(run), {"version": "2", "by": "RR"}).content.decode()
     assert f'href="{change_url(result)}?version=2"' in page
     assert f"{reverse('admin:run_coverage', args=[run.pk])}?version=2" in page
@@ -130,16 +122,13 @@ def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: 
     for nonsense in ("7", "x", "-1"):
         refused = admin_client.get(change_url(run), {"version": nonsense})
         assert refused.status_code == 404
-        assert (
-            f"has no values on version {nonsense} of its dataset; versions with values: 1, 2."
-            in refused.content.decode()
-        )
+        said = f"has no values on version {nonsense} of its dataset; versions with values: 1, 2."
+        assert said in refused.content.decode()
         assert admin_client.get(change_url(result), {"version": nonsense}).status_code == 404
 
 
-def test_a_missing_document_is_judged_where_it_is_missed(admin_client: Client, ranking: QueryResult) -> None:
-    other = ranking.document_ids[2]
-    admin_client.post(judge_url(ranking, other), {"grade": "2", "note": " "})
+def test_a_missing_document_is_judged_where_it_is_missed(admin_client, ranking):
+    admin_client.post(judge_url(ranking, ranking.document_ids[2]), {"grade": "2", "note": " "})
     judged = Judgment.objects.get(until=None, since=2)
     assert (judged.doc_ref, judged.grade, judged.source, judged.judge) == ({"document_id": "d3"}, 2, "human", "admin")
     assert judged.judged_by == User.objects.get(username="admin")
@@ -150,7 +139,7 @@ def test_a_missing_document_is_judged_where_it_is_missed(admin_client: Client, r
     assert "2 changes: 1 judgment added, 1 judgment removed" in page
 
 
-def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, ranking: QueryResult) -> None:
+def test_a_query_lists_its_judgments_and_takes_others(admin_client, ranking):
     query = ranking.query
     page = admin_client.get(change_url(query))
     assert "gone" in text_of(page)
@@ -172,12 +161,11 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, rank
     assert admin_client.get(url, {"judgment": judgment.pk}).status_code == 404, "removed since"
 
 
-def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client: Client, ranking: QueryResult) -> None:
+def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client, ranking):
     url = reverse("admin:query_judge", args=[ranking.query.pk])
     nowhere = f"{url}?{urlencode({'key': 'uri', 'reference': 'lib:9'})}"
     for response in (admin_client.get(nowhere), admin_client.post(nowhere, {"grade": "3"})):
-        refused = response.context["form"].errors["reference"]
-        assert refused == [
+        assert response.context["form"].errors["reference"] == [
             "No document of \"library\" has the uri 'lib:9': correct it, or state the judgment without a document."
         ]
     assert draft_of(ranking.query.dataset) is None
@@ -186,9 +174,7 @@ def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client: 
     assert Judgment.objects.get(until=None, since=2).doc_ref == {"document_id": "d3"}
 
 
-def test_a_reference_shows_its_document_its_scale_and_what_comes_next(
-    admin_client: Client, ranking: QueryResult
-) -> None:
+def test_a_reference_shows_its_document_and_scale(admin_client, ranking):
     query = ranking.query
     url = reverse("admin:query_judge", args=[query.pk])
     assert "Document by" in text_of(admin_client.get(url))
@@ -205,7 +191,7 @@ def test_a_reference_shows_its_document_its_scale_and_what_comes_next(
     assert same.context["judgment"].grade == 2, "what is judged already is changed, under whichever reference"
 
 
-def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client: Client, ranking: QueryResult) -> None:
+def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client, ranking):
     url = reverse("admin:query_judge", args=[ranking.query.pk])
     response = admin_client.post(f"{url}?key=uri&reference=lib:9&without_document=on", {"grade": "40000"})
     assert "32767" in str(response.context["form"].errors["grade"])
@@ -213,7 +199,7 @@ def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client: Client,
     assert draft_of(ranking.query.dataset) is None
 
 
-def test_a_draft_is_discarded_after_a_question(admin_client: Client, ranking: QueryResult) -> None:
+def test_a_draft_is_discarded_after_a_question(admin_client, ranking):
     dataset = ranking.query.dataset
     frozen = dataset.versions.get()
     set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
@@ -227,7 +213,7 @@ def test_a_draft_is_discarded_after_a_question(admin_client: Client, ranking: Qu
     assert refused.status_code == 403, "a frozen version stays"
 
 
-def test_who_may_not_change_the_dataset_only_reads(client: Client, make_staff: MakeStaff, ranking: QueryResult) -> None:
+def test_who_may_not_change_the_dataset_only_reads(client, make_staff, ranking):
     client.force_login(make_staff("reader", may=("view",)))
     dataset = ranking.query.dataset
     set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
@@ -244,7 +230,7 @@ def test_who_may_not_change_the_dataset_only_reads(client: Client, make_staff: M
     assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
 
 
-def test_what_somebody_else_owns_is_not_judged(client: Client, make_staff: MakeStaff, ranking: QueryResult) -> None:
+def test_what_somebody_else_owns_is_not_judged(client, make_staff, ranking):
     grace = make_staff("grace")
     client.force_login(make_staff("ada"))
     Dataset.objects.update(owner=grace)
@@ -260,24 +246,24 @@ def test_what_somebody_else_owns_is_not_judged(client: Client, make_staff: MakeS
     assert draft_of(ranking.query.dataset) is None
 
 
-def test_it_goes_on_to_no_other_site(admin_client: Client, ranking: QueryResult) -> None:
+def test_it_goes_on_to_no_other_site(admin_client, ranking):
     response = admin_client.post(judge_url(ranking), {"grade": "1", "next": "https://elsewhere.example/"})
     assert response["Location"] == change_url(ranking)
 
 
-def test_a_note_is_no_markup(admin_client: Client, ranking: QueryResult) -> None:
+def test_a_note_is_no_markup(admin_client, ranking):
     admin_client.post(judge_url(ranking), {"grade": "1", "note": HOSTILE})
     for page in (change_url(ranking.query), judge_url(ranking)):
         assert "<script>alert" not in admin_client.get(page).content.decode()
 
 
-def test_a_query_that_the_draft_ended_is_not_judged(admin_client: Client, ranking: QueryResult) -> None:
+def test_a_query_that_the_draft_ended_is_not_judged(admin_client, ranking):
     type(ranking.query).objects.update(until=2)
     assert "/judge/" not in admin_client.get(change_url(ranking)).content.decode()
     assert admin_client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
 
 
-def test_it_leads_only_to_what_one_may_see(client: Client, make_staff: MakeStaff, ranking: QueryResult) -> None:
+def test_it_leads_only_to_what_one_may_see(client, make_staff, ranking):
     client.force_login(make_staff("ada"))
     set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
     freeze_by_page(client, ranking.query.dataset)
@@ -286,7 +272,7 @@ def test_it_leads_only_to_what_one_may_see(client: Client, make_staff: MakeStaff
     assert "resolve it again" not in text_of(client.get(change_url(ranking.query.dataset)))
 
 
-def test_one_hit_after_the_other_is_judged(admin_client: Client, ranking: QueryResult) -> None:
+def test_one_hit_after_the_other_is_judged(admin_client, ranking):
     page = change_url(ranking)
     first, *others = ranking.document_ids
     shown = text_of(admin_client.get(f"{judge_url(ranking)}&{urlencode({'next': page})}"))

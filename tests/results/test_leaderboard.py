@@ -1,24 +1,33 @@
+"""The runs of a benchmark by their values, and a dataset's benchmarks over time."""
+
 import json
 import re
-from typing import Any
+from datetime import timedelta
 
 import plotly.graph_objects as go
 import pytest
-from django.test import Client
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
 
+from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
-from apps.operations.working import perform_batch, wait
+from apps.operations.working import perform_batch
 from apps.results.charts import quality_and_cost
+from apps.results.comparison.history import history, history_figure
 from apps.results.exporters.documents import text_of
 from apps.results.leaderboard.runs import leaderboard, measures_at
 from tests.benchmarks.conftest import make_library
-from tests.created import create_benchmark
-from tests.factories import make_benchmark
+from tests.created import create_benchmark, finish
+from tests.factories import add_version, make_benchmark
 from tests.results.test_pages import results_url
+from tests.results.test_pages import text_of as page_text
 
 Place = tuple[int, int | None, bool]
 
@@ -41,21 +50,18 @@ def places(mapping: Mapping, values: list[float | None]) -> list[Place]:
         ([0.1 + 0.2, 0.3], [(1, 1, False), (2, 2, False)]),  # in full precision
     ],
 )
-def test_it_ranks_by_the_primary_measure_and_equal_runs_share_a_rank(
-    mapping: Mapping, values: list[float | None], expected: list[Place]
-) -> None:
+def test_equal_runs_share_a_rank(mapping, values, expected):
     assert places(mapping, values) == expected
 
 
-def test_it_tells_the_distance_to_the_best(mapping: Mapping) -> None:
+def test_it_tells_the_distance_to_the_best(mapping):
     board = leaderboard(make_benchmark(mapping, [0.25, 0.75, None]))
     assert board.primary == "nDCG@10"
     assert [row.behind for row in board.rows] == [0.0, -0.5, None]
-    assert board.best is not None
     assert board.best.run.run_order == 2
 
 
-def test_what_is_to_be_known_of_every_run_is_told_once(mapping: Mapping, admin_client: Client) -> None:
+def test_what_is_to_be_known_of_every_run_is_told_once(mapping, admin_client):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
     benchmark.runs.update(warnings=["Short lists."])
     benchmark.runs.filter(run_order=3).update(warnings=["Short lists.", "Slow."])
@@ -65,7 +71,7 @@ def test_what_is_to_be_known_of_every_run_is_told_once(mapping: Mapping, admin_c
         assert told.count("Slow.") == 1
 
 
-def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping: Mapping) -> None:
+def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
     about, head, *rows = text_of(benchmark).splitlines()
     assert about.endswith("; benchmark means")
@@ -77,12 +83,12 @@ def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping: M
         assert row.index(find_run(benchmark, number).label) == head.index("label")
 
 
-def test_as_text_equal_means_share_a_rank_as_on_the_page(mapping: Mapping) -> None:
+def test_as_text_equal_means_share_a_rank_as_on_the_page(mapping):
     _, _, *rows = text_of(make_benchmark(mapping, [0.2, 0.3, 0.2, 0.1])).splitlines()
     assert [row.split()[:2] for row in rows] == [["1", "2"], ["2=", "1"], ["2=", "3"], ["4", "4"]]
 
 
-def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client: Client, mapping: Mapping) -> None:
+def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75], name="lower case")
     page = admin_client.get(results_url(benchmark)).content.decode()
     rows = re.findall(r'<td class="bb-number">(?:<input[^>]*> )?(\S+)</td>\s*<td class="bb-number">(\d+)</td>', page)
@@ -90,51 +96,46 @@ def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client
     assert ">lower case</" in re.sub(r"<h2>.*?</h2>", "", page)  # the name in the top line, as it is written
 
 
-def test_without_a_value_there_is_no_best_and_no_figure(mapping: Mapping) -> None:
+def test_without_a_value_there_is_no_best_and_no_figure(mapping):
     board = leaderboard(make_benchmark(mapping, [None]))
     assert board.best is None
     assert quality_and_cost(board) is None
 
 
-def test_a_run_that_did_not_complete_shows_no_means(mapping: Mapping) -> None:
+def test_a_run_that_did_not_complete_shows_no_means(mapping):
     benchmark = make_benchmark(mapping, [0.5], status="cancelled")
     benchmark.runs.update(status=Run.Status.CANCELLED)
     row = leaderboard(benchmark).rows[0]
     assert (row.values, row.rank, row.provisional) == ({}, None, False)
 
 
-def test_the_other_measures_follow_the_cutoff(mapping: Mapping) -> None:
+def test_the_other_measures_follow_the_cutoff(mapping):
     benchmark = make_benchmark(mapping, [0.5])
     assert measures_at(benchmark, 10) == ["P@10", "R@10", "RR", "AP"]
     assert measures_at(benchmark, 5) == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
 
 
-def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transactional_db: None, settings: Any) -> None:
+def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transactional_db, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 0.001  # several batches
     library = make_library(documents=12, queries=16)
     benchmark = create_benchmark(library, name="both", matrix={"search_modes": ["dense", "sparse"]})
     operation = launch(benchmark)
     before = leaderboard(benchmark)
     assert [row.so_far for row in before.rows] == [0, 0]
-    batch = operation.batches.order_by("ordinal").first()
-    assert batch is not None
-    perform_batch(batch.pk, owner="test")
+    perform_batch(operation.batches.order_by("ordinal").first().pk, owner="test")
     during = leaderboard(benchmark)
     assert all(row.provisional and row.so_far and row.so_far < 16 for row in during.rows)
     assert all(row.rank and row.values["nDCG@10"] is not None for row in during.rows)
     cancel_operation(operation)
     benchmark.refresh_from_db()
     assert all(row.values == {} and not row.provisional for row in leaderboard(benchmark).rows)
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
+    finish(benchmark)
     after = leaderboard(benchmark)
     assert all(row.rank and not row.provisional for row in after.rows)
 
 
-def test_its_figure_has_a_point_for_every_run_with_a_value(mapping: Mapping) -> None:
-    benchmark = make_benchmark(mapping, [0.25, None, 0.75])
-    figure = quality_and_cost(leaderboard(benchmark))
-    assert figure is not None
+def test_its_figure_has_a_point_for_every_run_with_a_value(mapping):
+    figure = quality_and_cost(leaderboard(make_benchmark(mapping, [0.25, None, 0.75])))
     (trace,) = figure["data"]
     assert trace["name"] == "dense"
     assert list(zip(trace["x"], trace["y"], strict=True)) == [(30.0, 0.75), (10.0, 0.25)]
@@ -145,11 +146,99 @@ def test_its_figure_has_a_point_for_every_run_with_a_value(mapping: Mapping) -> 
     go.Figure(figure)  # Plotly knows every key, and takes every value
 
 
-def test_far_apart_times_get_a_logarithmic_axis(mapping: Mapping) -> None:
+def test_far_apart_times_get_a_logarithmic_axis(mapping):
     benchmark = make_benchmark(mapping, [0.25, 0.75])
     benchmark.runs.filter(run_order=2).update(timing={"total_ms": 5000.0})
-    figure = quality_and_cost(leaderboard(benchmark))
-    assert figure is not None
-    axis = figure["layout"]["xaxis"]
+    axis = quality_and_cost(leaderboard(benchmark))["layout"]["xaxis"]
     assert axis["type"] == "log"
     assert {"10", "5000"} <= set(axis["ticktext"])
+
+
+@pytest.fixture
+def root(db: None) -> User:
+    return User.objects.create_superuser("root")
+
+
+def finished(mapping: Mapping, name: str, *values: float | None, days_ago: int) -> Benchmark:
+    return make_benchmark(mapping, values, name=name, completed_at=timezone.now() - timedelta(days=days_ago))
+
+
+def page_of(mapping: Mapping) -> str:
+    return reverse("admin:dataset_history", args=[mapping.dataset_id])
+
+
+def test_it_holds_the_best_run_of_each_finished_benchmark_by_its_truth(mapping, root):
+    finished(mapping, "second", 0.4, 0.6, None, days_ago=2)
+    finished(mapping, "first", 0.5, days_ago=3)
+    make_benchmark(mapping, [0.9], name="at work", status="running")
+    mapping.dataset_version = add_version(mapping.dataset)
+    mapping.save()
+    finished(mapping, "third", 0.3, days_ago=1)
+    shown = history(mapping.dataset, root)
+    found = [(point.benchmark.name, point.value, point.truth) for point in shown.points]
+    assert found == [("first", 0.5, "v1"), ("second", 0.6, "v1"), ("third", 0.3, "v2")]
+    assert shown.points[1].run.run_order == 2
+    by_rr = history(mapping.dataset, root, measure="RR")
+    assert [point.value for point in by_rr.points] == [0.25, 0.3, 0.15]
+    assert history(mapping.dataset, root, measure="nonsense").measure == "nDCG@10"
+
+
+def test_what_was_measured_before_a_mapping_was_resolved_anew_is_another_truth(mapping, root):
+    for name, mark, days_ago in (("old", "a1b2c3d4", 2), ("new", "0f0f0f0f", 1)):
+        benchmark = finished(mapping, name, 0.5, days_ago=days_ago)
+        Evaluation.objects.filter(run__benchmark=benchmark).update(truth_hash=mark)
+    points = history(mapping.dataset, root).points
+    assert [point.truth for point in points] == ["v1, resolved as a1b2c3", "v1, resolved as 0f0f0f"]
+
+
+def test_the_best_run_is_not_sought_by_a_measure_that_falls_as_runs_improve(mapping, root):
+    benchmark = finished(mapping, "one", 0.5, days_ago=1)
+    benchmark.measures = [*benchmark.measures, "FirstRelevant@10"]
+    benchmark.save()
+    shown = history(mapping.dataset, root, measure="FirstRelevant@10")
+    assert shown.measure == "nDCG@10"
+    assert "FirstRelevant@10" not in shown.measures
+
+
+def test_its_figure_links_points_to_benchmarks_and_draws_current_baselines_in(mapping, root):
+    old, new = finished(mapping, "old", 0.5, days_ago=3), finished(mapping, "new", 0.7, days_ago=1)
+    for benchmark, name in ((old, "main"), (new, "main"), (old, "lexical")):
+        approve(benchmark.runs.get(), name=name, reason="Because.", by=root)
+    shown = history(mapping.dataset, root)
+    assert [(line.baseline.name, line.value) for line in shown.lines] == [("lexical", 0.5), ("main", 0.7)]
+    assert [point.baselines for point in shown.points] == [["lexical"], ["main"]]
+    figure = history_figure(shown)
+    [trace] = figure["data"]
+    assert list(trace["customdata"]) == [results_url(old), results_url(new)]
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["lexical (v1) .5000", "main (v1) .7000"]
+
+
+def test_values_through_other_mappings_and_policies_have_another_colour(mapping, root):
+    finished(mapping, "one", 0.5, days_ago=2)
+    make_benchmark(mapping, [0.6], name="two", empty_queries="skip", completed_at=timezone.now())
+    figure = history_figure(history(mapping.dataset, root))
+    assert [trace["name"] for trace in figure["data"]] == ["v1", "v1, empty queries skipped"]
+    assert len({trace["marker"]["color"] for trace in figure["data"]}) == 2
+
+
+def test_the_page_shows_both_and_costs_the_same_for_many(admin_client, mapping, root):
+    assert "Make the first benchmark" in page_text(admin_client.get(page_of(mapping)))
+    there = admin_client.get(reverse("admin:datasets_dataset_change", args=[mapping.dataset_id]))
+    assert page_of(mapping) in there.content.decode()
+    costs = []
+    for number in range(1, 13):
+        benchmark = finished(mapping, f"benchmark {number}", 0.5, days_ago=number)
+        approve(benchmark.runs.get(), name=f"baseline {number}", reason=f"Reason {number}.", by=root)
+        with CaptureQueriesContext(connection) as captured:
+            page = page_text(admin_client.get(page_of(mapping)))
+        costs.append(len(captured))
+    assert costs[2] == costs[-1] <= 20
+    for said in ("benchmark 7", "baseline 7", "Reason 7.", "by root"):
+        assert said in page
+
+
+def test_what_the_user_may_not_see_is_not_in_it(client, mapping, root):
+    approve(finished(mapping, "hidden", 0.9, days_ago=1).runs.get(), name="secret", reason="Because.", by=root)
+    Benchmark.objects.update(owner=root)
+    shown = history(mapping.dataset, User.objects.create_user("ada", is_staff=True))
+    assert (shown.points, shown.lines) == ([], [])

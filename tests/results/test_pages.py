@@ -1,28 +1,23 @@
-"""The pages of results: what stands on them, and where they lead."""
+"""The pages of results: what stands on them, what they mark in texts, and where they lead."""
 
 import re
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
-from apps.mappings.models import Mapping, Resolution
+from apps.mappings.models import Resolution
 from apps.operations.models import Operation
+from benchbench.markup import EXCERPT, excerpt, marked
 from benchbench.site.panels import change_url, changelist_url
 from tests.benchmarks.conftest import make_library
 from tests.created import run_benchmark
-from tests.factories import (
-    add_judgment,
-    add_version,
-    make_benchmark,
-    make_collection,
-    make_dataset,
-    make_mapping,
-)
+from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.kept import made_once
 from tests.rankings import added_ranking
 
@@ -47,21 +42,17 @@ def finished(transactional_db: None) -> Benchmark:
 
 @made_once
 def make_finished() -> Benchmark:
-    return run_benchmark(
-        make_library(documents=30, queries=30),
-        name="Which mode?",
-        matrix={"search_modes": ["dense", "sparse", "hybrid"], "k_values_for_metrics": [5, 10]},
-    )
+    matrix = {"search_modes": ["dense", "sparse", "hybrid"], "k_values_for_metrics": [5, 10]}
+    return run_benchmark(make_library(documents=30, queries=30), name="Which mode?", matrix=matrix)
 
 
-def test_from_the_leaderboard_to_a_ranking(admin_client: Client, finished: Benchmark) -> None:
+def test_from_the_leaderboard_to_a_ranking(admin_client, finished):
     """One walk along the links, on one real benchmark: making it takes most of the time."""
     response = admin_client.get(results_url(finished))
     page = text_of(response)
     evaluations = {evaluation.run_id: evaluation for evaluation in Evaluation.objects.all()}
     order = sorted(finished.runs.all(), key=lambda run: -evaluations[run.pk].means["nDCG@10"])
-    shown = re.findall(r'data-run="([^"]+)"', response.content.decode())
-    assert shown == [str(run.pk) for run in order]
+    assert re.findall(r'data-run="([^"]+)"', response.content.decode()) == [str(run.pk) for run in order]
     assert f"{evaluations[order[0].pk].means['nDCG@10']:.4f}".removeprefix("0") in page
     assert "3 of 3 completed" in page
     assert 'id="figure"' in response.content.decode()
@@ -86,14 +77,13 @@ def test_from_the_leaderboard_to_a_ranking(admin_client: Client, finished: Bench
     result = QueryResult.objects.get(run=run, query=query)
     assert change_url(result) in found.content.decode()
     page = text_of(admin_client.get(change_url(result)))
-    first = finished.mapping.collection.documents.get(pk=result.document_ids[0])
-    assert first.external_id in page
+    assert finished.mapping.collection.documents.get(pk=result.document_ids[0]).external_id in page
     assert "The same query in the other runs" in page
     assert "<mark>" in admin_client.get(change_url(result)).content.decode()
 
 
 @pytest.mark.parametrize(("order", "keys"), [("best", ["fig", "pear", "plum"]), ("worst", ["plum", "pear", "fig"])])
-def test_a_query_without_a_value_is_worse_than_any(admin_client: Client, order: str, keys: list[str]) -> None:
+def test_a_query_without_a_value_is_worse_than_any(admin_client, order, keys):
     """The rank of the first relevant document has no value where none is found."""
     judged = [({"document_id": "d1"}, 1)]
     dataset = make_dataset({"pear": judged, "plum": judged, "fig": judged})
@@ -105,7 +95,7 @@ def test_a_query_without_a_value_is_worse_than_any(admin_client: Client, order: 
     assert [row.query.key for row in shown.context["rows"]] == keys
 
 
-def test_the_fragment_alone_is_right_at_any_moment(admin_client: Client, finished: Benchmark) -> None:
+def test_the_fragment_alone_is_right_at_any_moment(admin_client, finished):
     Benchmark.objects.filter(pk=finished.pk).update(status="running")
     active = admin_client.get(results_url(finished, "live"))
     assert 'data-active="true"' in active.content.decode()
@@ -117,7 +107,7 @@ def test_the_fragment_alone_is_right_at_any_moment(admin_client: Client, finishe
     assert f'value="{results_url(finished)}"' in done or "_selected_action" not in done
 
 
-def test_the_cutoff_switches_the_other_measures(admin_client: Client, mapping: Mapping) -> None:
+def test_the_cutoff_switches_the_other_measures(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.5])
     assert "R@10" in text_of(admin_client.get(results_url(benchmark)))
     at_five = admin_client.get(results_url(benchmark), {"k": "5"})
@@ -127,13 +117,13 @@ def test_the_cutoff_switches_the_other_measures(admin_client: Client, mapping: M
         assert admin_client.get(results_url(benchmark), {"k": nonsense}).status_code == 404
 
 
-def test_a_panel_whose_count_is_zero_says_no_more(admin_client: Client, db: None) -> None:
+def test_a_panel_whose_count_is_zero_says_no_more(admin_client, db):
     page = text_of(admin_client.get(change_url(make_collection("empty"))))
     assert "Indexes None yet. Mappings None yet. Documents 0" in page
     assert page.count("None yet.") == 2
 
 
-def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client: Client, mapping: Mapping) -> None:
+def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.5, None])
     benchmark.runs.filter(run_order=1).update(warnings=["raise top_k."], failed_queries=2)
     page = text_of(admin_client.get(results_url(benchmark)))
@@ -143,7 +133,7 @@ def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client: 
 
 
 @pytest.mark.parametrize(("policy", "said"), [("count", "counted as not found"), ("drop", "left out")])
-def test_it_says_what_unresolved_judgments_hold(admin_client: Client, mapping: Mapping, policy: str, said: str) -> None:
+def test_it_says_what_unresolved_judgments_hold(admin_client, mapping, policy, said):
     benchmark = make_benchmark(mapping, [0.5], unresolved=policy)
     Evaluation.objects.update(unresolved_count=12, unresolved_share=0.031)
     page = text_of(admin_client.get(results_url(benchmark)))
@@ -151,7 +141,7 @@ def test_it_says_what_unresolved_judgments_hold(admin_client: Client, mapping: M
     assert said in page
 
 
-def test_what_waits_for_a_worker_is_queued_and_not_running(admin_client: Client, mapping: Mapping) -> None:
+def test_what_waits_for_a_worker_is_queued_and_not_running(admin_client, mapping):
     operation = Operation.objects.create(kind="benchmark", subject_id=mapping.pk, parameters={"run_ids": []})
     benchmark = make_benchmark(mapping, [None], status="running", operation=operation)
     for path in (results_url(benchmark), change_url(benchmark), changelist_url(Benchmark), reverse("admin:index")):
@@ -161,19 +151,15 @@ def test_what_waits_for_a_worker_is_queued_and_not_running(admin_client: Client,
 
 
 @pytest.mark.parametrize(("execution", "marked"), [("shared", True), ("isolated", False)])
-def test_times_of_shared_execution_are_marked_wherever_they_stand(
-    admin_client: Client, mapping: Mapping, execution: str, marked: bool
-) -> None:
+def test_shared_times_are_marked(admin_client, mapping, execution, marked):
     run = make_benchmark(mapping, [0.5], execution=execution).runs.get()
     Run.objects.update(timing={**run.timing, "execution": execution})
-    query = mapping.dataset.queries.get(key="pear")
-    result = added_ranking(run, query, total_ms=5.0)
-    pages = (results_url(run.benchmark), change_url(run), change_url(result), changelist_url(QueryResult))
-    for path in pages:
+    result = added_ranking(run, mapping.dataset.queries.get(key="pear"), total_ms=5.0)
+    for path in (results_url(run.benchmark), change_url(run), change_url(result), changelist_url(QueryResult)):
         assert ("shared" in text_of(admin_client.get(path)).split()) is marked, path
 
 
-def test_a_cancelled_benchmark_offers_to_resume(admin_client: Client, mapping: Mapping) -> None:
+def test_a_cancelled_benchmark_offers_to_resume(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.5], status="cancelled")
     benchmark.runs.update(status=Run.Status.CANCELLED)
     page = text_of(admin_client.get(results_url(benchmark)))
@@ -181,7 +167,7 @@ def test_a_cancelled_benchmark_offers_to_resume(admin_client: Client, mapping: M
     assert ".5000" not in page
 
 
-def test_a_page_costs_the_same_whatever_the_number_of_runs(admin_client: Client, mapping: Mapping) -> None:
+def test_a_page_costs_the_same_whatever_the_number_of_runs(admin_client, mapping):
     costs = []
     for name, values in (("few", [0.5] * 2), ("many", [0.5] * 30)):
         benchmark = make_benchmark(mapping, values, name=name)
@@ -192,7 +178,7 @@ def test_a_page_costs_the_same_whatever_the_number_of_runs(admin_client: Client,
     assert costs[0] <= 22
 
 
-def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client, mapping: Mapping) -> None:
+def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client, mapping):
     documents = {document.external_id: document for document in mapping.collection.documents.all()}
     query = mapping.dataset.queries.get(key="pear")
     second = add_judgment(query, {"document_id": "d2"}, 2)
@@ -202,8 +188,7 @@ def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client
         Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
     Resolution.objects.create(mapping=mapping, judgment=lost, outcome="not_found", reason="No document has the uri.")
     run = make_benchmark(mapping, [0.5]).runs.get()
-    ranked = [documents["d1"].pk, documents["d3"].pk]
-    result = added_ranking(run, query, ranked, scores=[0.9, 0.8])
+    result = added_ranking(run, query, [documents["d1"].pk, documents["d3"].pk], scores=[0.9, 0.8])
     response = admin_client.get(change_url(result))
     assert [hit.grade for hit, _ in response.context["hits"]] == [3, None]
     assert [(one.grade, one.reference) for one in response.context["paths"].lost] == [(2, "d2"), (1, "gone:1")]
@@ -214,7 +199,7 @@ def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client
     assert "unjudged" in page
 
 
-def test_a_query_that_failed_shows_its_error(admin_client: Client, mapping: Mapping) -> None:
+def test_a_query_that_failed_shows_its_error(admin_client, mapping):
     query = mapping.dataset.queries.get(key="pear")
     run = make_benchmark(mapping, [0.5]).runs.get()
     result = added_ranking(run, query, error="The index was away.")
@@ -222,9 +207,8 @@ def test_a_query_that_failed_shows_its_error(admin_client: Client, mapping: Mapp
     assert "The index was away." in text_of(admin_client.get(change_url(run)))
 
 
-def test_nothing_that_people_upload_is_markup(admin_client: Client, mapping: Mapping) -> None:
+def test_nothing_that_people_upload_is_markup(admin_client, mapping):
     document = mapping.collection.documents.first()
-    assert document is not None
     type(document).objects.filter(pk=document.pk).update(title=HOSTILE, text=f"{HOSTILE} pear {HOSTILE}")
     mapping.dataset.queries.update(text=f"pear {HOSTILE}")
     add_version(mapping.dataset)
@@ -232,38 +216,68 @@ def test_nothing_that_people_upload_is_markup(admin_client: Client, mapping: Map
     run = benchmark.runs.get(run_order=1)
     Run.objects.update(label=HOSTILE, warnings=[HOSTILE], config={"index": HOSTILE, "search_mode": "dense"})
     Run.objects.filter(status="failed").update(error_message=HOSTILE)
-    query = mapping.dataset.queries.first()
-    result = added_ranking(run, query, [document.pk], scores=[1.0])
-    pages = [
-        results_url(benchmark),
-        results_url(benchmark, "live"),
-        change_url(run),
-        change_url(result),
-        change_url(benchmark),
-        change_url(document),
-        change_url(mapping),
-        reverse("admin:index"),
-    ]
+    result = added_ranking(run, mapping.dataset.queries.first(), [document.pk], scores=[1.0])
+    pages = [change_url(one) for one in (run, result, benchmark, document, mapping)]
+    pages += [results_url(benchmark), results_url(benchmark, "live"), reverse("admin:index")]
     for page in pages:
         assert "<script>alert" not in admin_client.get(page).content.decode(), page
 
 
-def test_the_start_page_leads_through_five_steps(admin_client: Client, db: None) -> None:
+def test_the_start_page_leads_through_five_steps(admin_client, db):
     page = admin_client.get(reverse("admin:index"))
     assert page.context["next_step"]["title"] == "Bring documents"
     for add in ("collections_collection", "retrieval_index", "datasets_dataset", "mappings_mapping"):
         assert reverse(f"admin:{add}_add") in page.content.decode()
 
 
-def test_the_start_page_and_the_list_name_what_is_worked_on(admin_client: Client, mapping: Mapping) -> None:
+def test_the_start_page_and_the_list_name_what_is_worked_on(admin_client, mapping):
     Operation.objects.create(kind="resolve", subject_id=mapping.pk, status="running")
-    page = admin_client.get(reverse("admin:index"))
-    assert f"Resolve {mapping.name} running" in text_of(page)
+    assert f"Resolve {mapping.name} running" in text_of(admin_client.get(reverse("admin:index")))
     assert mapping.name in text_of(admin_client.get(changelist_url(Operation)))
 
 
-def test_the_start_page_shows_the_latest_benchmarks(admin_client: Client, mapping: Mapping) -> None:
+def test_the_start_page_shows_the_latest_benchmarks(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.25, 0.75])
     page = admin_client.get(reverse("admin:index"))
     assert results_url(benchmark) in page.content.decode()
     assert "dense · top 20 .7500" in text_of(page)
+
+
+def hits(text: str, query: str) -> list[str]:
+    return [piece.text for piece in marked(text, query) if piece.hit]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("Pears and plums", "pears", ["Pears"]),
+        ("Indexing an index", "indexes", ["Indexing", "index"]),
+        ("a spear is no pear", "pear", ["pear"]),
+        ("an ox", "an ox", []),
+        ("The pear and then the plum", "the pear and The plum", ["pear", "plum"]),
+        ("C++ (really)", "c++ (really)", ["really"]),
+        ("Größe", "größe", ["Größe"]),
+        ("nothing", "", []),
+    ],
+)
+def test_it_marks_the_words_of_the_query(text, query, expected):
+    assert hits(text, query) == expected
+
+
+def test_an_excerpt_begins_shortly_before_the_first_hit():
+    pieces = excerpt("word " * 200 + "pear " + "more " * 200, "pear")
+    shown = "".join(piece.text for piece in pieces)
+    assert shown.startswith("… word")
+    assert shown.endswith("…")
+    assert len(shown) <= EXCERPT + 10
+    assert [piece.text for piece in pieces if piece.hit] == ["pear"]
+
+
+def test_without_a_hit_it_is_the_beginning():
+    assert "".join(piece.text for piece in excerpt("a short text", "pear")) == "a short text"
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=600), st.text(max_size=60))
+def test_no_character_is_lost_or_made_up(text, query):
+    assert "".join(piece.text for piece in marked(text, query)) == text

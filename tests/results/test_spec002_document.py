@@ -6,18 +6,17 @@ alone. Every figure is computed here by the specification's own functions.
 
 import json
 import re
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.operations.working import wait
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
+from tests.commands import output_of
 
 MODULES: dict[str, tuple[str, Any]] = {
     "l10n_es_facturae": ("invoice invoice spain", "16.0"),
@@ -96,8 +95,7 @@ def odoo(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any)
     settings.BENCHBENCH_MAX_ATTEMPTS = 1
     collection = create_collection("odoo")
     documents = [
-        DocumentRecord(external_id=name, title=name, text=text, metadata={"version": version})
-        for name, (text, version) in MODULES.items()
+        DocumentRecord(key, key, text, metadata={"version": version}) for key, (text, version) in MODULES.items()
     ]
     import_documents(collection, documents)
     encode = KeywordEncoder.embed_batch
@@ -117,15 +115,10 @@ def queries_file(folder: Path, queries: list[dict[str, Any]] = QUERIES) -> Path:
     return path
 
 
-def command(*arguments: object) -> str:
-    out = StringIO()
-    call_command("run_benchmark", *map(str, arguments), stdout=out)
-    return out.getvalue()
-
-
-def test_the_specifications_promises_hold(odoo: None, tmp_path: Path) -> None:
+def test_the_specifications_promises_hold(odoo, tmp_path):
     source, folder = queries_file(tmp_path), tmp_path / "tests" / "results"
-    told = command("--queries", source, "--collection", "odoo", "--verbose", "--output-dir", folder, "--modes", "dense")
+    options = ("--queries", source, "--collection", "odoo", "--verbose", "--output-dir", folder, "--modes", "dense")
+    told = output_of("run_benchmark", *options)
     (file,) = folder.iterdir()
     assert re.fullmatch(r"baseline_\d{8}_\d{6}\.json", file.name)
     content = json.loads(file.read_text())
@@ -159,9 +152,8 @@ def check_answer(answer: dict[str, Any], query: dict[str, Any]) -> None:
     returned = answer["returned_modules"]
     versions = query["version"] if isinstance(query["version"], list) else [query["version"]]
     there = {name: version if isinstance(version, list) else [version] for name, (_, version) in MODULES.items()}
-    assert set(returned) == {name for name in there if set(there[name]) & set(versions)}, (
-        "of that version, and no other"
-    )
+    matching = {name for name in there if set(there[name]) & set(versions)}
+    assert set(returned) == matching, "of that version, and no other"
     expected = query["expected_modules"]
     places = [place for place, module in enumerate(returned, start=1) if module in expected]
     assert answer["metrics"] == {
@@ -194,10 +186,8 @@ def check_console(told: str, content: dict[str, Any], source: Path, file: Path) 
     places = [told.index(f'[{place}/5] Query: "{query["query"]}"') for place, query in enumerate(QUERIES, start=1)]
     assert places == sorted(places)
     first = told[places[0] : places[1]].splitlines()
-    assert [line.strip() for line in first[1:3]] == [
-        "Version: 16.0 | Category: localization | Difficulty: easy",
-        "Expected: 2 modules",
-    ]
+    lines = [line.strip() for line in first[1:3]]
+    assert lines == ["Version: 16.0 | Category: localization | Difficulty: easy", "Expected: 2 modules"]
     assert re.search(r"✓ Executed in \d+ms", told)
     assert re.search(r"Metrics: P@3=\d\.\d+ \| P@5=\d\.\d+ \| R@10=\d\.\d+ \| MRR=\d\.\d+", told)
     assert f"{rule}\nBENCHMARK COMPLETED\n{rule}\n" in told

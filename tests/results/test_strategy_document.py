@@ -7,21 +7,20 @@ A script as one of its users would write it: an experiment file goes in by the c
 import csv
 import re
 import statistics
-from collections.abc import Iterator
 from dataclasses import astuple
-from io import StringIO
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.retrieval.encoders.registry import KeywordEncoder
+from tests.commands import output_of
 from tests.results.stated import (
     CUTOFFS,
     LLM_CALLS,
@@ -36,7 +35,6 @@ from tests.results.stated import (
 )
 from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import MODEL as LLM
-from tests.retrieval.llm_server import known_server
 
 INDEX = (
     "strategy backend embedding_model llm_model duration_sec num_documents num_chunks num_vectors llm_calls embed_calls"
@@ -55,10 +53,7 @@ NAMED = ("strategy", "backend", "embedding_model", "llm_model")
 Row = dict[str, str]
 
 
-def command(*arguments: object) -> str:
-    out = StringIO()
-    call_command("run_benchmark", *map(str, arguments), stdout=out)
-    return out.getvalue()
+command = partial(output_of, "run_benchmark")
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -71,15 +66,12 @@ def configuration(row: Row) -> tuple[str, ...]:
 
 
 @pytest.fixture(params=["without a server", "with a server"])
-def experiment(
-    request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[str, Any]]:
+def experiment(request: pytest.FixtureRequest) -> dict[str, Any]:
     if request.param == "without a server":
-        yield experiment_with(None)
-        return
-    with known_server(settings, monkeypatch) as server:
-        server.answer = lambda prompt: "A, C, E" if "Choose the documents" in prompt else "apple plum"
-        yield experiment_with(server)
+        return experiment_with(None)
+    server = request.getfixturevalue("server")
+    server.answer = lambda prompt: "A, C, E" if "Choose the documents" in prompt else "apple plum"
+    return experiment_with(server)
 
 
 @pytest.fixture
@@ -97,19 +89,16 @@ def results(
         return encode(self, texts, **options)
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", breaks)
-    path = write_experiment(tmp_path, experiment)
-    command("--experiment", path, "--output-dir", tmp_path / "results")
+    command("--experiment", write_experiment(tmp_path, experiment), "--output-dir", tmp_path / "results")
     return tmp_path / "results" / "which-strategy"
 
 
-def test_the_documents_promises_hold(
-    experiment: dict[str, Any], results: Path, monkeypatch: pytest.MonkeyPatch, admin_client: Client
-) -> None:
+def test_the_documents_promises_hold(experiment, results, monkeypatch, admin_client):
     matrix = matrix_of(experiment)
     names = {"config.yaml", "index_stats.csv", "search_results.csv", "summary.csv", "run.log"}
     assert {path.name for path in results.iterdir()} == names
     stats, searches, summary = (
-        rows_of(results / name) for name in ("index_stats.csv", "search_results.csv", "summary.csv")
+        rows_of(results / f"{name}.csv") for name in ("index_stats", "search_results", "summary")
     )
     for rows, columns in ((stats, INDEX), (searches, SEARCH), (summary, SUMMARY)):
         assert list(rows[0])[: len(columns.split())] == columns.split()

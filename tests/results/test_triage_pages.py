@@ -5,18 +5,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.operations.working import wait
 from apps.results.triage.queries import evaluation_of
 from apps.results.triage.triaging import losses_of
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
-from tests.created import create_benchmark, run_benchmark
+from tests.created import run_benchmark
 from tests.kept import made_once
 from tests.rankings import change_rankings
 from tests.results.test_pages import text_of
@@ -44,13 +41,9 @@ def values_of(run: Run) -> dict[int, Any]:
     return dict(zip(evaluation.query_ids, evaluation.values[evaluation.measures.index("nDCG@5")], strict=True))
 
 
-def test_from_a_cause_to_its_queries_to_a_lost_document(admin_client: Client, finished: Benchmark) -> None:
+def test_from_a_cause_to_its_queries_to_a_lost_document(admin_client, finished):
     run = run_of(finished, "dense", reranked=True)
-    evaluation = evaluation_of(run)
-    assert evaluation is not None
-    found = losses_of(run, evaluation)
-    assert found is not None
-    counted = found.tally[Loss.DEMOTED_BY_RERANKER]
+    counted = losses_of(run, evaluation_of(run)).tally[Loss.DEMOTED_BY_RERANKER]
     page = text_of(admin_client.get(change_url(run)))
     assert f"Demoted by the reranker {counted.documents} {counted.queries} " in page
 
@@ -73,19 +66,16 @@ def test_from_a_cause_to_its_queries_to_a_lost_document(admin_client: Client, fi
     assert [(stop.stage, stop.rank) for stop in stops][1:] == [("reranked", 1)], "found documents have a path too"
 
 
-def test_a_cause_that_there_is_not_chooses_nothing(admin_client: Client, finished: Benchmark) -> None:
+def test_a_cause_that_there_is_not_chooses_nothing(admin_client, finished):
     run = run_of(finished, "dense")
     for cause, queries in (("nonsense", 12), ("", 12), ("unresolved", 0)):
-        response = admin_client.get(change_url(run), {"cause": cause})
-        assert response.context["page"].paginator.count == queries
+        assert admin_client.get(change_url(run), {"cause": cause}).context["page"].paginator.count == queries
     every = admin_client.get(change_url(run), {"cause": "any"}).context["rows"]
     assert every
     assert all(row.lost for row in every)
 
 
-def test_runs_measured_against_different_truths_are_not_held_against_each_other(
-    admin_client: Client, finished: Benchmark
-) -> None:
+def test_runs_of_different_truths_are_not_compared(admin_client, finished):
     dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
     Evaluation.objects.filter(run=hybrid).update(truth_hash="another")
     response = admin_client.get(change_url(dense), {"against": hybrid.pk})
@@ -93,7 +83,7 @@ def test_runs_measured_against_different_truths_are_not_held_against_each_other(
     assert all(row.other is None for row in response.context["rows"])
 
 
-def test_two_runs_are_held_against_each_other(admin_client: Client, finished: Benchmark) -> None:
+def test_two_runs_are_held_against_each_other(admin_client, finished):
     dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
     response = admin_client.get(change_url(dense), {"against": hybrid.pk})
     mine, other = values_of(dense), values_of(hybrid)
@@ -117,16 +107,14 @@ def test_two_runs_are_held_against_each_other(admin_client: Client, finished: Be
     assert hybrid.label in text_of(response)
 
 
-def test_what_one_may_not_see_one_may_not_compare_with(client: Client, finished: Benchmark) -> None:
+def test_what_one_may_not_see_one_may_not_compare_with(client, finished):
     ada, grace = (User.objects.create_user(name, is_staff=True) for name in ("ada", "grace"))
     for user in (ada, grace):
         user.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "view_queryresult"]))
-    hidden = create_benchmark(finished.mapping, name="hidden", matrix=MATRIX)
-    wait(launch(hidden))
+    hidden = run_benchmark(finished.mapping, name="hidden", matrix=MATRIX)
     Benchmark.objects.filter(pk=hidden.pk).update(owner=grace)
     client.force_login(ada)
     run, other = run_of(finished, "dense"), hidden.runs.first()
-    assert other is not None
     result = run.query_results.first()
     for page in (change_url(run), change_url(result)):
         assert client.get(page).status_code == 200
@@ -137,7 +125,7 @@ def test_what_one_may_not_see_one_may_not_compare_with(client: Client, finished:
         client.force_login(ada)
 
 
-def test_an_external_run_says_that_no_stages_are_known(admin_client: Client, finished: Benchmark) -> None:
+def test_an_external_run_says_that_no_stages_are_known(admin_client, finished):
     run = run_of(finished, "dense")
     Run.objects.filter(pk=run.pk).update(is_external=True, config={}, index=None)
     change_rankings(QueryResult.objects.filter(run=run), chunk_ids=[])
@@ -153,7 +141,7 @@ def test_an_external_run_says_that_no_stages_are_known(admin_client: Client, fin
     assert admin_client.get(change_url(run), {"against": str(other.pk)}).status_code == 200
 
 
-def test_the_pages_cost_the_same_whatever_is_lost(admin_client: Client, finished: Benchmark) -> None:
+def test_the_pages_cost_the_same_whatever_is_lost(admin_client, finished):
     run = run_of(finished, "hybrid", reranked=True)
     results = list(run.query_results.all())
     admin_client.get(change_url(run))

@@ -25,26 +25,20 @@ from tests.tiny_models import save_cross_encoder
 
 
 def finish(mapping: Mapping, matrix: dict[str, Any], **options: Any) -> Benchmark:
-    benchmark = run_benchmark(
-        mapping, name="b", matrix={"k_values_for_metrics": [3], "primary_k": 3} | matrix, **options
-    )
+    matrix = {"k_values_for_metrics": [3], "primary_k": 3} | matrix
+    benchmark = run_benchmark(mapping, name="b", matrix=matrix, **options)
     assert {run.status for run in benchmark.runs.all()} == {"completed"}
     return benchmark
 
 
 def losses(run: Run) -> RunLosses:
-    evaluation = evaluation_of(run)
-    assert evaluation is not None
-    found = losses_of(run, evaluation)
-    assert found is not None
-    return found
+    return losses_of(run, evaluation_of(run))
 
 
 def documents_lost(run: Run) -> dict[tuple[str, str], Loss]:
     """Return the cause of every lost document, by query key and external id (or −judgment id, where it has none)."""
     benchmark = run.benchmark
     plan = stored_plan(run)
-    assert plan is not None
     judged = judged_of(run, benchmark.dataset_version)
     keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))
     names = dict(benchmark.mapping.collection.documents.values_list("pk", "external_id"))
@@ -77,8 +71,7 @@ class TestEveryCause:
     def shelf(self, transactional_db: None) -> Callable[..., Mapping]:
         def make(judged: dict[str, int], *, text: str = "apple", **query: Any) -> Mapping:
             documents = [
-                DocumentRecord(external_id=key, title="", text=words, metadata={"shelf": key[0]})
-                for key, words in self.TEXTS.items()
+                DocumentRecord(key, "", words, metadata={"shelf": key[0]}) for key, words in self.TEXTS.items()
             ]
             judgments = [JudgmentRecord(doc_ref={"document_id": key}, grade=grade) for key, grade in judged.items()]
             records = [QueryRecord(key="q", text=text, judgments=judgments, **query)]
@@ -92,29 +85,28 @@ class TestEveryCause:
         assert losses(run).tally.keys() == set(lost.values())
         return {document: loss for (_, document), loss in lost.items()}
 
-    def test_found_too_low_or_below_the_depth(self, shelf: Callable[..., Mapping]) -> None:
+    def test_found_too_low_or_below_the_depth(self, shelf):
         found = self.causes(shelf({"a1": 1, "a4": 1, "f1": 1}), top_k_values=[4])
         assert found == {"a4": Loss.BELOW_K, "f1": Loss.BELOW_FIRST_STAGE}
 
-    def test_cut_by_the_threshold(self, shelf: Callable[..., Mapping]) -> None:
+    def test_cut_by_the_threshold(self, shelf):
         found = self.causes(shelf({"a1": 1, "a4": 1}), top_k_values=[7], score_thresholds=[0.5])
         assert found == {"a4": Loss.CUT_BY_THRESHOLD}
 
-    def test_no_word_in_common(self, shelf: Callable[..., Mapping]) -> None:
+    def test_no_word_in_common(self, shelf):
         found = self.causes(shelf({"a1": 1, "f1": 1}), search_modes=["sparse"], top_k_values=[7])
         assert found == {"f1": Loss.NO_SHARED_WORD}
 
-    def test_below_the_fused_depth(self, shelf: Callable[..., Mapping]) -> None:
+    def test_below_the_fused_depth(self, shelf):
         """Dense search finds a2 and a3, BM25 a4 and a3: after a3, which both find, a2 comes before a4, its equal."""
         hybrid = {"search_modes": ["hybrid"], "top_k_values": [2], "k_values_for_metrics": [2], "primary_k": 2}
         assert self.causes(shelf({"a3": 1, "a4": 1}, text="apple pear"), **hybrid) == {"a4": Loss.BELOW_FUSED}
 
-    def test_below_the_rerank_depth_or_demoted(self, shelf: Callable[..., Mapping], cross_encoder: str) -> None:
+    def test_below_the_rerank_depth_or_demoted(self, shelf, cross_encoder):
         reranked = {"use_reranker": [True], "rerankers": [cross_encoder], "top_k_values": [7], "candidates": [7]}
         mapping = shelf(dict.fromkeys(self.TEXTS, 1))
         (run,) = finish(mapping, {"search_modes": ["dense"], **reranked, "rerank_depths": [5]}).runs.all()
         plan = stored_plan(run)
-        assert plan is not None
         dense, rerank = list_keys(plan)
         ((_, lists),) = read_lists(run.benchmark, [dense, rerank]).items()
         names = dict(Document.objects.values_list("pk", "external_id"))
@@ -129,11 +121,10 @@ class TestEveryCause:
                 assert loss == (Loss.DEMOTED_BY_RERANKER if document in before[:3] else Loss.BELOW_K)
         assert Loss.BELOW_RERANK_DEPTH in lost.values()
 
-    def test_a_filter_keeps_out(self, shelf: Callable[..., Mapping]) -> None:
-        found = self.causes(shelf({"a1": 1, "p1": 1}, filters={"shelf": "a"}), top_k_values=[7])
-        assert found == {"p1": Loss.FILTERED}
+    def test_a_filter_keeps_out(self, shelf):
+        assert self.causes(shelf({"a1": 1, "p1": 1}, filters={"shelf": "a"}), top_k_values=[7]) == {"p1": Loss.FILTERED}
 
-    def test_what_no_search_can_reach(self, shelf: Callable[..., Mapping]) -> None:
+    def test_what_no_search_can_reach(self, shelf):
         mapping = shelf({"a1": 1, "late": 1, "gone": 1, "nowhere": 1})
         benchmark = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]})
         late = [DocumentRecord(external_id=key, title="", text="apple") for key in ("late", "gone")]
@@ -142,13 +133,11 @@ class TestEveryCause:
         Document.objects.filter(external_id="gone").update(removed_at="2026-01-01T00:00Z")
         Document.objects.filter(external_id="a1").update(removed_at="2026-01-01T00:00Z")
         (run,) = benchmark.runs.all()
-        assert documents_lost(run) == {
-            ("q", "late"): Loss.NOT_INDEXED,
-            ("q", "gone"): Loss.NOT_IN_COLLECTION,
-            ("q", "unresolved"): Loss.NOT_IN_COLLECTION,
-        }, "a1 was removed since, but the index has it"
+        nowhere = {("q", one): Loss.NOT_IN_COLLECTION for one in ("gone", "unresolved")}
+        found = {("q", "late"): Loss.NOT_INDEXED, **nowhere}
+        assert documents_lost(run) == found, "a1 was removed since, but the index has it"
 
-    def test_ambiguous_references_are_unresolved(self, shelf: Callable[..., Mapping]) -> None:
+    def test_ambiguous_references_are_unresolved(self, shelf):
         mapping = shelf({"a1": 1, "a2": 1})
         mapping.resolutions.filter(judgment__doc_ref__document_id="a2").update(outcome="ambiguous", document=None)
         (run,) = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]}).runs.all()
@@ -169,14 +158,13 @@ ALONE = MATRIX | {"search_modes": ["hybrid"], "top_k_values": [20]}  # each run 
 
 
 @pytest.mark.parametrize(("matrix", "execution"), [(MATRIX, "shared"), (ALONE, "isolated")], ids=["shared", "isolated"])
-def test_the_stages_add_up_to_the_stored_rankings(library: Mapping, matrix: dict[str, Any], execution: str) -> None:
+def test_the_stages_add_up_to_the_stored_rankings(library, matrix, execution):
     """Over modes, depths, thresholds and late interaction, whose thresholds compare other scores than it ranks by."""
     benchmark = finish(library, matrix, execution=execution)
     grades = truth_of(benchmark, benchmark.dataset_version).grades
     met: set[Loss] = set()
     for run in benchmark.runs.all():
         plan = stored_plan(run)
-        assert plan is not None
         lost = dict(lost_documents(run, plan, judged_of(run, benchmark.dataset_version), k=3))
         stored = read_lists(benchmark, list_keys(plan))
         for result in run.query_results.all():
@@ -185,8 +173,7 @@ def test_the_stages_add_up_to_the_stored_rankings(library: Mapping, matrix: dict
             found = standings_of(plan, lists, documents, set(documents.values()))
             ranked = {path[-1].rank: document for document, path in found.items() if path[-1].rank}
             assert [ranked[rank] for rank in sorted(ranked)] == result.document_ids
-            scores = [found[document][-1].score for document in result.document_ids]
-            assert scores == result.scores
+            assert [found[document][-1].score for document in result.document_ids] == result.scores
             relevant = {document for document, grade in grades[result.query_id].items() if grade > 0}
             assert {one.document for one in lost[result.query_id]} == relevant - set(result.document_ids[:3])
         met |= {one.loss for of_query in lost.values() for one in of_query}
@@ -203,7 +190,7 @@ def run(transactional_db: None) -> Run:
     return make_dense()
 
 
-def test_it_reads_all_at_once_and_keeps_what_it_found(run: Run, statements: list[str]) -> None:
+def test_it_reads_all_at_once_and_keeps_what_it_found(run, statements):
     statements.clear()
     whole = losses(run)
     assert len(statements) <= 11
@@ -212,11 +199,9 @@ def test_it_reads_all_at_once_and_keeps_what_it_found(run: Run, statements: list
     assert len(statements) <= 6
 
 
-def test_new_judgments_are_seen(run: Run) -> None:
-    before = losses(run)
-    assert before.is_current
+def test_new_judgments_are_seen(run):
+    assert losses(run).is_current
     first = run.benchmark.mapping.resolutions.filter(document__isnull=False).first()
-    assert first is not None
     Document.objects.filter(pk=first.document_id).update(external_id="renamed")
     resolve(run.benchmark.mapping)
     after = losses(Run.objects.get(pk=run.pk))
@@ -224,7 +209,7 @@ def test_new_judgments_are_seen(run: Run) -> None:
     assert not after.is_current
 
 
-def test_documents_that_changed_since_are_seen(run: Run) -> None:
+def test_documents_that_changed_since_are_seen(run):
     before = losses(run)
     StageList.objects.filter(source__benchmark=run.benchmark).delete()
     assert losses(Run.objects.get(pk=run.pk)) == before, "kept"
@@ -232,7 +217,7 @@ def test_documents_that_changed_since_are_seen(run: Run) -> None:
     assert losses(Run.objects.get(pk=run.pk)) != before, "found again"
 
 
-def test_what_failed_or_was_not_kept_is_not_triaged(run: Run) -> None:
+def test_what_failed_or_was_not_kept_is_not_triaged(run):
     failed, unkept = run.benchmark.dataset_version.queries.order_by("id")[:2]
     evaluation = Evaluation.objects.get(run=run)
     place = evaluation.query_ids.index(failed.pk)
@@ -245,7 +230,7 @@ def test_what_failed_or_was_not_kept_is_not_triaged(run: Run) -> None:
     assert found.judged.isdisjoint({failed.pk, unkept.pk})
 
 
-def test_of_an_external_run_no_stages_are_known(run: Run) -> None:
+def test_of_an_external_run_no_stages_are_known(run):
     Run.objects.filter(pk=run.pk).update(is_external=True, config={})
     run = Run.objects.get(pk=run.pk)
     evaluation = evaluation_of(run)

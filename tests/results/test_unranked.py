@@ -2,13 +2,11 @@
 
 import csv
 import io
-import json
 import zipfile
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.test import Client
 
 from apps.benchmarks.gates.baselines import BaselineError, approve
@@ -30,6 +28,7 @@ from benchbench.ir.measures.means import why_unranked
 from benchbench.site.panels import change_url
 from tests.api.callers import Caller
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.commands import json_of, output_of
 from tests.results.test_pages import results_url
 
 LOST = [1] * 8 + [0] * 12  # the best mean of all, over 9 of 21 queries
@@ -41,7 +40,7 @@ WHY = "Not ranked: 12 of 21 queries have no value, more than 5 %; 12 failed: ret
     ("counts", "unranked"),
     [((100, 0, 0), False), ((95, 5, 0), False), ((94, 6, 0), True), ((95, 3, 3), True), ((0, 0, 0), False)],
 )
-def test_at_most_a_twentieth_may_be_lost_whichever_way(counts: tuple[int, int, int], unranked: bool) -> None:
+def test_at_most_a_twentieth_may_be_lost_whichever_way(counts, unranked):
     counted, failed, unsearched = counts
     assert bool(why_unranked(counted=counted, failed=failed, unsearched=unsearched)) == unranked
 
@@ -51,24 +50,22 @@ def benchmark(db: None) -> Benchmark:
     return search(make_gated(), LOST, ONE_LOST, POOR, GOOD)
 
 
-def test_the_database_says_the_same(benchmark: Benchmark) -> None:
+def test_the_database_says_the_same(benchmark):
     for counted in (18, 19, 20):
         Evaluation.objects.update(query_count=counted, failed_queries=1, unsearched_queries=0)
         row = Evaluation.objects.first()
-        assert row is not None
         assert Evaluation.objects.filter(Evaluation.ranked()).exists() == (not row.unranked)
 
 
-def test_it_stands_below_the_others_without_a_rank(benchmark: Benchmark) -> None:
+def test_it_stands_below_the_others_without_a_rank(benchmark):
     board = leaderboard(benchmark)
     assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (4, 2), (3, 3), (1, None)]
     assert board.rows[-1].unranked == WHY
     assert board.rows[-1].values["nDCG@10"] == pytest.approx(8 / 9)
-    assert board.best is not None
     assert board.best.run.run_order == 2
 
 
-def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: Client) -> None:
+def test_so_it_does_wherever_runs_are_told(benchmark, admin_client):
     lines = text_of(benchmark).splitlines()
     assert [line.split()[:2] for line in lines[2:] if line.split()[1].isdigit()] == [
         *(["1", "2"], ["2", "4"], ["3", "3"], ["–", "1"])
@@ -82,7 +79,6 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
     [(_, best, value)] = start_context(admin(admin_client))["benchmarks"]
-    assert best is not None
     assert (best.run.run_order, value) == (2, best.values["nDCG@10"])
     [point] = history(benchmark.mapping.dataset, admin(admin_client)).points
     assert point.run.run_order == 2
@@ -92,7 +88,7 @@ def admin(client: Client) -> Any:
     return User.objects.get(is_superuser=True)
 
 
-def test_it_is_in_no_family_that_is_tested(benchmark: Benchmark) -> None:
+def test_it_is_in_no_family_that_is_tested(benchmark):
     lost, *others = benchmark.runs.order_by("run_order")
     comparison = compare_runs([lost, *others])
     assert list(comparison.runs) == others
@@ -106,14 +102,14 @@ def test_it_is_in_no_family_that_is_tested(benchmark: Benchmark) -> None:
 RULES = "floors: {mrr: 0.1}\ncoverage: {failed_queries: 15}\n"
 
 
-def test_a_gate_on_it_cannot_be_decided_whatever_is_allowed(benchmark: Benchmark) -> None:
+def test_a_gate_on_it_cannot_be_decided_whatever_is_allowed(benchmark):
     result = gate(benchmark.runs.get(run_order=1), rules=read_rules(RULES))
     assert result.outcome == Outcome.UNDECIDED
     [check] = [check for check in result.verdicts[0].checks if check.outcome == Outcome.UNDECIDED]
     assert (check.name, check.wanted, check.found, check.note) == ("queries with a value", "≥ 95 %", "9 of 21", WHY)
 
 
-def test_the_best_of_a_benchmark_may_have_been_it(benchmark: Benchmark) -> None:
+def test_the_best_of_a_benchmark_may_have_been_it(benchmark):
     result = gate(benchmark, rules=read_rules(RULES))
     assert (result.verdicts[0].run.run_order, result.outcome) == (2, Outcome.UNDECIDED)
     allowed = gate(benchmark, rules=read_rules(RULES + "runs_may_fail: true\n"))
@@ -121,7 +117,7 @@ def test_the_best_of_a_benchmark_may_have_been_it(benchmark: Benchmark) -> None:
     assert allowed.chosen == "the best of 3 completed runs by nDCG@10"
 
 
-def test_nothing_is_held_against_it_as_a_baseline(benchmark: Benchmark) -> None:
+def test_nothing_is_held_against_it_as_a_baseline(benchmark):
     run, by = benchmark.runs.get(run_order=1), User.objects.create_superuser("ada")
     with pytest.raises(BaselineError, match="12 of 21 queries have no value"):
         approve(run, name="main", reason="Because.", by=by)
@@ -140,7 +136,7 @@ NO_RUNS = ("trec-qrels",)
 
 
 @pytest.mark.parametrize("format", EXPORTERS)
-def test_each_format_says_why_or_which_queries_failed(benchmark: Benchmark, format: str) -> None:
+def test_each_format_says_why_or_which_queries_failed(benchmark, format):
     exporter, run = EXPORTERS[format], benchmark.runs.get(run_order=1)
     subject = benchmark if exporter.exports == "benchmark" else run
     pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in export(subject, format)]
@@ -158,7 +154,7 @@ def unzipped(content: bytes) -> str:
         return "".join(archive.read(name).decode() for name in archive.namelist())
 
 
-def test_the_api_ranks_it_nowhere(benchmark: Benchmark, admin_user: User) -> None:
+def test_the_api_ranks_it_nowhere(benchmark, admin_user):
     caller, (lost, *others) = Caller(admin_user), benchmark.runs.order_by("run_order")
     path = f"/benchmarks/{benchmark.pk}"
     told = caller.get(f"{path}/results").json()
@@ -170,34 +166,28 @@ def test_the_api_ranks_it_nowhere(benchmark: Benchmark, admin_user: User) -> Non
     every = caller.get("/comparison", run=[str(run.pk) for run in (lost, *others)]).json()
     assert [run["id"] for run in every["runs"]] == [str(others[place].pk) for place in (0, 2, 1)]
     assert [warning for warning in every["warnings"] if WHY in warning]
-    judged = caller.post(f"/runs/{lost.pk}/gate", {"rules": {"floors": {"mrr": 0.1}}})
-    assert judged.json()["outcome"] == "undecided"
+    assert caller.post(f"/runs/{lost.pk}/gate", {"rules": {"floors": {"mrr": 0.1}}}).json()["outcome"] == "undecided"
     dataset = benchmark.mapping.dataset_id
-    approved = caller.post(
-        f"/benchmark-datasets/{dataset}/baselines", {"run_id": str(lost.pk), "name": "main", "reason": "Because."}
-    )
+    fields = {"run_id": str(lost.pk), "name": "main", "reason": "Because."}
+    approved = caller.post(f"/benchmark-datasets/{dataset}/baselines", fields)
     assert (approved.status_code, WHY in approved.json()["detail"]) == (409, True)
 
 
-def test_rescoring_lists_it_last_and_says_why(benchmark: Benchmark) -> None:
-    out = io.StringIO()
-    call_command("rescore", str(benchmark.pk), stdout=out)
-    lines = out.getvalue().splitlines()
+def test_rescoring_lists_it_last_and_says_why(benchmark):
+    lines = output_of("rescore", benchmark.pk).splitlines()
     assert lines[-1].endswith(WHY)
     assert lines[-2].split()[-1] == f"{8 / 9:.4f}"
-    out = io.StringIO()
-    call_command("rescore", str(benchmark.pk), "--json", stdout=out)
-    assert [run["unranked"] for run in json.loads(out.getvalue())["runs"]] == [WHY, None, None, None]
+    assert [run["unranked"] for run in json_of("rescore", benchmark.pk)["runs"]] == [WHY, None, None, None]
 
 
-def test_no_round_asks_whether_it_is_better(benchmark: Benchmark, admin_user: User) -> None:
+def test_no_round_asks_whether_it_is_better(benchmark, admin_user):
     lost, other, *_ = benchmark.runs.order_by("run_order")
     with pytest.raises(RoundError, match="12 of 21 queries have no value"):
         open_round([lost, other], RoundOptions("which"), judges=[admin_user])
     assert open_round([lost], RoundOptions("holes", order="depth"), judges=[admin_user]).item_count
 
 
-def test_the_demo_tells_no_gain_of_it(benchmark: Benchmark) -> None:
+def test_the_demo_tells_no_gain_of_it(benchmark):
     first, second = benchmark.runs.order_by("run_order")[:2]
     benchmark.runs.exclude(pk__in=[first.pk, second.pk]).delete()
     for run, reranks in ((first, True), (second, False)):
@@ -210,7 +200,7 @@ def test_the_demo_tells_no_gain_of_it(benchmark: Benchmark) -> None:
 HALF_A_SLICE = [0, 1, *[1] * 18]  # the best mean of all; of the two hard queries, one is lost
 
 
-def test_a_run_that_lost_half_of_a_slice_is_first_over_all_and_unranked_in_it(db: None) -> None:
+def test_a_run_that_lost_half_of_a_slice_is_first_over_all_and_unranked_in_it(db):
     benchmark = search(make_gated(), HALF_A_SLICE, GOOD, POOR)
     assert [(row.run.run_order, row.rank) for row in leaderboard(benchmark).rows] == [(1, 1), (2, 2), (3, 3)]
     (hard,) = (name for name in ("slice: hard", "slices: hard") if leaderboard(benchmark, within=name).slice)
@@ -221,7 +211,7 @@ def test_a_run_that_lost_half_of_a_slice_is_first_over_all_and_unranked_in_it(db
     )
 
 
-def test_a_gate_on_a_slice_of_which_half_is_lost_cannot_be_decided(db: None) -> None:
+def test_a_gate_on_a_slice_of_which_half_is_lost_cannot_be_decided(db):
     benchmark = search(make_gated(), HALF_A_SLICE)
     rules = read_rules("slices: {hard: {minimum_queries: 1, mrr: 0.1}}\ncoverage: {failed_queries: 1}\n")
     result = gate(benchmark.runs.get(), rules=rules)

@@ -1,4 +1,4 @@
-"""What a comparison comes to, as people read it."""
+"""What a comparison comes to, and how runs differ, as people read it."""
 
 from typing import Any
 
@@ -15,7 +15,9 @@ from apps.results.comparison.sentences import (
     left_out_sentence,
     verdict_sentence,
 )
+from apps.results.configurations import phrases, shared, varying
 from apps.retrieval.models import Index
+from benchbench.ir.planning.matrix import Configuration
 from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db
@@ -28,37 +30,34 @@ def compared(values: Any, **asked: Any) -> RunComparison:
     return compare_runs(runs, baseline=None if baseline is None else runs[baseline], **asked)
 
 
-def test_a_winner_beats_every_other_run() -> None:
+def test_a_winner_beats_every_other_run():
     found = compared(noisy([0.2, 0.9, 0.3], 50))
-    assert (
-        verdict_sentence(found) == "top 20 beats every other run: the difference is more than the luck of the queries."
-    )
-    two = compared(noisy([0.2, 0.9], 50))
-    assert verdict_sentence(two).startswith("top 20 beats top 10:")
+    told = "top 20 beats every other run: the difference is more than the luck of the queries."
+    assert verdict_sentence(found) == told
+    assert verdict_sentence(compared(noisy([0.2, 0.9], 50))).startswith("top 20 beats top 10:")
 
 
-def test_runs_that_cannot_be_told_from_the_best_are_counted_with_what_would_settle_it() -> None:
+def test_runs_that_cannot_be_told_from_the_best_are_counted_with_what_would_settle_it():
     found = compared(noisy([0.5, 0.52, 0.51, 0.1], 50))
-    assert found.verdict.settled_by is not None
     assert verdict_sentence(found) == (
         f"2 runs cannot be told apart from the best, {found.labels[found.reference]}; it beats the other 1. "
         f"About {found.verdict.settled_by:,} more queries would settle it."
     )
 
 
-def test_equal_runs_are_settled_by_no_number_of_queries() -> None:
+def test_equal_runs_are_settled_by_no_number_of_queries():
     values = noisy([0.5], 50)[0]
     assert verdict_sentence(compared([values, values])) == (
         "top 10 and top 20 cannot be told apart. No realistic number of queries would settle it."
     )
 
 
-def test_against_a_baseline_nothing_is_said_of_which_is_best() -> None:
+def test_against_a_baseline_nothing_is_said_of_which_is_best():
     found = compared(noisy([0.5, 0.9, 0.1, 0.8], 50), baseline=0)
     assert verdict_sentence(found) == "Against the baseline top 10: top 20 and top 40 are better; top 30 is worse."
 
 
-def test_it_says_what_was_tested_and_what_was_left_out() -> None:
+def test_it_says_what_was_tested_and_what_was_left_out():
     values = noisy([0.5, 0.6, 0.7], 50)
     values[0, :2] = np.nan
     found = compared(values)
@@ -72,13 +71,11 @@ def test_it_says_what_was_tested_and_what_was_left_out() -> None:
     assert "all 128 patterns of signs" in family_sentence(few)
 
 
-def test_the_cheapest_good_run_is_named_with_what_it_may_lose() -> None:
+def test_the_cheapest_good_run_is_named_with_what_it_may_lose():
     found = compared(noisy([0.1, 0.5, 0.51], 50))  # in order of latency: 10, 20 and 30 ms
     costs = costs_of(found, Bounds())
-    assert costs.choice is not None
     assert (costs.choice.run, costs.choice.best) == (1, 2)
     pair = found.comparison.pair(2, 1)
-    assert pair.simultaneous is not None
     assert choice_sentence(found, costs) == (
         "top 20 is the cheapest run that is not significantly worse than the best, top 30; it loses at most "
         f"{f'{pair.simultaneous.high:.4f}'.removeprefix('0')} nDCG@10 to it, with 95 % confidence."
@@ -90,22 +87,69 @@ def test_the_cheapest_good_run_is_named_with_what_it_may_lose() -> None:
     assert choice_sentence(dear, costs_of(dear, Bounds())).endswith("and every cheaper run is significantly worse.")
 
 
-def test_against_a_baseline_no_cheapest_run_is_chosen() -> None:
+def test_against_a_baseline_no_cheapest_run_is_chosen():
     found = compared(noisy([0.1, 0.5], 50), baseline=0)
     assert "choose no baseline" in choice_sentence(found, costs_of(found, Bounds()))
 
 
-def test_the_size_of_what_is_searched_counts_the_approximate_index() -> None:
+def test_the_size_of_what_is_searched_counts_the_approximate_index():
     run = compared(noisy([0.1, 0.5], 50)).runs[0]
     assert index_bytes(run) is None
     run.index, run.provenance = Index(stats={"bytes": 100}), {"ann": {"index": "vectors_1_hnsw", "bytes": 20}}
     assert index_bytes(run) == 120
 
 
-def test_a_worse_run_above_one_that_is_not_distinguishable_is_explained() -> None:
+def test_a_worse_run_above_one_that_is_not_distinguishable_is_explained():
     best = noisy([0.6], 50)[0]
     odd = np.arange(50) % 2
     steady, erratic = best - 0.05 + 0.01 * odd, best - 0.06 + np.where(odd, 0.5, -0.5)
     said = disorder_sentence(compared([best, steady, erratic]))
     assert said.startswith("top 20 is worse and top 30, whose mean is lower, is not distinguishable: significance")
     assert disorder_sentence(compared([best, steady])) == ""
+
+
+DENSE = Configuration(search_mode="dense").as_dict()
+HYBRID = Configuration(search_mode="hybrid", rrf_k=20, top_k=50).as_dict()
+
+
+def test_what_differs_is_named_in_a_fixed_order():
+    assert varying([DENSE, HYBRID]) == ["search_mode", "top_k"]
+    assert varying([HYBRID, {**HYBRID, "rrf_k": 40}]) == ["rrf_k"]
+    assert varying([DENSE]) == []
+    assert varying([DENSE, {**DENSE, "candidates": 500}]) == ["candidates"]
+
+
+def test_a_key_that_does_not_touch_a_run_does_not_tell_it_apart():
+    assert varying([DENSE, {**DENSE, "rrf_k": 40}]) == []
+    assert phrases(DENSE, ["search_mode", "rrf_k", "reranker"]) == ["dense"]
+
+
+def test_it_says_configurations_in_words():
+    config = Configuration(
+        index="minilm", search_mode="sparse", use_reranker=True, reranker="models/tiny", score_threshold=0.5
+    ).as_dict()
+    keys = ["index", "search_mode", "use_reranker", "reranker", "top_k", "score_threshold"]
+    assert phrases(config, keys) == ["index minilm", "lexical", "reranked", "tiny", "top 100", "score ≥ 0.5"]
+    stated = {**DENSE, "ann": "hnsw", "query_prefix": "a"}
+    assert phrases(stated, ["ann", "query_prefix", "score_threshold"]) == ["hnsw", "query prefix a", "no threshold"]
+    weighted = Configuration(search_mode="hybrid", fusion="weighted", weights=(0.7, 0.3), lexical="fts").as_dict()
+    keys = ["lexical", "fusion", "weights", "rrf_k"]
+    assert phrases(weighted, keys) == ["full text", "weighted fusion", "weights 0.7 + 0.3"]
+
+
+def test_what_is_common_does_not_depend_on_which_run_is_first():
+    short = Configuration(search_mode="dense", dimensions=64).as_dict()
+    lexical = Configuration(search_mode="sparse").as_dict()
+    fused = Configuration(search_mode="hybrid", rrf_k=20).as_dict()
+    assert "RRF k 20 where it applies" in shared([DENSE, fused])
+    assert sorted(shared([fused, DENSE])) == sorted(shared([DENSE, fused]))
+    assert "64 dimensions where it applies" in shared([short, lexical])
+    assert sorted(shared([lexical, short])) == sorted(shared([short, lexical]))
+    assert "top 100" in shared([short, lexical])
+    assert not any("RRF" in one for one in shared([short, lexical]))
+    assert "RRF k 20" in shared([fused, {**fused, "top_k": 50}])
+    assert not any("RRF" in one for one in shared([fused, HYBRID, {**HYBRID, "rrf_k": 7}, DENSE]))
+
+
+def test_nothing_is_common_with_runs_of_which_nothing_is_known():
+    assert shared([DENSE, {}]) == shared([]) == []

@@ -8,6 +8,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import remove_judgment
+from apps.datasets.editing.queries import edit_query
+from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
@@ -21,7 +25,11 @@ from tests.created import run_benchmark
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark
 from tests.kept import made_once
-from tests.results.test_pages import results_url, text_of
+from tests.results.test_pages import HOSTILE, results_url, text_of
+
+
+def freeze_url(dataset: Dataset) -> str:
+    return reverse("admin:dataset_freeze", args=[dataset.pk])
 
 
 @pytest.fixture
@@ -36,7 +44,7 @@ def make_finished() -> Benchmark:
     return run_benchmark(mapping, name="Which mode?", matrix=matrix)
 
 
-def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Client, finished: Benchmark) -> None:
+def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client, finished):
     assert "Re-score" not in text_of(admin_client.get(results_url(finished)))
     turn(finished, queries=3)
     version = freeze_and_resolve(finished.mapping)
@@ -54,9 +62,8 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Clie
     other = admin_client.get(results_url(finished), {"version": "2", "k": "5"})
     assert "These are values on questions v2, measured from the rankings for questions v1" in text_of(other)
     values = {one.run_id: one.means for one in Evaluation.objects.filter(dataset_version=version)}
-    assert [row["row"].values for row in other.context["rows"]] == sorted(
-        values.values(), key=lambda means: -means["nDCG@10"]
-    )
+    shown = [row["row"].values for row in other.context["rows"]]
+    assert shown == sorted(values.values(), key=lambda means: -means["nDCG@10"])
     page = other.content.decode()
     assert "live/?k=5&amp;version=2" in page
     assert "version=2&amp;k=10" in page, "the cutoff keeps the version"
@@ -69,14 +76,12 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Clie
     assert "has no values at k = 7; there are k = 5, 10." in cut.content.decode()
 
 
-def test_a_re_scored_benchmark_shows_what_moved(admin_client: Client, finished: Benchmark) -> None:
+def test_a_re_scored_benchmark_shows_what_moved(admin_client, finished):
     turn(finished, queries=3)
     second = freeze_and_resolve(finished.mapping)
     press(admin_client, finished, "rescore_selected")
-    values = {
-        (one.run.config["search_mode"], one.dataset_version.number): one.means["nDCG@10"]
-        for one in Evaluation.objects.select_related("run", "dataset_version")
-    }
+    rows = Evaluation.objects.select_related("run", "dataset_version")
+    values = {(row.run.config["search_mode"], row.dataset_version.number): row.means["nDCG@10"] for row in rows}
     page = admin_client.get(results_url(finished), {"version": "2"})
     moved = page.context["moved"]
     assert (moved.before, moved.version, moved.changes.changed) == (finished.dataset_version, second, 3)
@@ -101,7 +106,7 @@ def test_a_re_scored_benchmark_shows_what_moved(admin_client: Client, finished: 
     assert (response.context["moved"].before, response.context["moved"].changes.total) == (second, 1)
 
 
-def test_what_cannot_be_re_scored_says_why(admin_client: Client, finished: Benchmark) -> None:
+def test_what_cannot_be_re_scored_says_why(admin_client, finished):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     Mapping.objects.update(dataset_version=finished.dataset_version)
@@ -120,7 +125,7 @@ def test_what_cannot_be_re_scored_says_why(admin_client: Client, finished: Bench
     assert "Re-score on v2" not in text_of(admin_client.get(results_url(finished))), "and it is measured on that"
 
 
-def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benchmark) -> None:
+def test_a_manifest_goes_out_and_comes_back(admin_client, finished):
     page = admin_client.get(results_url(finished)).content.decode()
     url = reverse("admin:benchmark_manifest", args=[finished.pk])
     assert url in page
@@ -154,14 +159,58 @@ def upload(client: Client, manifest: Any) -> Benchmark:
 @pytest.mark.parametrize(
     ("content", "said"), [(b"{", "cannot be read as YAML"), (b"{}", "This is not an experiment file")]
 )
-def test_a_file_that_is_no_manifest_is_refused_at_its_field(admin_client: Client, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_manifest_is_refused_at_its_field(admin_client, content, said):
     file = SimpleUploadedFile("m.yaml", content)
     response = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
     assert said in str(response.context["form"].errors["file"])
 
 
-def test_there_is_no_manifest_before_the_end(admin_client: Client, mapping: Mapping) -> None:
+def test_there_is_no_manifest_before_the_end(admin_client, mapping):
     benchmark = make_benchmark(mapping, [], status="pending")
     url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
     assert url not in admin_client.get(results_url(benchmark)).content.decode()
     assert "it has an experiment file once it has completed" in messages_of(admin_client.get(url, follow=True))
+
+
+def test_freezing_shows_first_what_it_changes(admin_client, ranking):
+    query, dataset = ranking.query, ranking.query.dataset
+    page = freeze_url(dataset)
+    assert "has no draft to freeze" in messages_of(admin_client.get(page, follow=True))
+    set_judgment(dataset, "q1", {"document_id": "d1"}, 0, note=HOSTILE)
+    set_judgment(dataset, "q1", {"document_id": "d2"}, 2)
+    remove_judgment(dataset, "q1", {"uri": "gone"})
+    edit_query(query, {"text": "Worded anew?"})
+    shown = admin_client.get(page)
+    text = text_of(shown)
+    assert "4 changes: 1 judgment added, 1 judgment changed, 1 judgment removed, 1 query changed" in text
+    assert "Judgments added 1" in text
+    assert "q1 d1 3 → 0" in text
+    assert "q1 gone 1" in text
+    assert "q1 What is q1? Worded anew?" in text
+    assert "<script>alert" not in shown.content.decode()
+    seen = shown.context["difference"].digest
+
+    set_judgment(dataset, "q1", {"document_id": "d3"}, 1)
+    for told in (seen, ""):
+        late = admin_client.post(page, {"seen": told})
+        assert "was edited since you looked at it" in text_of(late)
+        assert "Judgments added 2" in text_of(late), "what it holds now"
+        assert draft_of(dataset) is not None
+    seen = late.context["difference"].digest
+    fields = {"seen": seen, "label": "2026-11", "note": "Second look.", "next": change_url(query)}
+    answer = admin_client.post(page, fields)
+    assert answer["Location"] == change_url(query)
+    version = dataset.versions.get(number=2)
+    assert (version.label, version.note, draft_of(dataset)) == ("2026-11", "Second look.", None)
+    set_judgment(dataset, "q1", {"document_id": "d3"}, 2)
+    taken = {"seen": admin_client.get(page).context["difference"].digest, "label": "2026-11"}
+    assert "choose another label" in str(admin_client.post(page, taken).context["form"].errors["label"])
+
+
+def test_its_page_asks_little(admin_client, ranking, django_assert_max_num_queries):
+    dataset = ranking.query.dataset
+    for number in range(60):
+        set_judgment(dataset, "q1", {"document_id": f"n{number}"}, 1)
+    with django_assert_max_num_queries(25):
+        text = text_of(admin_client.get(freeze_url(dataset)))
+    assert "The first 50 of 60." in text

@@ -112,8 +112,7 @@ def a_narrow_filter_returns_every_match(text: str) -> str:
     for depth in (3, 20):
         lists = arm(usual).search(queries(), depth, {"colour": "red"})
         red = np.array([one["colour"] == "red" for one in arm(usual).metadata])
-        found = [len(one) for one in lists]
-        assert found == [min(depth, 10)] * QUERIES
+        assert [len(one) for one in lists] == [min(depth, 10)] * QUERIES
         assert all(red[one.ids].all() for one in lists)
         if depth == 20:
             assert lists == exact.nearest(arm(usual).vectors, queries(), depth, mask=red)

@@ -50,7 +50,6 @@ def unit(count: int, dimension: int, seed: int) -> Vectors:
 
 
 def admits(metadata: Mapping[str, object], filter: Filter) -> bool:
-    """Tell whether a filter of plain values admits what has this metadata."""
     return all(metadata.get(key) == value for key, value in filter.items())
 
 
@@ -86,9 +85,7 @@ def lack_of(text: str, count: int, dimension: int) -> str:
 class Arm:
     """A setting on a collection of `vectors`, whose metadata filters ask for; a table in PostgreSQL, of pgvector."""
 
-    def __init__(
-        self, folder: Path, text: str, vectors: Vectors, metadata: Sequence[dict[str, object]] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, text: str, vectors: Vectors, metadata: Sequence[dict] | None = None) -> None:
         self.setting = Ann.parse(text)
         self.vectors = vectors
         self.metadata = metadata or [{}] * len(vectors)
@@ -102,7 +99,6 @@ class Arm:
                 make_ann_index(self.index, self.setting)
 
     def remove(self) -> None:
-        """Drop the table, if it has one."""
         if self.index is not None:
             tables.drop_table(self.index.vector_table)
 

@@ -6,7 +6,6 @@ from apps.retrieval.encoders.registry import ENCODERS, KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.search.open_indexes import close_indexes
 from tests.factories import make_collection
-from tests.retrieval.llm_server import known_server
 from tests.retrieval.words import BagOfWords, import_words
 
 KEYWORDS = "keyword:apple,pear,plum"
@@ -59,13 +58,6 @@ def built(settings):
 
 
 @pytest.fixture
-def server(settings, monkeypatch):
-    """A server of language models, under the names of both kinds."""
-    with known_server(settings, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture
 def encoded(monkeypatch):
     """Every text that the keyword encoder encodes, in their order."""
     texts: list[str] = []
@@ -81,6 +73,5 @@ def encoded(monkeypatch):
 
 @pytest.fixture
 def words(db, tmp_path, monkeypatch):
-    """The collection of words.py, and its encoder."""
     monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
     return import_words(tmp_path)

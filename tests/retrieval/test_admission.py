@@ -37,7 +37,6 @@ def written(name, check):
 
 
 def in_parts(told):
-    """Its words, and its numbers with a point."""
     parts = re.split(r"(\d+\.\d+)", told)
     return parts[::2], [float(number) for number in parts[1::2]]
 

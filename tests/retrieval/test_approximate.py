@@ -79,8 +79,7 @@ def recalls(index, queries, text, depth, filters=None):
     setting, opened = Ann.parse(text), open_index(index)
     make_arm(index, setting, depth)
     found = opened.approximate(queries, depth, setting, filters)
-    truth = dense(opened, queries, depth, filters)
-    pairs = zip(found.lists, truth, strict=True)
+    pairs = zip(found.lists, dense(opened, queries, depth, filters), strict=True)
     return np.mean([recall(one, other, depth) for one, other in pairs]), Counter(
         {name: len(set(places)) for name, places in found.notes.items()}
     )
@@ -142,14 +141,12 @@ class TestFilters:
         assert share > 0.9
 
     def test_fewer_than_asked_for_are_enough_where_there_are_no_more(self, index, queries):
-        filters = [{"colour": "red"}] * len(queries)
-        share, notes = recalls(index, queries, "hnsw(ef_search=400)", 100, filters)
+        share, notes = recalls(index, queries, "hnsw(ef_search=400)", 100, [{"colour": "red"}] * len(queries))
         assert (share, notes) == (1, {})
 
     def test_metadata_that_changed_since_decides(self, index, queries):
         index.collection.documents.filter(external_id__in=["d000", "d010"]).update(metadata={"colour": "blue"})
-        found = recalls(index, queries, "hnsw(ef_search=400)", COUNT, [{"colour": "red"}] * len(queries))
-        assert found == (1, {})
+        assert recalls(index, queries, "hnsw(ef_search=400)", COUNT, [{"colour": "red"}] * len(queries)) == (1, {})
         (first, *_) = open_index(index).approximate(queries, COUNT, Ann.parse("hnsw"), [{"colour": "red"}] * 20).lists
         assert sorted(first.ids) == list(range(20, COUNT, 10))
         assert recalls(index, queries, "hnsw", 5, [{"colour": "blue"}] * 20) == (1, {"searched_exactly": 20})
@@ -160,8 +157,7 @@ class TestTheIndexes:
         name = ann_index_name(index, Ann.parse("hnsw"))
         assert ann_index_name(index, Ann.parse("hnsw(ef_search=7, iterative=strict)")) == name
         assert name == f"{index.vector_table}_hnsw_16_64_vector"
-        widest = Ann.parse("hnsw(m=100, ef_construction=1000, storage=halfvec)")
-        assert len(ann_index_name(index, widest)) <= 63
+        assert len(ann_index_name(index, Ann.parse("hnsw(m=100, ef_construction=1000, storage=halfvec)"))) <= 63
 
     def test_it_is_built_once(self, index):
         first = make_ann_index(index, Ann.parse("hnsw"))
@@ -183,8 +179,7 @@ class TestTheIndexes:
 
     def test_of_several_each_search_uses_its_own(self, index):
         settings = [*map(Ann.parse, SETTINGS), Ann.parse("hnsw(m=8)"), Ann.parse("hnsw(m=8, ef_construction=20)")]
-        names = {make_ann_index(index, setting).name for setting in settings}
-        assert len(names) == len(settings)
+        assert len({make_ann_index(index, setting).name for setting in settings}) == len(settings)
         for setting in settings:
             told = explain(index, setting, 10)
             assert told["index_used"]
@@ -194,12 +189,8 @@ class TestTheIndexes:
         setting = Ann.parse("hnsw(ef_search=77, iterative=strict, storage=binary)")
         make_ann_index(index, setting)
         told = explain(index, setting, 10)
-        assert told["settings"] == {
-            "enable_seqscan": "off",
-            "enable_sort": "off",
-            "hnsw.ef_search": "77",
-            "hnsw.iterative_scan": "strict_order",
-        }
+        scan = {"hnsw.ef_search": "77", "hnsw.iterative_scan": "strict_order"}
+        assert told["settings"] == {"enable_seqscan": "off", "enable_sort": "off", **scan}
         assert "<~> '…'" in told["plan"]
         assert len(told["plan"]) < 600
 

@@ -1,7 +1,5 @@
 """Chunks and words that an index takes at the moment when another index that had them is deleted."""
 
-from collections.abc import Callable
-
 import pytest
 from django.db import connection, transaction
 
@@ -19,6 +17,7 @@ from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.tasks import index_words
+from tests.created import build
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 from tests.sessions import elsewhere, until_waited_for
@@ -42,9 +41,7 @@ def begun(collection: Collection, name: str = "begun", encoder: str = "") -> tup
 
 
 @pytest.mark.parametrize("make", [make_lexical_index, make_full_text])
-def test_words_that_a_cancelled_build_is_still_at_go_too(
-    few: Collection, make: Callable[[ChunkSet], LexicalIndex]
-) -> None:
+def test_words_of_a_cancelled_build_go_too(few, make):
     index, operation = begun(few)
     assert index.chunk_set
     cancel_operation(operation)
@@ -56,7 +53,7 @@ def test_words_that_a_cancelled_build_is_still_at_go_too(
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
+def test_a_cancelled_build_leaves_no_words(few):
     index, operation = begun(few)
     batch = claim(operation.batches.get(payload__part="lexical").pk, new_owner())
     assert batch
@@ -68,19 +65,18 @@ def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_cancelled_build_gives_back_what_it_took_and_the_next_encodes_nothing_again(few: Collection) -> None:
+def test_a_cancelled_build_gives_back_what_it_took_and_the_next_encodes_nothing_again(few):
     index, operation = begun(few, encoder=KEYWORDS)
     assert index.vector_table in connection.introspection.table_names()
     cancel_operation(operation)
     sweep()
     assert not any(model.objects.exists() for model in PARTS)
     assert index.vector_table not in connection.introspection.table_names()
-    wait(build_index(index))
-    index.refresh_from_db()
+    build(index)
     assert (index.status, index.stats["num_vectors"], index.stats["cache_hits"]) == ("ready", 2, 2)
 
 
-def test_what_another_index_uses_stays(few: Collection) -> None:
+def test_what_another_index_uses_stays(few):
     wait(build_index(create_index(few, name="other")))
     _, operation = begun(few)
     cancel_operation(operation)
@@ -88,7 +84,7 @@ def test_what_another_index_uses_stays(few: Collection) -> None:
     assert [model.objects.count() for model in PARTS] == [1, 2, 1]
 
 
-def test_a_build_that_goes_on_already_keeps_what_there_is(few: Collection) -> None:
+def test_a_build_that_goes_on_already_keeps_what_there_is(few):
     index, operation = begun(few)
     cancel_operation(operation)
     wait(again := build_index(index))
@@ -97,7 +93,7 @@ def test_a_build_that_goes_on_already_keeps_what_there_is(few: Collection) -> No
     assert Chunk.objects.count() == 2
 
 
-def test_chunks_that_another_index_is_taking_stay(few: Collection) -> None:
+def test_chunks_that_another_index_is_taking_stay(few):
     index, operation = begun(few)
     cancel_operation(operation)
     other = create_index(few, name="other")
@@ -110,9 +106,8 @@ def test_chunks_that_another_index_is_taking_stay(few: Collection) -> None:
     assert Chunk.objects.filter(chunk_set=taken).count() == 2
 
 
-def test_words_that_another_index_is_taking_stay(few: Collection) -> None:
-    index = create_index(few, name="index")
-    wait(build_index(index))
+def test_words_that_another_index_is_taking_stay(few):
+    index = build(create_index(few, name="index"))
     other, _ = begun(few, "other")
     assert other.chunk_set
     with transaction.atomic():
@@ -125,7 +120,7 @@ def test_words_that_another_index_is_taking_stay(few: Collection) -> None:
     assert LexicalIndex.objects.get() == words
 
 
-def test_chunks_that_are_being_deleted_are_made_again(few: Collection) -> None:
+def test_chunks_that_are_being_deleted_are_made_again(few):
     index, operation = begun(few)
     cancel_operation(operation)
     other = create_index(few, name="other")
@@ -141,11 +136,9 @@ def test_chunks_that_are_being_deleted_are_made_again(few: Collection) -> None:
     assert Chunk.objects.count() == 2
 
 
-def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few: Collection) -> None:
-    index = create_index(few, name="index")
-    wait(build_index(index))
-    other = create_index(few, name="other")
-    wait(build_index(other))
+def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few):
+    index = build(create_index(few, name="index"))
+    other = build(create_index(few, name="other"))
     with transaction.atomic():
         delete_index(index)
         deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=other.pk)))
@@ -154,11 +147,10 @@ def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few: Co
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_level_of_a_tree_does_not_wait_for_the_words(transactional_db: None) -> None:
+def test_a_level_of_a_tree_does_not_wait_for_the_words(transactional_db):
     texts = [f"{topic} {topic}. Number {place}." for topic in ("apple", "pear", "plum") for place in range(12)]
     orchard = make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
-    index = create_index(orchard, name="tree", encoder=KEYWORDS, strategy="raptor_extractive")
-    operation = build_index(index)
+    operation = build_index(create_index(orchard, name="tree", encoder=KEYWORDS, strategy="raptor_extractive"))
     perform_batch(operation.batches.get().pk, owner=new_owner())
     level = operation.batches.get(payload__part="grow")
     chunk_set = ChunkSet.objects.get()
@@ -168,7 +160,7 @@ def test_a_level_of_a_tree_does_not_wait_for_the_words(transactional_db: None) -
     assert chunk_set.chunks.filter(level=1).exists()
 
 
-def test_nobody_who_takes_chunks_waits_for_their_words(few: Collection) -> None:
+def test_nobody_who_takes_chunks_waits_for_their_words(few):
     index, _ = begun(few)
     assert index.chunk_set
     with transaction.atomic():

@@ -1,18 +1,20 @@
-"""What is not to be had here becomes no index that is ready, by whichever way it is asked for."""
+"""What is refused, or not to be had here, becomes no index that is ready, by whichever way it is asked for."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError, encoder_of
+from apps.retrieval.building import IndexingError
 from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
 from apps.retrieval.models import Index, Ingredients
+from apps.retrieval.strategies import StrategyError, get_strategy
+from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db
@@ -24,9 +26,10 @@ ABSENT = [
 
 
 @pytest.mark.parametrize(("absent", "said"), ABSENT, ids=["strategy", "provider"])
-def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, str], said: str) -> None:
+def test_it_is_neither_declared_nor_built(fruit, absent, said):
     with pytest.raises(UnavailableError, match=said):
         create_index(fruit, name="index", **absent)
+    assert not Index.objects.exists()
     failed = unavailable_index(fruit, replace(MADE_OF, **absent), name="index", reason="It is not here.")
     with pytest.raises(UnavailableError, match=said):
         build_index(failed)
@@ -35,7 +38,7 @@ def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, s
     assert not Operation.objects.exists()
 
 
-def test_a_model_that_is_not_here_builds_nothing(fruit: Collection) -> None:
+def test_a_model_that_is_not_here_builds_nothing(fruit):
     index = create_index(fruit, name="index", encoder="nobody/nothing")
     said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids to download it: download it once"
     with pytest.raises(UnavailableError, match=said):
@@ -44,7 +47,7 @@ def test_a_model_that_is_not_here_builds_nothing(fruit: Collection) -> None:
     assert (index.status, Operation.objects.count()) == (Index.Status.PENDING, 0)
 
 
-def test_a_grid_says_which_model_is_not_here(fruit: Collection) -> None:
+def test_a_grid_says_which_model_is_not_here(fruit):
     grid = Grid([("flat", {})], [KEYWORDS, "nobody/nothing"])
     assert [cell.state for cell in plan_grid(fruit, grid)] == ["new", "unavailable"]
     with pytest.raises(UnavailableError, match="'nobody/nothing' is not on this machine"):
@@ -55,7 +58,7 @@ def test_a_grid_says_which_model_is_not_here(fruit: Collection) -> None:
     assert [cell.state for cell in plan_grid(fruit, grid)] == ["new", "ready"]
 
 
-def test_a_build_that_was_begun_makes_it_not_ready(fruit: Collection) -> None:
+def test_a_build_that_was_begun_makes_it_not_ready(fruit):
     index = create_index(fruit, name="index", encoder=KEYWORDS)
     operation = build_index(index)
     Index.objects.update(strategy="no_such")
@@ -65,7 +68,7 @@ def test_a_build_that_was_begun_makes_it_not_ready(fruit: Collection) -> None:
     assert (index.status, index.ready_at) == (Index.Status.FAILED, None)
 
 
-def test_imported_vectors_make_it_not_ready(fruit: Collection, tmp_path) -> None:
+def test_imported_vectors_make_it_not_ready(fruit, tmp_path):
     index = create_index(fruit, name="index")
     Index.objects.update(encoder="openai:ada")
     index.refresh_from_db()
@@ -78,12 +81,41 @@ def test_imported_vectors_make_it_not_ready(fruit: Collection, tmp_path) -> None
     assert (index.status, index.vector_source) == (Index.Status.PENDING, "")
 
 
-def test_a_model_of_another_provider_is_never_taken_for_ours(fruit: Collection) -> None:
-    assert [encoder_of("ada", provider) for provider in ("sbert", "sentence-transformers", "openai")] == [
-        "ada",
-        "ada",
-        "openai:ada",
-    ]
+def test_a_model_of_another_provider_is_never_taken_for_ours(fruit):
+    kinds = ("sbert", "sentence-transformers", "openai")
+    assert [encoder_of("ada", kind) for kind in kinds] == ["ada", "ada", "openai:ada"]
     ours = index_of(fruit, replace(MADE_OF, encoder="ada"), name="ada")
     theirs = unavailable_index(fruit, replace(MADE_OF, encoder=encoder_of("ada", "openai")), name="ada", reason="No.")
     assert theirs != ours
+
+
+def test_versions_count_up_under_one_name(fruit):
+    assert [create_index(fruit, name=name, encoder=KEYWORDS).version for name in ("a", "a", "b", " a ")] == [1, 2, 1, 3]
+
+
+def test_it_needs_something_to_find_with(fruit):
+    with pytest.raises(IndexingError, match="would find nothing"):
+        create_index(fruit, name="index", lexical=False)
+
+
+def test_it_needs_documents():
+    with pytest.raises(IndexingError, match="has no documents to index"):
+        create_index(make_collection(), name="index")
+
+
+def test_bad_options_are_refused_before_anything_is_made(fruit):
+    with pytest.raises(StrategyError, match="Chunk parameters are"):
+        create_index(fruit, name="index", chunk_parameters={"size": "big"})
+    assert not Index.objects.exists()
+
+
+def test_an_index_that_is_ready_stays_so_where_another_such_could_not_be_built_any_more(fruit):
+    ready = index_of(fruit, MADE_OF, name="words")
+    wait(build_index(ready))
+    complete = replace(MADE_OF, chunk_parameters=get_strategy("flat").check({}))
+    failed = unavailable_index(fruit, complete, name="words", reason="The backend is gone.")
+    assert (failed.status, failed.error, failed.version) == (Index.Status.FAILED, "The backend is gone.", 2)
+    assert unavailable_index(fruit, complete, name="words", reason="Still.") == failed
+    ready.refresh_from_db()
+    assert ready.status == Index.Status.READY
+    assert index_of(fruit, MADE_OF, name="words") == ready

@@ -20,7 +20,6 @@ TEXTS = ["The apple is red.", "A dog barks in the tree.", "", "pear " * 100, "Th
 
 @pytest.fixture
 def precision():
-    """Set how exact products of float32 are, until the test ends."""
     before = torch.get_float32_matmul_precision()
     yield torch.set_float32_matmul_precision
     torch.set_float32_matmul_precision(before)

@@ -1,4 +1,4 @@
-"""Index grids: equal indexes are taken, the others made under names that say what they are."""
+"""Index grids: equal indexes are taken, the others made; and the commands that build one index or many."""
 
 import json
 from typing import Any
@@ -28,9 +28,8 @@ def names(cells: Any) -> list[tuple[str, str]]:
     return [(cell.name, cell.state) for cell in cells]
 
 
-def test_it_plans_each_strategy_by_each_encoder_under_names_that_say_what_they_are(fruit: Collection) -> None:
-    cells = plan_grid(fruit, Grid([FLAT, WHOLE, LOD], [KEYWORDS, OTHER]))
-    assert names(cells) == [
+def test_it_plans_each_strategy_by_each_encoder_under_names_that_say_what_they_are(fruit):
+    assert names(plan_grid(fruit, Grid([FLAT, WHOLE, LOD], [KEYWORDS, OTHER]))) == [
         (f"flat 40/5 · {KEYWORDS}", "new"),
         (f"flat 40/5 · {OTHER}", "new"),
         (f"flat · {KEYWORDS}", "new"),
@@ -41,12 +40,12 @@ def test_it_plans_each_strategy_by_each_encoder_under_names_that_say_what_they_a
     assert not Index.objects.exists()
 
 
-def test_what_means_the_same_is_one_index(fruit: Collection) -> None:
+def test_what_means_the_same_is_one_index(fruit):
     stated = [("flat", {"size": 40}), ("flat", {"size": 40, "overlap": 0, "title": False})]
     assert len(plan_grid(fruit, Grid(stated, [KEYWORDS, f" {KEYWORDS} "]))) == 1
 
 
-def test_an_equal_index_is_taken_and_the_others_are_made(fruit: Collection, built: Any) -> None:
+def test_an_equal_index_is_taken_and_the_others_are_made(fruit, built):
     there = built(fruit, name="mine", chunk_parameters=SIZES)
     begun = create_index(fruit, name="begun", encoder=OTHER, chunk_parameters=SIZES)
     grid = Grid([FLAT, LOD], [KEYWORDS, OTHER])
@@ -64,12 +63,12 @@ def test_an_equal_index_is_taken_and_the_others_are_made(fruit: Collection, buil
     assert [part.operation for part in again] == [part.operation for part in made], "what builds is not built twice"
 
 
-def test_an_index_with_words_is_another_than_one_without(fruit: Collection, built: Any) -> None:
+def test_an_index_with_words_is_another_than_one_without(fruit, built):
     built(fruit, name="mine", chunk_parameters=SIZES)
     assert [cell.state for cell in plan_grid(fruit, Grid([FLAT], [KEYWORDS], lexical=False))] == ["new"]
 
 
-def test_a_name_that_another_index_has_is_not_made_its_next_version(fruit: Collection) -> None:
+def test_a_name_that_another_index_has_is_not_made_its_next_version(fruit):
     one, other = (f"{folder}/e5" for folder in ("a", "b"))
     cells = plan_grid(fruit, Grid([FLAT], [one, other]))
     assert [cell.name for cell in cells] == ["flat 40/5 · e5", "flat 40/5 · b_e5"]
@@ -77,7 +76,7 @@ def test_a_name_that_another_index_has_is_not_made_its_next_version(fruit: Colle
     assert plan_grid(fruit, Grid([FLAT], [one]))[0].name == "flat 40/5 · a_e5"
 
 
-def test_documents_that_changed_make_the_next_version(fruit: Collection, built: Any) -> None:
+def test_documents_that_changed_make_the_next_version(fruit, built):
     before = built(fruit, name=f"flat 40/5 · {KEYWORDS}", chunk_parameters=SIZES)
     Collection.objects.filter(pk=fruit.pk).update(fingerprint="f" * 64)
     (made,) = make_grid(Collection.objects.get(), Grid([FLAT], [KEYWORDS]))
@@ -95,19 +94,19 @@ def test_documents_that_changed_make_the_next_version(fruit: Collection, built: 
         (Grid([FLAT, ("lod_llm", {})], [KEYWORDS]), UnavailableError, "language model"),
     ],
 )
-def test_of_what_cannot_be_nothing_is_made(fruit: Collection, grid: Grid, error: Any, said: str) -> None:
+def test_of_what_cannot_be_nothing_is_made(fruit, grid, error, said):
     with pytest.raises(error, match=said):
         make_grid(fruit, grid)
     assert not Index.objects.exists()
 
 
-def test_a_grid_has_a_limit(fruit: Collection, settings: Any) -> None:
+def test_a_grid_has_a_limit(fruit, settings):
     settings.BENCHMARK_MAX_VALUES_PER_AXIS = 1
     with pytest.raises(IndexingError, match="2 indexes; at most 1 are made at once"):
         plan_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]))
 
 
-def test_more_than_one_may_have_building_is_refused_as_a_whole(fruit: Collection, settings: Any) -> None:
+def test_more_than_one_may_have_building_is_refused_as_a_whole(fruit, settings):
     settings.BENCHMARK_MAX_INDEXING_PER_USER = 1
     ada = User.objects.create_user("ada")
     with pytest.raises(QuotaError, match="ada has 1 indexes being built"):
@@ -123,12 +122,12 @@ def test_more_than_one_may_have_building_is_refused_as_a_whole(fruit: Collection
         ("raptor(threshold=.5, search=tree)", ("raptor", {"threshold": 0.5, "search": "tree"})),
     ],
 )
-def test_a_strategy_is_read(text: str, read: Any) -> None:
+def test_a_strategy_is_read(text, read):
     assert read_strategy(text) == read
 
 
 @pytest.mark.parametrize("text", ["", "flat(", "flat(size)", "flat(size=)", "flat(size=1, size=2)", "a b"])
-def test_what_is_not_a_strategy_is_refused(text: str) -> None:
+def test_what_is_not_a_strategy_is_refused(text):
     with pytest.raises(StrategyError):
         read_strategy(text)
 
@@ -137,7 +136,7 @@ def command(*arguments: str) -> None:
     call_command("build_indexes", "fruit", "--strategy", "flat(size=40, overlap=5)", "--encoder", KEYWORDS, *arguments)
 
 
-def test_the_command_builds_and_waits(fruit: Collection, capsys: Any, settings: Any) -> None:
+def test_the_command_builds_and_waits(fruit, capsys, settings):
     settings.BENCHBENCH_LEASE_SECONDS = 3600
     command("--strategy", "lod_embed", "--dry-run")
     assert capsys.readouterr().out == f"flat 40/5 · {KEYWORDS}: new\nlod_embed 500/50 · {KEYWORDS}: new\n"
@@ -152,6 +151,47 @@ def test_the_command_builds_and_waits(fruit: Collection, capsys: Any, settings: 
     assert Operation.objects.count() == 2
 
 
-def test_the_command_says_what_is_wrong(fruit: Collection) -> None:
+def test_the_command_says_what_is_wrong(fruit):
     with pytest.raises(CommandError, match=r'"flat\(size" is not a strategy'):
         command("--strategy", "flat(size")
+
+
+def test_build_index_builds_and_waits(fruit, capsys):
+    call_command("build_index", "fruit", "--name", "words", "--encoder", KEYWORDS, "--size", "5", "--wait", "--json")
+    printed = json.loads(capsys.readouterr().out)
+    index = Index.objects.get()
+    assert (printed["index"], printed["status"]) == (str(index.pk), "ready")
+    assert printed["stats"]["num_chunks"] == 7
+    assert index.chunk_parameters == {"size": 5, "overlap": 0, "title": False}
+
+
+def test_build_index_takes_a_strategy_with_its_parameters(fruit, capsys):
+    stated = ["--strategy", "lod_embed", "--encoder", KEYWORDS, "--size", "5", "--overlap", "0", "--doc-top-k", "2"]
+    call_command("build_index", "fruit", "--name", "lod", *stated)
+    call_command("build_index", "fruit", "--name", "flat", "--size", "5", "--by-section")
+    lod, flat = Index.objects.order_by("-name")
+    assert lod.chunk_parameters == {"size": 5, "overlap": 0, "doc_top_k": 2, "section_top_k": 10}
+    assert flat.chunk_parameters == {"size": 5, "overlap": 0, "title": False, "sections": True}
+
+
+def test_without_waiting_build_index_leaves_the_work_to_a_worker(fruit, capsys):
+    call_command("build_index", str(fruit.pk), "--name", "words")
+    assert 'The index "words" is queued' in capsys.readouterr().out
+    assert Operation.objects.get().status == "pending"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["vegetables", "--name", "a"], "No collection is called 'vegetables'; there is fruit"),
+        (["fruit", "--name", "a", "--no-lexical"], "would find nothing"),
+        (["fruit", "--name", "a", "--overlap", "5"], "go with --size"),
+        (["fruit", "--name", "a", "--size", "10", "--overlap", "5"], "less than half the size"),
+        (["fruit", "--name", "a", "--doc-top-k", "5"], "go with --strategy lod_embed"),
+        (["fruit", "--name", "a", "--strategy", "lod_embed"], "lod_embed goes by vectors; name an encoder"),
+        (["fruit", "--name", "a", "--encoder", "nobody/nothing", "--wait"], "is not on this machine"),
+    ],
+)
+def test_what_build_index_refuses_is_a_sentence(fruit, arguments, message):
+    with pytest.raises(CommandError, match=message):
+        call_command("build_index", *arguments)

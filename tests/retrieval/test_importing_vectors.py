@@ -133,8 +133,7 @@ class TestReadingAFile:
         assert (stated.document_ids, stated.query_ids) == (["0", "1", "2", "3", "4"], ["q1", "q2", "q3"])
 
     def test_there_may_be_no_queries(self, write):
-        file = write(query_ids=np.array([], str), query_vectors=np.empty((0, 0)))
-        assert read_vector_file(file).query_ids == []
+        assert read_vector_file(write(query_ids=np.array([], str), query_vectors=np.empty((0, 0)))).query_ids == []
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -147,10 +146,7 @@ class TestReadingAFile:
             ({"document_vectors": np.ones(5)}, "document_vectors must be a matrix of floats"),
             ({"document_vectors": np.ones((5, 4), int)}, "document_vectors must be a matrix of floats"),
             ({"document_vectors": np.eye(5, 4)}, "document_vectors has a vector that is zero, in row 4"),
-            (
-                {"document_vectors": np.full((5, 4), np.nan)},
-                "document_vectors has a vector that is not finite",
-            ),
+            ({"document_vectors": np.full((5, 4), np.nan)}, "document_vectors has a vector that is not finite"),
             ({"query_vectors": np.ones((3, 7))}, "query_vectors has 7 dimensions, document_vectors 4"),
             ({"model": np.array(["one", "two"])}, "model must be one string"),
             ({"document_ids": np.array(IDS, object)}, "is not an .npz file of plain arrays"),

@@ -16,6 +16,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import vectors as tables
 from benchbench.errors import ConflictError
+from tests.created import build
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 
@@ -37,23 +38,16 @@ class TestBuilding:
         assert (index.status, index.dimension, index.encoder_revision) == ("ready", 4, "1")
         stats = index.stats
         assert stats.pop("duration_sec") > 0
-        assert stats == {
-            "num_documents": 5,
-            "num_chunks": 5,
-            "num_vectors": 5,
-            "embed_calls": 5,
-            "llm_calls": 0,
-            "cache_hits": 0,
-            "bytes": 5 * 4 * 4 + index.lexical_index.size_bytes,
-        }
+        counts = dict.fromkeys(("num_documents", "num_chunks", "num_vectors", "embed_calls"), 5)
+        size = 5 * 4 * 4 + index.lexical_index.size_bytes
+        assert stats == {**counts, "llm_calls": 0, "cache_hits": 0, "bytes": size}
         texts = list(index.chunk_set.chunks.order_by("position").values_list("text", flat=True))
         assert np.array_equal(stored_vectors(index), load_encoder(KEYWORDS).embed_batch(texts))
 
     def test_work_is_cut_into_batches_by_the_rate_measured(self, built, settings):
         settings.BENCHBENCH_BATCH_SECONDS = 0
         index = built(many())
-        payloads = list(Batch.objects.order_by("ordinal").values_list("payload", flat=True))
-        assert payloads == [
+        assert list(Batch.objects.order_by("ordinal").values_list("payload", flat=True)) == [
             {"part": "chunk"},
             {"part": "lexical"},
             {"part": "encode", "start": 64, "end": 128},
@@ -151,8 +145,7 @@ class TestABuildThatIsBrokenOff:
         index = create_index(collection, name="index", encoder="counting:apple")
         operation = build_index(index)
         perform_batch(operation.batches.get().pk, owner=new_owner())
-        part = operation.batches.filter(payload__part="encode").last()
-        perform_batch(part.pk, owner=new_owner())
+        perform_batch(operation.batches.filter(payload__part="encode").last().pk, owner=new_owner())
         return index, operation
 
     def test_it_goes_on_and_encodes_nothing_twice(self, counting):
@@ -170,8 +163,7 @@ class TestABuildThatIsBrokenOff:
         collection = many()
         index, operation = self.start(collection)
         cancel_operation(operation)
-        wait(build_index(index))
-        index.refresh_from_db()
+        build(index)
         assert np.array_equal(stored_vectors(index), stored_vectors(built(collection, encoder="counting:apple")))
 
     def test_it_begins_anew_when_the_documents_have_changed(self, counting):
@@ -180,8 +172,7 @@ class TestABuildThatIsBrokenOff:
         index, operation = self.start(collection)
         cancel_operation(operation)
         import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple pear {n}") for n in range(80)])
-        wait(build_index(index))
-        index.refresh_from_db()
+        build(index)
         assert (index.stats["num_vectors"], counting.encoded) == (80, 70 + 80)
 
     @pytest.mark.parametrize("batches_done", [0, 1, 2])
@@ -207,8 +198,7 @@ class TestABuildThatIsBrokenOff:
             cancel_operation(operation)
         assert ChunkSet.objects.get().chunk_count == 70
         import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple pear {n}") for n in range(80)])
-        wait(build_index(index))
-        index.refresh_from_db()
+        build(index)
         assert len(stored_vectors(index)) == 80
         assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [index.chunk_set, index.lexical_index]
         assert Chunk.objects.count() == 80
@@ -223,8 +213,7 @@ class TestABuildThatIsBrokenOff:
         index, operation = self.start(many())
         cancel_operation(operation)
         monkeypatch.setattr(Counting, "revision", "2")
-        wait(build_index(index))
-        index.refresh_from_db()
+        build(index)
         assert (index.encoder_revision, counting.encoded) == ("2", 72 + 200)
 
 
@@ -261,8 +250,7 @@ class TestProgress:
 
 
 def test_ranges_have_no_gaps_and_no_more_than_their_size():
-    positions = np.array([0, 1, 2, 3, 4, 7, 9, 10])
-    assert ranges(positions, np.ones(8, bool), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
+    assert ranges(np.array([0, 1, 2, 3, 4, 7, 9, 10]), np.ones(8, bool), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
     assert ranges(np.array([], int), np.array([], bool), 3) == []
 
 

@@ -17,10 +17,7 @@ from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.llms.answers import passing_by_answers, trim_answers
-from apps.retrieval.llms.asking import (
-    BACKOFF_SECONDS,  # before fixtures set it to zero
-    Breaker,
-)
+from apps.retrieval.llms.asking import BACKOFF_SECONDS  # the seconds before fixtures set them to zero
 from apps.retrieval.llms.clients import LLMError, Reply
 from apps.retrieval.llms.servers import checked_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
@@ -30,14 +27,16 @@ KINDS = ("ollama", "openai")
 
 
 def ask(index: Index, prompt: str) -> Reply:
-    """Ask for any text."""
     return asking.ask(index, prompt, bool)
+
+
+def create(collection: Collection, **stated: Any) -> Index:
+    return create_index(collection, name="asked", encoder="keyword:apple", strategy="lod_llm", **stated)
 
 
 @pytest.fixture
 def index(fruit: Collection, server: LLMServer) -> Index:
-    stated = {"llm": MODEL, "llm_parameters": {"provider": "openai"}}
-    return create_index(fruit, name="asked", encoder="keyword:apple", strategy="lod_llm", **stated)
+    return create(fruit, llm=MODEL, llm_parameters={"provider": "openai"})
 
 
 @pytest.mark.django_db
@@ -49,7 +48,7 @@ class TestAServer:
     def _of_kind(self, index: Index, kind: str) -> None:
         index.llm_parameters = checked_llm({"provider": kind})
 
-    def test_it_answers_by_temperature_and_seed(self, index: Index, server: LLMServer, kind: str) -> None:
+    def test_it_answers_by_temperature_and_seed(self, index, server, kind):
         server.answer = lambda prompt: f"{prompt}!"
         assert ask(index, "Which?").text == "Which?!"
         (asked,) = server.asked
@@ -59,15 +58,13 @@ class TestAServer:
         assert asked["key"] == (None if kind == "ollama" else "Bearer sk=1")
         assert asked["path"] == ("/api/chat" if kind == "ollama" else "/v1/chat/completions")
 
-    def test_what_may_pass_is_asked_again(self, index: Index, server: LLMServer) -> None:
+    def test_what_may_pass_is_asked_again(self, index, server):
         statuses = iter([503, 429, "there"] * 3)
         server.answer = lambda prompt: next(statuses)
         assert {ask(index, prompt).text for prompt in ("a", "b", "c")} == {"there"}
         assert len(server.asked) == 9
 
-    def test_each_further_attempt_waits_twice_as_long(
-        self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_each_attempt_waits_longer(self, index, server, monkeypatch):
         waited: list[tuple[int, float]] = []  # after how many attempts, and for how long
 
         class Clock:
@@ -81,7 +78,7 @@ class TestAServer:
             ask(index, "Which?")
         assert waited == [(1, 0.5), (2, 1.0)]
 
-    def test_a_server_that_never_ends_its_answer_is_overdue(self, index: Index, server: LLMServer, kind: str) -> None:
+    def test_a_server_that_never_ends_its_answer_is_overdue(self, index, server, kind):
         """Its own limit is of the wait for a byte; the pool of the worker looks at the board."""
         board, seen = Board(), []
         server.answer = lambda prompt: seen.append(board.read()[1] - time.monotonic()) or "there"
@@ -91,7 +88,7 @@ class TestAServer:
             assert board.read()[1] == watchdog.NEVER
         assert 0 < seen[0] <= 2 * servers()[kind].timeout + watchdog.GRACE_SECONDS
 
-    def test_what_does_not_pass_is_a_sentence_with_the_server(self, index: Index, server: LLMServer, kind: str) -> None:
+    def test_what_does_not_pass_is_a_sentence_with_the_server(self, index, server, kind):
         server.answer = lambda prompt: 500
         with pytest.raises(LLMError, match=f"The language model server {kind} answered 500 for {MODEL}"):
             ask(index, "Which?")
@@ -101,15 +98,15 @@ class TestAServer:
             ask(index, "Which?")
         assert len(server.asked) == asking.ATTEMPTS + 1, "asking again would change nothing"
 
-    def test_no_error_tells_an_address_or_a_key(self, index: Index, server: LLMServer, kind: str) -> None:
+    def test_no_error_tells_an_address_or_a_key(self, index, server, kind):
         for status in (500, 401):
-            server.answer = lambda prompt, status=status: status  # type: ignore[misc]
+            server.answer = lambda prompt, status=status: status
             with pytest.raises(LLMError) as raised:
                 ask(index, "Which?")
             assert not re.search(r"://|127\.0|sk=1", raised.value.message)
         assert "refuses its key (401): correct BENCHBENCH_LLM_KEYS" in raised.value.message
 
-    def test_an_answer_that_is_late_may_come_in_time(self, index: Index, server: LLMServer, settings: Any) -> None:
+    def test_an_answer_that_is_late_may_come_in_time(self, index, server, settings):
         settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 0.2
         waits = iter([1.0])
         server.answer = lambda prompt: time.sleep(next(waits, 0.0)) or "there"
@@ -117,15 +114,13 @@ class TestAServer:
         assert len(server.asked) == 2
 
     @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"choices": [], "message": 1}', b'"yes"'])
-    def test_rubbish_is_no_answer(self, index: Index, server: LLMServer, body: bytes) -> None:
+    def test_rubbish_is_no_answer(self, index, server, body):
         server.answer = lambda prompt: body
         with pytest.raises(LLMError, match=r"answered what is no answer of .*'s API"):
             ask(index, "Which?")
         assert not LLMAnswer.objects.exists()
 
-    def test_a_server_that_is_down_is_left_alone_for_a_while(
-        self, index: Index, server: LLMServer, kind: str, settings: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_server_that_is_down_is_left_alone_for_a_while(self, index, server, kind, settings, monkeypatch):
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+http://127.0.0.1:1"]
         for _ in range(asking.REQUESTS):
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
@@ -138,9 +133,7 @@ class TestAServer:
         monkeypatch.setattr(asking, "time", later(asking.time, 31))
         assert ask(index, "Which?").text == "yes"
 
-    def test_an_index_is_not_built_with_a_model_that_does_not_answer(
-        self, index: Index, server: LLMServer, kind: str, settings: Any
-    ) -> None:
+    def test_a_dead_model_builds_no_index(self, index, server, kind, settings):
         Index.objects.update(llm="other", llm_parameters=index.llm_parameters)
         with pytest.raises(UnavailableError, match=f"{kind} has no model 'other'; it has {MODEL}"):
             build_index(index)
@@ -148,58 +141,6 @@ class TestAServer:
         with pytest.raises(UnavailableError, match=f"the language model server {kind} does not answer"):
             build_index(index)
         assert not Operation.objects.exists()
-
-
-def is_open(breaker: Breaker, now: float) -> bool:
-    try:
-        breaker.check("ollama", now)
-    except LLMError:
-        return True
-    return False
-
-
-def after(outcomes: str, *, seconds: float = 0.0) -> Breaker:
-    """A breaker after requests that failed (x) or were answered (.), each failure after some seconds; it is 0 now."""
-    made = Breaker()
-    for outcome in outcomes:
-        if outcome == "x":
-            made.record_failure(seconds, 0.0)
-        else:
-            made.record_success()
-    return made
-
-
-class TestBreaker:
-    @pytest.mark.parametrize(
-        ("outcomes", "seconds", "opens"),
-        [
-            ("xx", 0, False),
-            ("x" * 29, 0, False),
-            ("x" * 30, 0, True),
-            ("x" * 22 + "." * 13, 0, False),
-            ("." * 13 + "x" * 22, 0, False),
-            ("." * 3 + "x" * 27, 0, True),  # 90 %
-            ("." * 4 + "x" * 26, 0, False),
-            ("." * 100 + "x" * 26, 0, False),
-            ("." * 100 + "x" * 27, 0, True),
-            ("x" * 4, 180, False),  # whose every request runs into its time limit
-            ("x" * 5, 180, True),
-            ("." * 100 + "x" * 5, 180, True),
-            (".xxxx", 180, False),
-        ],
-    )
-    def test_it_opens_by_the_share_of_failed_requests(self, outcomes: str, seconds: float, opens: bool) -> None:
-        assert is_open(after(outcomes, seconds=seconds), 1.0) == opens
-
-    def test_after_a_break_one_request_decides(self) -> None:
-        opened = after("x" * 30)
-        assert [is_open(opened, moment) for moment in (29.9, 30.0)] == [True, False]
-        opened.record_failure(0.0, 31.0)
-        assert [is_open(opened, moment) for moment in (60.9, 61.0)] == [True, False]
-        opened.record_success()
-        for _ in range(26):
-            opened.record_failure(0.0, 62.0)
-        assert not is_open(opened, 62.0), "what failed before the break counts no more"
 
 
 def later(clock: Any, seconds: float) -> Any:
@@ -216,16 +157,14 @@ class TestSettingsOfOneServer:
     def _of_ollama(self, index: Index) -> None:
         index.llm_parameters = checked_llm({"provider": "ollama"})
 
-    def test_a_server_may_take_longer_than_others(self, index: Index, server: LLMServer, settings: Any) -> None:
+    def test_a_server_may_take_longer_than_others(self, index, server, settings):
         settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 0.05
         settings.BENCHBENCH_LLM_TIMEOUTS = ["ollama=60"]
         server.answer = lambda prompt: time.sleep(0.2) or "there"
         assert ask(index, "Which?").text == "there"
         assert len(server.asked) == 1
 
-    def test_ollama_is_told_its_context_and_an_answer_in_another_is_another(
-        self, index: Index, server: LLMServer, settings: Any
-    ) -> None:
+    def test_ollama_is_told_its_context(self, index, server, settings):
         for contexts in ([], ["ollama=8192"], ["ollama=8192"]):
             settings.BENCHBENCH_LLM_CONTEXTS = contexts
             ask(index, "Which?")
@@ -239,9 +178,7 @@ class TestSettingsOfOneServer:
             ("CONTEXTS", "openai=8192", "CONTEXTS: openai is not an Ollama server"),
         ],
     )
-    def test_what_names_no_server_is_refused(
-        self, server: LLMServer, settings: Any, setting: str, stated: str, said: str
-    ) -> None:
+    def test_bad_settings_fail(self, server, settings, setting, stated, said):
         setattr(settings, f"BENCHBENCH_LLM_{setting}", [stated])
         with pytest.raises(ImproperlyConfigured, match=said):
             servers()
@@ -249,7 +186,7 @@ class TestSettingsOfOneServer:
 
 @pytest.mark.django_db
 class TestKeptAnswers:
-    def test_the_same_is_asked_once(self, index: Index, server: LLMServer) -> None:
+    def test_the_same_is_asked_once(self, index, server):
         first, second = ask(index, "Which?"), ask(index, "Which?")
         assert (second.text, second.ms, second.is_cached) == (first.text, first.ms, True)
         index.llm_parameters["seed"] = 1
@@ -257,17 +194,13 @@ class TestKeptAnswers:
         assert not ask(index, "What?").is_cached
         assert (len(server.asked), LLMAnswer.objects.count()) == (3, 3)
 
-    def test_another_address_of_a_server_that_tells_no_revision_is_asked_anew(
-        self, index: Index, server: LLMServer, settings: Any
-    ) -> None:
+    def test_another_address_is_asked_again(self, index, server, settings):
         index.llm_parameters = checked_llm({"provider": "openai"})
         assert [ask(index, "Which?").is_cached for _ in range(2)] == [False, True]
         settings.BENCHBENCH_LLM_SERVERS = [f"openai=openai+{server.url}/v1/"]
         assert not ask(index, "Which?").is_cached
 
-    def test_another_revision_of_a_model_is_asked_anew(
-        self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_new_revision_is_asked(self, index, server, monkeypatch):
         index.llm_parameters = checked_llm({"provider": "ollama"})
         ask(index, "Which?")
         server.digest = "d2"
@@ -276,7 +209,7 @@ class TestKeptAnswers:
         assert not ask(index, "Which?").is_cached
         assert list(LLMAnswer.objects.order_by("pk").values_list("revision", flat=True)) == ["d1", "d2"]
 
-    def test_consistency_runs_pass_it_by(self, index: Index, server: LLMServer) -> None:
+    def test_consistency_runs_pass_it_by(self, index, server):
         ask(index, "Which?")
         server.answer = lambda prompt: "no"
         with passing_by_answers():
@@ -284,16 +217,14 @@ class TestKeptAnswers:
         assert ask(index, "Which?").text == "yes"
         assert LLMAnswer.objects.count() == 1
 
-    def test_of_two_that_are_kept_at_once_the_first_stays(
-        self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_first_answer_stays(self, index, server, monkeypatch):
         monkeypatch.setattr(asking, "find_answer", lambda key: None)
         assert ask(index, "Which?").text == "yes"
         server.answer = lambda prompt: "no"
         assert ask(index, "Which?").text == LLMAnswer.objects.get().text == "yes"
         assert len(server.asked) == 2
 
-    def test_the_longest_unused_go(self, index: Index, server: LLMServer, settings: Any) -> None:
+    def test_the_longest_unused_go(self, index, server, settings):
         for prompt in ("a", "b", "c"):
             ask(index, prompt)
         LLMAnswer.objects.filter(prompt__in="ab").update(used_at=now() - timedelta(days=2))
@@ -302,7 +233,7 @@ class TestKeptAnswers:
         assert trim_answers() == 1
         assert set(LLMAnswer.objects.values_list("prompt", flat=True)) == {"a", "c"}
 
-    def test_the_cache_can_be_passed_by(self, index: Index, server: LLMServer) -> None:
+    def test_the_cache_can_be_passed_by(self, index, server):
         ask(index, "Which?")
         server.answer = lambda prompt: "no"
         index.llm_parameters["cache"] = False
@@ -313,7 +244,7 @@ class TestKeptAnswers:
 
 @pytest.mark.django_db
 class TestNaming:
-    def test_servers_are_those_of_the_settings(self, server: LLMServer, settings: Any) -> None:
+    def test_servers_are_those_of_the_settings(self, server, settings):
         assert list(servers()) == ["ollama", "openai"]
         settings.BENCHBENCH_LLM_SERVERS = ["http://somewhere"]
         with pytest.raises(ImproperlyConfigured, match="is not NAME=KIND"):
@@ -323,36 +254,28 @@ class TestNaming:
         ("stated", "said"),
         [
             ({}, "its strategy asks a language model, and none is named"),
-            (
-                {"llm": MODEL, "llm_parameters": {"provider": "cloud"}},
-                "cloud is not known here, known are ollama, openai",
-            ),
-            (
-                {"llm": MODEL, "llm_parameters": {"provider": "ollama", "base_url": "http://evil"}},
-                "ollama has another address here than http://evil",
-            ),
+            ({"provider": "cloud"}, "cloud is not known here, known are ollama, openai"),
+            ({"provider": "ollama", "base_url": "http://evil"}, "ollama has another address here than http://evil"),
         ],
     )
-    def test_what_is_not_here_is_refused(
-        self, fruit: Collection, server: LLMServer, stated: dict[str, Any], said: str
-    ) -> None:
+    def test_what_is_not_here_is_refused(self, fruit, server, stated, said):
+        stated = {"llm": MODEL, "llm_parameters": stated} if stated else {}
         with pytest.raises(UnavailableError, match=said):
-            create_index(fruit, name="asked", encoder="keyword:apple", strategy="lod_llm", **stated)
+            create(fruit, **stated)
 
-    def test_parameters_are_complete_and_of_their_types(self, fruit: Collection, server: LLMServer) -> None:
+    def test_parameters_are_complete_and_of_their_types(self, fruit, server):
         parameters = {"provider": "ollama", "base_url": server.url + "/", "temperature": 1, "max_tokens": None}
-        stated = {"llm": MODEL, "llm_parameters": parameters}
-        made = create_index(fruit, name="asked", encoder="keyword:apple", strategy="lod_llm", **stated)
+        made = create(fruit, llm=MODEL, llm_parameters=parameters)
         complete = {"provider": "ollama", "temperature": 1.0, "max_tokens": 500, "seed": 0, "cache": True}
         assert made.llm_parameters == complete
         for wrong in ({"temperature": "0"}, {"seed": True}, {"stop": "."}):
             with pytest.raises(LLMError, match="Parameters of a language model are"):
                 checked_llm({"provider": "ollama", **wrong})
 
-    def test_a_strategy_that_asks_none_is_given_none(self, fruit: Collection, server: LLMServer) -> None:
+    def test_a_strategy_that_asks_none_is_given_none(self, fruit, server):
         with pytest.raises(IndexingError, match="The strategy flat asks no language model"):
             create_index(fruit, name="asked", llm=MODEL)
 
-    def test_without_servers_it_says_what_is_missing(self, fruit: Collection) -> None:
+    def test_without_servers_it_says_what_is_missing(self, fruit):
         with pytest.raises(UnavailableError, match="the settings name none"):
-            create_index(fruit, name="asked", encoder="keyword:apple", strategy="lod_llm", llm=MODEL)
+            create(fruit, llm=MODEL)

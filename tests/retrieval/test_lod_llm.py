@@ -29,11 +29,11 @@ from tests.retrieval.words import BAG, BagOfWords, import_words
         ("", []),
     ],
 )
-def test_names_count_as_whole_tokens(answer: str, places: list[int]) -> None:
+def test_names_count_as_whole_tokens(answer, places):
     assert picked(answer, ["sec_1", "sec_11", "a", "a/b.md"]) == places
 
 
-def test_sections_that_are_called_alike_are_told_apart() -> None:
+def test_sections_that_are_called_alike_are_told_apart():
     ids = [("A", "s1"), ("B", "s1"), ("B", "s2"), ("C", "")]
     assert labels(ids, with_sections=True) == ["A/s1", "B/s1", "s2", "C"]
     assert picked("A/s1, B", labels(ids, with_sections=True)) == [0]
@@ -50,7 +50,7 @@ class TestKnownAnswers:
         stated = {"strategy": "lod_llm", "llm": MODEL, "chunk_parameters": {"doc_top_k": 1}}
         return built(import_words(tmp_path), encoder=BAG, **stated)
 
-    def test_the_model_picks_documents_then_sections(self, words: Index, server: LLMServer) -> None:
+    def test_the_model_picks_documents_then_sections(self, words, server):
         server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
         answer = asked(words)
         assert hits(words, answer) == [("C", "sec_3", 0.7071)]
@@ -62,9 +62,7 @@ class TestKnownAnswers:
         assert asked(words).calls.llm_cached == 2
         assert len(server.asked) == 2
 
-    def test_a_kept_answer_costs_what_the_model_took(
-        self, words: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_kept_answers_keep_times(self, words, server, monkeypatch):
         """And not what looking it up takes: a thousand seconds, by this clock."""
         asked(words)
         LLMAnswer.objects.update(ms=3_000_000)
@@ -74,14 +72,14 @@ class TestKnownAnswers:
         assert asked(words).ms == pytest.approx(6_000_000, abs=500_000)
         assert len(late) == 2
 
-    def test_where_it_names_nothing_the_nearest_are_gone_on_with(self, words: Index, server: LLMServer) -> None:
+    def test_where_it_names_nothing_the_nearest_are_gone_on_with(self, words, server):
         server.answer = lambda prompt: "none" if "documents" in prompt else "nothing"
         answer = asked(words)
         assert hits(words, answer)[0] == ("B", "sec_1", 0.8944)
         assert (answer.calls.llm, answer.calls.fallback_used) == (2, True)
 
     @pytest.mark.parametrize(("answer", "cached"), [("none", 2), (" \n", 0)])
-    def test_an_empty_answer_is_asked_again(self, words: Index, server: LLMServer, answer: str, cached: int) -> None:
+    def test_an_empty_answer_is_asked_again(self, words, server, answer, cached):
         """A text that names nothing is what the model says, an empty one what an ill server says."""
         server.answer = lambda prompt: answer
         assert asked(words).calls.fallback_used
@@ -89,7 +87,7 @@ class TestKnownAnswers:
         again = asked(words)
         assert (again.calls.llm_cached, again.calls.fallback_used) == (cached, cached > 0)
 
-    def test_only_what_is_offered_counts(self, words: Index, server: LLMServer) -> None:
+    def test_only_what_is_offered_counts(self, words, server):
         server.answer = lambda prompt: "D, C" if "documents" in prompt else "sec_2, sec_1"
         assert hits(words, asked(words)) == [("C", "sec_1", 0.0)]
 

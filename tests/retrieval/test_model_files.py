@@ -42,11 +42,8 @@ class Hub(BaseHTTPRequestHandler):
             ]
             self.answer(200, json.dumps(listed).encode())
         elif self.path.startswith("/api/models/"):
-            facts = {
-                "id": "sentence-transformers/known",
-                "sha": COMMIT,
-                "siblings": [{"rfilename": name} for name in FILES],
-            }
+            files = [{"rfilename": name} for name in FILES]
+            facts = {"id": "sentence-transformers/known", "sha": COMMIT, "siblings": files}
             self.answer(200, json.dumps(facts).encode())
         else:
             content = FILES[rest.removeprefix(f"/resolve/{COMMIT}/")]
@@ -96,15 +93,14 @@ def asked(online: Any) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("kind", ["SentenceTransformer", "CrossEncoder"])
-def test_a_hub_that_does_not_answer_is_asked_once_and_named(online: Any, kind: str) -> None:
+def test_a_hub_that_does_not_answer_is_asked_once_and_named(online, kind):
     connections: list[Any] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         Thread(target=hang_up, args=(listener, connections), daemon=True).start()
         online(address)
         with pytest.raises(
-            ModelError,
-            match=rf"could not be downloaded from {address}: \w+: .*[^.]\. Is the name right\? Try again",
+            ModelError, match=rf"could not be downloaded from {address}: \w+: .*[^.]\. Is the name right\? Try again"
         ) as found:
             load_model(kind, "nobody/nothing")
     assert "'nobody/nothing' is not on this machine" in found.value.message
@@ -121,41 +117,39 @@ def hang_up(listener: socket.socket, connections: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "requests"), [("nobody/nothing", 1), ("nothing", 2)])
-def test_a_name_that_nobody_published_is_looked_up_once(asked: list[str], name: str, requests: int) -> None:
+def test_a_name_that_nobody_published_is_looked_up_once(asked, name, requests):
     with pytest.raises(ModelError, match="the Hugging Face hub knows none of that name: check the name"):
         load_model("SentenceTransformer", name)
     assert len(asked) == requests
 
 
-def test_a_name_that_no_hub_takes_is_not_asked_for(asked: list[str]) -> None:
+def test_a_name_that_no_hub_takes_is_not_asked_for(asked):
     with pytest.raises(ModelError, match="knows none of that name"):
         fetch_model("a..b/c--d")
     assert asked == []
 
 
 @pytest.mark.parametrize("name", ["known", "sentence-transformers/known"])
-def test_it_downloads_what_it_needs_past_a_folder_of_that_name(asked: list[str], name: str) -> None:
+def test_it_downloads_what_it_needs_past_a_folder_of_that_name(asked, name):
     folder = Path(name)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("another")
     assert find_model(name) is None
     fetched = fetch_model(name)
-    assert {file.name: file.read_bytes() for file in fetched.iterdir()} == {
-        "config.json": b"{}",
-        "model.safetensors": b"weights",
-    }
+    there = {file.name: file.read_bytes() for file in fetched.iterdir()}
+    assert there == {"config.json": b"{}", "model.safetensors": b"weights"}
     assert (find_model(name), revision_of(fetched)) == (fetched, COMMIT)
     assert find_model(f"./{name}") == folder
     assert find_model(str(folder.resolve())) == folder.resolve()
 
 
-def test_a_path_without_a_folder_asks_nobody(asked: list[str]) -> None:
+def test_a_path_without_a_folder_asks_nobody(asked):
     with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: there is no such folder"):
         load_model("CrossEncoder", "./missing")
     assert asked == []
 
 
-def test_pickled_weights_are_not_fetched(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_weights_are_not_fetched(asked, monkeypatch):
     monkeypatch.delitem(FILES, "model.safetensors")
     with pytest.raises(ModelError, match=r"may run code when they are read \(pytorch_model\.bin\): use .* safetensors"):
         fetch_model("sentence-transformers/known")
@@ -175,15 +169,10 @@ PICKLE = b"cos\nsystem\n(S'touch /nonexistent/ran'\ntR."
         ({"modules.json": [{"type": "subprocess.Popen", "path": ""}]}, "brings code of its own"),
         ({"modules.json": [{"type": "evil.Evil", "path": ""}], "evil.py": b"1/0"}, "brings code of its own"),
         ({"config.json": {"auto_map": {"AutoModel": "evil.Evil"}}, "evil.py": b"1/0"}, "brings code of its own"),
-        (
-            {"modules.json": TRANSFORMER, "a/config.json": {"auto_map": {}}, "evil.py": b"1/0"},
-            "brings code of its own",
-        ),
+        ({"modules.json": TRANSFORMER, "a/config.json": {"auto_map": {}}, "evil.py": b"1/0"}, "brings code of its own"),
     ],
 )
-def test_a_folder_with_code_is_refused_before_it_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], told: str
-) -> None:
+def test_a_folder_with_code_is_refused_before_it_is_loaded(tmp_path, monkeypatch, files, told):
     import sentence_transformers
 
     for name, content in files.items():
@@ -195,7 +184,7 @@ def test_a_folder_with_code_is_refused_before_it_is_loaded(
             load_model(kind, str(tmp_path))
 
 
-def test_weights_for_others_are_not_needed() -> None:
+def test_weights_for_others_are_not_needed():
     files = ["2_Dense/pytorch_model.bin", "tf_model.h5", "openvino/a.bin", "1_Pooling/config.json", *FILES]
     assert not_needed(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
 

@@ -45,7 +45,7 @@ def make_left(folder: Path, name: str, *, seconds: float) -> Path:
     return left
 
 
-def test_a_worker_s_own_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_s_own_folder_goes_with_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sharing, "WAIT_SECONDS", 0)
 
     left_open = []
@@ -63,7 +63,7 @@ def test_a_worker_s_own_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("begins", [".", "own."])
-def test_what_a_killed_process_left_goes_with_the_next_that_looks(tmp_path: Path, begins: str) -> None:
+def test_what_a_killed_process_left_goes_with_the_next_that_looks(tmp_path, begins):
     name = collection_name(Ann.parse(TEXT))
     keep(tmp_path, TEXT, unit(5, 8, 0))
     old = make_left(tmp_path, f"{begins}{name}.old", seconds=LEFT_SECONDS + 60)
@@ -73,7 +73,7 @@ def test_what_a_killed_process_left_goes_with_the_next_that_looks(tmp_path: Path
     assert [path.exists() for path in (old, new, others)] == [False, True, True]
 
 
-def test_a_folder_of_a_process_that_lives_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_a_process_that_lives_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(sharing, "WAIT_SECONDS", 0)
     with held(tmp_path / "lock"):
         opened = keep(tmp_path, TEXT, unit(5, 8, 0))
@@ -86,9 +86,7 @@ def test_a_folder_of_a_process_that_lives_stays(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("text", ["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])
-def test_two_versions_of_a_store_leave_each_other_s_open_collections_alone(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_versions_of_a_store_live_apart(text, tmp_path, monkeypatch):
     require_installed(text)
     rows, setting = unit(50, 8, 0), Ann.parse(text)
     versions = iter("121")
@@ -101,9 +99,7 @@ def test_two_versions_of_a_store_leave_each_other_s_open_collections_alone(
     assert (again.version, again.build_seconds) == ("1", first.build_seconds)
 
 
-def test_a_collection_that_is_open_no_more_is_filled_anew_in_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_collection_is_filled_in_its_place(tmp_path, monkeypatch):
     versions = iter("12")
     monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
     keep(tmp_path, TEXT, unit(50, 8, 0))

@@ -20,6 +20,7 @@ from apps.retrieval.search.crediting import summaries_behind
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import StrategyError, get_strategy
 from apps.retrieval.tasks import progress
+from tests.created import build
 from tests.factories import make_collection
 from tests.retrieval.conftest import dense
 from tests.retrieval.llm_server import MODEL, LLMServer
@@ -39,20 +40,15 @@ def orchard(db: None) -> Collection:
 
 
 def levels(index: Index) -> list[int]:
-    assert index.chunk_set is not None
     return np.bincount([*index.chunk_set.chunks.values_list("level", flat=True)]).tolist()
 
 
 def children(index: Index, position: int) -> list[int]:
-    assert index.chunk_set is not None
-    parent = index.chunk_set.chunks.get(position=position)
-    return sorted(parent.children.values_list("position", flat=True))
+    return sorted(index.chunk_set.chunks.get(position=position).children.values_list("position", flat=True))
 
 
 class TestGrowing:
-    def test_a_language_model_summarises_each_cluster_once(
-        self, words: Collection, built: Any, server: LLMServer
-    ) -> None:
+    def test_a_model_summarises_each_cluster_once(self, words, built, server):
         server.answer = lambda prompt: "delta"
         index = built(words, encoder=BAG, **LLM)
         assert (levels(index), children(index, 6)) == ([6, 1], [0, 1, 2, 3, 4, 5])
@@ -62,22 +58,17 @@ class TestGrowing:
         prompt = request["messages"][0]["content"]
         assert "Hist\n\nalpha beta\n\nUse\n\nalpha gamma\n\nHist\n\nbeta beta delta" in prompt
 
-    def test_topics_have_a_summary_each_and_one_above_them(self, orchard: Collection, built: Any) -> None:
+    def test_topics_have_a_summary_each_and_one_above_them(self, orchard, built):
         index = built(orchard, **EXTRACTIVE)
         assert levels(index) == [36, 3, 1]
-        assert [children(index, position) for position in (36, 37, 38, 39)] == [
-            *[list(range(start, start + 12)) for start in (0, 12, 24)],
-            [36, 37, 38],
-        ]
+        below = [children(index, position) for position in (36, 37, 38, 39)]
+        assert below == [*[list(range(start, start + 12)) for start in (0, 12, 24)], [36, 37, 38]]
         assert Chunk.objects.get(position=36).text.startswith("apple apple. Number 0. apple apple. Number 1. ")
         assert (index.stats["num_vectors"], index.stats["llm_calls"]) == (40, 0)
-        assert index.chunk_set is not None
         assert index.chunk_set.completed_at
         assert levels(built(orchard, name="low", chunk_parameters={"max_layers": 1}, **EXTRACTIVE)) == [36, 3]
 
-    def test_indexes_of_one_tree_share_it_and_other_models_have_their_own(
-        self, words: Collection, built: Any, server: LLMServer
-    ) -> None:
+    def test_indexes_of_one_tree_share_it(self, words, built, server):
         server.answer = lambda prompt: "delta"
         first = built(words, name="one", encoder=BAG, **LLM)
         same = built(words, name="two", encoder=BAG, chunk_parameters={"search": "tree"}, **LLM)
@@ -86,7 +77,7 @@ class TestGrowing:
         extractive = built(words, name="four", encoder=BAG, **EXTRACTIVE)
         assert len({first.chunk_set, warm.chunk_set, extractive.chunk_set}) == 3
 
-    def test_a_build_that_was_broken_off_goes_on(self, orchard: Collection, settings: Any, server: LLMServer) -> None:
+    def test_a_build_that_was_broken_off_goes_on(self, orchard, settings, server):
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         server.answer = lambda prompt: 400 if "plum plum" in prompt else prompt.split("\n\n")[1]
         stated = {"llm_parameters": {"cache": False}, **LLM}  # which is meant for searches
@@ -96,14 +87,11 @@ class TestGrowing:
         index.refresh_from_db()
         assert (index.status, levels(index), LLMAnswer.objects.count()) == ("failed", [36], 2)
         server.answer = lambda prompt: prompt.split("\n\n")[1]
-        wait(build_index(index))
-        index.refresh_from_db()
+        build(index)
         assert (index.status, levels(index), index.stats["llm_calls"]) == ("ready", [36, 3, 1], 4)
         assert len(server.asked) == 5, "those that were answered are not asked again"
 
-    def test_of_two_that_grow_one_tree_at_once_the_first_stores_a_level(
-        self, orchard: Collection, built: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_of_two_that_grow_one_tree_at_once_the_first_stores_a_level(self, orchard, built, monkeypatch):
         summaries, others = growing._summaries, []
 
         def overtaken(index: Index, *given: Any) -> Any:
@@ -116,9 +104,7 @@ class TestGrowing:
         monkeypatch.setattr(growing, "_summaries", overtaken)
         assert levels(built(orchard, **EXTRACTIVE)) == levels(Index.objects.get(name="other")) == [36, 3, 1]
 
-    def test_a_level_that_takes_long_goes_on_in_another_batch(
-        self, orchard: Collection, settings: Any, server: LLMServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_level_that_takes_long_goes_on_in_another_batch(self, orchard, settings, server, monkeypatch):
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         monkeypatch.setattr(growing, "PART_SECONDS", 0.3)
 
@@ -127,8 +113,7 @@ class TestGrowing:
             return prompt.split("\n\n")[1]
 
         server.answer = answer
-        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM)
-        operation = build_index(index)
+        operation = build_index(create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM))
         assert perform_batch(operation.batches.get().pk, owner="me")
         operation.refresh_from_db()
         assert progress(operation)["stage"] == "chunking"
@@ -141,9 +126,7 @@ class TestGrowing:
         assert operation.batches.filter(payload={"part": "grow", "level": 1}).count() > 1
         assert len(server.asked) == 3
 
-    def test_documents_are_counted_upwards_while_summaries_grow(
-        self, orchard: Collection, settings: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_documents_are_counted(self, orchard, settings, monkeypatch):
         settings.BENCHBENCH_BATCH_SECONDS = 0
         monkeypatch.setattr("apps.retrieval.tasks.TRIAL", 4)
         stated = {"encoder": "keyword:apple,pear,plum", **EXTRACTIVE}
@@ -157,18 +140,17 @@ class TestGrowing:
         assert growing
         assert {event["eta_seconds"] for event in growing} == {None}
 
-    def test_an_empty_summary_stops_the_build(self, words: Collection, settings: Any, server: LLMServer) -> None:
+    def test_an_empty_summary_stops_the_build(self, words, settings, server):
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         server.answer = lambda prompt: " \n"
         index = create_index(words, name="i", encoder=BAG, **LLM)
         with pytest.raises(OperationFailedError, match=r"A summary for the index .* came out empty"):
             wait(build_index(index))
         server.answer = lambda prompt: "alpha beta"
-        wait(build_index(index))
-        index.refresh_from_db()
+        build(index)
         assert index.status == "ready", "the server is well again"
 
-    def test_it_goes_by_vectors(self, words: Collection) -> None:
+    def test_it_goes_by_vectors(self, words):
         with pytest.raises(IndexingError, match="raptor_extractive goes by vectors; name an encoder"):
             create_index(words, name="i", **EXTRACTIVE)
 
@@ -205,13 +187,13 @@ class TestWhereNothingIsClear:
 
         return grow
 
-    def test_the_same_seed_grows_the_same_tree_and_another_seed_another(self, grown: Any) -> None:
+    def test_the_same_seed_grows_the_same_tree_and_another_seed_another(self, grown):
         tree = grown()
         assert len(tree) > 5
         assert grown() == grown(seed=42) == tree
         assert grown(seed=1) != tree
 
-    def test_a_chunk_is_in_each_summary_that_it_reaches_the_threshold_of(self, grown: Any) -> None:
+    def test_a_chunk_is_in_each_summary_that_it_reaches_the_threshold_of(self, grown):
         counts = {}
         for threshold in (0.1, 0.4, 0.99):
             of = Counter(child for _, below in grown(cluster_threshold=threshold) for child in below)
@@ -232,16 +214,14 @@ class TestSearching:
 
         return make
 
-    def test_a_summary_stands_for_its_chunks_by_their_own_similarity(self, stated: Any) -> None:
+    def test_a_summary_stands_for_its_chunks_by_their_own_similarity(self, stated):
         index = stated()
-        assert hits(index, asked(index, 4)) == [
-            *[("B", "sec_1", 0.9487), ("A", "sec_1", 0.9487), ("C", "sec_3", 0.9487)],
-            ("A", "sec_2", 0.9487),
-        ]
+        best = [("B", "sec_1", 0.9487), ("A", "sec_1", 0.9487), ("C", "sec_3", 0.9487), ("A", "sec_2", 0.9487)]
+        assert hits(index, asked(index, 4)) == best
         assert len(asked(index, 50).ranked) == 6
         assert (asked(index, 4).calls.embed, asked(index, 4).calls.llm) == (1, 0)
 
-    def test_the_summary_that_brought_a_chunk_is_told(self, stated: Any) -> None:
+    def test_the_summary_that_brought_a_chunk_is_told(self, stated):
         index = stated()
         leaves = dict(index.chunk_set.leaves.values_list("position", "pk"))
 
@@ -255,15 +235,15 @@ class TestSearching:
         assert summaries_behind(index, "beta", scores_of(stated(credit="none"))) == {}
         assert summaries_behind(index, "never asked", scores) == {}
 
-    def test_without_credit_it_is_the_search_of_flat(self, stated: Any, words: Collection, built: Any) -> None:
+    def test_without_credit_it_is_the_search_of_flat(self, stated, words, built):
         index = stated(credit="none")
         assert hits(index, asked(index, 3)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071), ("C", "sec_3", 0.7071)]
 
-    def test_a_tree_search_has_the_chunks_similarities(self, stated: Any) -> None:
+    def test_a_tree_search_has_the_chunks_similarities(self, stated):
         index = stated(search="tree")
         assert hits(index, asked(index, 2)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071)]
 
-    def test_a_tree_search_stays_below_the_best_summaries(self, orchard: Collection, built: Any) -> None:
+    def test_a_tree_search_stays_below_the_best_summaries(self, orchard, built):
         opened = open_index(built(orchard, chunk_parameters={"search": "tree", "layer_top_k": 1}, **EXTRACTIVE))
         (ranked,) = dense(opened, opened.encode(["pear"]), 50)
         assert sorted(ranked.ids.tolist()) == list(range(12, 24))
@@ -281,11 +261,11 @@ class TestParameters:
             ({"search": "tree", "credit": "none"}, "credit none is of a collapsed one"),
         ],
     )
-    def test_nonsense_is_refused(self, parameters: dict[str, Any], said: str) -> None:
+    def test_nonsense_is_refused(self, parameters, said):
         with pytest.raises(StrategyError, match=said):
             get_strategy("raptor").check(parameters)
 
-    def test_a_reduction_that_is_not_installed_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_reduction_that_is_not_installed_is_refused(self, monkeypatch):
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         with pytest.raises(StrategyError, match="needs the package umap-learn, which is not installed"):
             get_strategy("raptor").check({"reduction": "umap"})

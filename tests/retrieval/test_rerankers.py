@@ -41,7 +41,6 @@ def reranker(request, models, db, built):
 
 @pytest.fixture
 def threads():
-    """Set how many threads torch and NumPy have, until the test ends."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -118,10 +117,8 @@ class TestCrossEncoder:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
         with torch.no_grad():
-            expected = [
-                model(**tokenizer([[QUERY, text]], truncation=True, return_tensors="pt")).logits.item()
-                for text in TEXTS
-            ]
+            pairs = [tokenizer([[QUERY, text]], truncation=True, return_tensors="pt") for text in TEXTS]
+            expected = [model(**pair).logits.item() for pair in pairs]
         scores = CrossEncoderReranker(str(folder)).score(QUERY, TEXTS).scores
         assert scores == pytest.approx(expected, abs=1e-5)
         assert not ((scores > 0) & (scores < 1)).all()  # no sigmoid
@@ -135,8 +132,7 @@ class TestCrossEncoder:
         assert CrossEncoderReranker(str(folder)).combine(np.array([9.0, 0.0]), scores) is scores
 
     def test_a_model_saved_in_half_precision_computes_in_float32(self, tmp_path):
-        loaded = CrossEncoderReranker(str(save_cross_encoder(tmp_path, dtype="float16")))
-        assert loaded._model.dtype.itemsize == 4
+        assert CrossEncoderReranker(str(save_cross_encoder(tmp_path, dtype="float16")))._model.dtype.itemsize == 4
 
     def test_a_model_of_several_labels_is_refused(self, tmp_path):
         with pytest.raises(ModelError, match="gives 3 numbers for a pair"):
@@ -203,9 +199,7 @@ class TestTokenVectors:
 
     def test_what_is_kept_is_what_is_read(self, models):
         store = TokenStore(load_encoder(str(models["encoder"])), "document")
-        first = store.tokens(TEXTS)
-        again = TokenStore(store.encoder, "document").tokens(TEXTS)
-        for one, other in zip(first, again, strict=True):
+        for one, other in zip(store.tokens(TEXTS), TokenStore(store.encoder, "document").tokens(TEXTS), strict=True):
             assert np.array_equal(one.ids, other.ids)
             assert np.array_equal(one.vectors, other.vectors)
 
@@ -216,16 +210,14 @@ class TestTokenVectors:
         settings.BENCHBENCH_TOKEN_BYTES = size // 2
         forget_tokens(store.encoder.model_name, store.encoder.revision, "document")
         assert len(store.tokens(texts)) == 20
-        kept = [file.stat().st_size for file in store.folder.rglob("*") if file.is_file()]
-        assert size // 4 < sum(kept) <= size // 2
+        assert size // 4 < sum([file.stat().st_size for file in store.folder.rglob("*") if file.is_file()]) <= size // 2
 
     def test_a_build_keeps_none_where_there_is_no_room(self, fruit, built, settings):
         settings.BENCHBENCH_TOKEN_BYTES = 0
         forget_tokens("", "", "")
         index = built(fruit)
         assert (index.status, index.stats["num_vectors"]) == ("ready", 5)
-        store = TokenStore(encoder_for(index), "document")
-        assert store.missing(["pear"]) == ["pear"]
+        assert TokenStore(encoder_for(index), "document").missing(["pear"]) == ["pear"]
         assert load_reranker("late-interaction", index).score("pear", ["pear"]).scores.tolist() == [1]
 
 

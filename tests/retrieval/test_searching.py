@@ -1,14 +1,23 @@
+"""An open index: what it finds, which vectors it holds, and what filters admit in Python and in PostgreSQL."""
+
+from typing import Any
+
 import numpy as np
 import pytest
+from django.db import connection
+from django.db.models import JSONField, Value
+from psycopg import sql
 
 from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.registry import KeywordEncoder
+from apps.retrieval.filters import admitted, condition, keeps_out, said
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.open_indexes import SearchError, open_index
 from apps.retrieval.search.vectors import VectorsError, local_vectors, vectors_file
+from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS, dense
 
 pytestmark = pytest.mark.django_db
@@ -28,14 +37,6 @@ class TestAnOpenIndex:
         fruit.documents.filter(external_id="d").update(metadata={"3": "yes"})
         assert names(dense(opened, opened.encode(["apple"]), 5, [{"3": "yes"}])) == ["d"]
 
-    def test_a_filter_may_ask_for_any_of_several_values_and_a_document_have_several(self, opened, fruit):
-        fruit.documents.filter(external_id="b").update(metadata={"version": ["16.0", "17.0"]})
-        fruit.documents.filter(external_id="c").update(metadata={"version": "18.0"})
-        filters = [{"version": value} for value in ("17.0", ["17.0", "18.0"], ["15.0"], "15.0")]
-        vectors = opened.encode(["pear"] * 4)
-        assert names(dense(opened, vectors, 5, filters)) == ["b", "cb", "", ""]
-        assert names(opened.lexical(["pear"] * 4, 5, filters)) == ["b", "cb", "", ""]
-
     def test_positions_name_chunks_and_documents(self, opened, fruit):
         chunks = opened.index.chunk_set.chunks.order_by("position")
         assert opened.chunk_ids.tolist() == [chunk.pk for chunk in chunks]
@@ -43,16 +44,14 @@ class TestAnOpenIndex:
         assert opened.texts([3, 0]) == ["plum", "Apples apple apple"]
 
     def test_dense_search_ranks_by_meaning(self, opened):
-        vectors = opened.encode(["apple", "a pear", "apple pear"])
-        assert names(dense(opened, vectors, 3)) == ["abe", "cbe", "bca"]
+        assert names(dense(opened, opened.encode(["apple", "a pear", "apple pear"]), 3)) == ["abe", "cbe", "bca"]
 
     def test_lexical_search_ranks_by_words(self, opened):
         assert names(opened.lexical(["plums", "pears", "fig"], 10)) == ["d", "cb", ""]
 
     def test_filters_apply_to_each_query_before_ranking(self, opened):
         filters = [{"colour": "red"}, {}, {"colour": "green", "size": 2}, {"colour": "blue"}, {"size": None}]
-        vectors = opened.encode(["pear"] * 5)
-        assert names(dense(opened, vectors, 1, filters)) == ["b", "c", "c", "", ""]
+        assert names(dense(opened, opened.encode(["pear"] * 5), 1, filters)) == ["b", "c", "c", "", ""]
         assert names(opened.lexical(["pear"] * 5, 1, filters)) == ["b", "c", "c", "", ""]
 
     def test_a_list_is_the_same_alone_and_in_a_batch(self, opened):
@@ -120,8 +119,7 @@ class TestQueryVectors:
 
         with monkeypatch.context() as patched:
             patched.setattr(KeywordEncoder, "embed_batch", sometimes)
-            told = {"nan": "not finite", "zero": "zero", "long": "of length 3 instead of 1"}
-            for text, flaw in told.items():
+            for text, flaw in {"nan": "not finite", "zero": "zero", "long": "of length 3 instead of 1"}.items():
                 with pytest.raises(
                     EncoderError, match=f"keyword:.* made a vector of the query '{text}' that is {flaw}"
                 ):
@@ -185,9 +183,8 @@ class TestLocalVectors:
         written = vectors_file(index).stat()
         assert np.array_equal(local_vectors(index), first)
         assert vectors_file(index).stat() == written
-        assert [file.name for file in vectors_file(index).parent.iterdir() if file.is_file()] == [
-            vectors_file(index).name
-        ]
+        folder = vectors_file(index).parent
+        assert [file.name for file in folder.iterdir() if file.is_file()] == [vectors_file(index).name]
 
     def test_vectors_that_are_missing_in_the_database_are_an_error(self, fruit, built):
         index = built(fruit)
@@ -195,3 +192,45 @@ class TestLocalVectors:
         with pytest.raises(VectorsError, match="does not hold one vector for each"):
             local_vectors(index)
         assert not [file for file in vectors_file(index).parent.iterdir() if file.is_file()]
+
+
+STATED: list[dict[str, Any]] = [
+    {},
+    *({"version": value} for value in ("16.0", "17.0", ["16.0", "17.0"], ["18.0"], [], None, 17, 17.0, True, [[1, 2]])),
+    {"version": "16.0", "lang": ["de", "en"]},
+    {"lang": "de"},
+]
+FILTERS: list[tuple[dict[str, Any], set[int]]] = [
+    ({}, set(range(13))),
+    ({"version": "16.0"}, {1, 3, 11}),
+    ({"version": ["16.0", "17.0"]}, {1, 2, 3, 11}),
+    ({"version": ["18.0", "17.0"]}, {2, 3, 4}),
+    ({"version": ["19.0"]}, set()),
+    ({"version": []}, {5}),
+    ({"version": None}, {6}),
+    ({"version": 17}, {7, 8}),
+    ({"version": [True]}, {9}),
+    ({"version": [1, 2]}, {10}),
+    ({"version": "16.0", "lang": "de"}, {11}),
+    ({"lang": ["fr", "de"]}, {11, 12}),
+]
+
+
+@pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=[str(filter) for filter, _ in FILTERS])
+def test_a_list_asks_for_any_of_its_values(db, filter, expected):
+    documents = make_collection("modules", [{"metadata": metadata} for metadata in STATED]).documents.order_by("pk")
+    places = {pk: place for place, pk in enumerate(documents.values_list("pk", flat=True))}
+    assert {places[one.pk] for one in admitted(documents, filter)} == expected
+    kept = documents.annotate(asked=Value(filter, output_field=JSONField())).exclude(keeps_out("asked", "metadata"))
+    assert {places[one.pk] for one in kept} == expected
+    where, parameters = condition(filter)
+    with connection.cursor() as cursor:
+        table = sql.Identifier(documents.model._meta.db_table)
+        cursor.execute(sql.SQL("SELECT id FROM {table} WHERE {where}").format(table=table, where=where), parameters)
+        assert {places[pk] for (pk,) in cursor.fetchall()} == expected
+
+
+def test_a_filter_is_told_as_a_sentence_has_it():
+    assert said({"version": ["16.0", "17.0"], "edition": "community", "size": 2}) == (
+        "edition community, size 2, version 16.0 or 17.0"
+    )

@@ -1,10 +1,7 @@
-"""Sizes of indexes before they are built: bounded, and refused past the limit wherever one is declared or foreseen."""
-
-from typing import Any
+"""Chunks are cut as stated, and an index is bounded, and refused past the limit, before it is built."""
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.urls import reverse
 
 from apps.collections.importing import create_collection, import_documents
@@ -12,6 +9,7 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.building import IndexingError, most_pieces
 from apps.retrieval.chunking import make_chunk_set
+from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import ChunkSet, Index
@@ -25,11 +23,8 @@ CUTS = [{"size": 1, "overlap": 0}, {"size": 7, "overlap": 3}, {"size": 20, "over
 def texts(db: None) -> Collection:
     """Texts that are hard to bound: blank, of many bytes a character, cut at sections, ending in white space."""
     collection = create_collection("texts")
-    sections = (
-        SectionRecord("a", start=0, end=9),
-        SectionRecord("b", start=9, end=31),
-        SectionRecord("c", start=40, end=41),
-    )
+    places = (("a", 0, 9), ("b", 9, 31), ("c", 40, 41))
+    sections = tuple(SectionRecord(key, start=start, end=end) for key, start, end in places)
     records = [
         DocumentRecord("a", "Title", "word " * 20, sections=sections),
         DocumentRecord("b", "", "ü" * 60 + "\n" * 30),
@@ -43,7 +38,7 @@ def texts(db: None) -> Collection:
 
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_strategy_makes_more_pieces_than_foreseen(texts: Collection, strategy: str, cut: dict[str, Any]) -> None:
+def test_no_strategy_makes_more_pieces_than_foreseen(texts, strategy, cut):
     """Nor many less: the bound counts blank windows, and each section's edges as windows of their own."""
     for stated in (cut, cut | {"sections": True}) if strategy == "flat" else (cut,):
         parameters = get_strategy(strategy).check(stated)
@@ -53,7 +48,7 @@ def test_no_strategy_makes_more_pieces_than_foreseen(texts: Collection, strategy
         assert pieces <= foreseen <= 2 * pieces + 20, (strategy, stated)
 
 
-def test_what_would_explode_is_refused_before_anything_is_made(db: None, settings: Any) -> None:
+def test_what_would_explode_is_refused_before_anything_is_made(db, settings):
     collection = Collection.objects.create(name="many", document_count=20_000)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -82,7 +77,7 @@ def test_what_would_explode_is_refused_before_anything_is_made(db: None, setting
     create_index(collection, name="words", chunk_parameters={"size": 100, "overlap": 0})
 
 
-def test_pages_say_so_at_their_field(admin_client: Client, settings: Any) -> None:
+def test_pages_say_so_at_their_field(admin_client, settings):
     settings.BENCHBENCH_MAX_CHUNKS = 10
     collection = make_collection("library", [{"text": "apple pear " * 50}])
     fields = {"collection": collection.pk, "name": "a", "strategy": "flat", "size": "20", "lexical": "on"}
@@ -95,7 +90,7 @@ def test_pages_say_so_at_their_field(admin_client: Client, settings: Any) -> Non
     assert not Index.objects.exists()
 
 
-def test_an_index_is_held_to_the_documents_of_now_when_it_is_built(db: None, settings: Any) -> None:
+def test_an_index_is_held_to_the_documents_of_now_when_it_is_built(db, settings):
     collection = make_collection("library", [{"text": "apple pear " * 50}])
     index = create_index(collection, name="a", chunk_parameters={"size": 20, "overlap": 0})
     settings.BENCHBENCH_MAX_CHUNKS = 10
@@ -103,3 +98,79 @@ def test_an_index_is_held_to_the_documents_of_now_when_it_is_built(db: None, set
         build_index(index)
     index.refresh_from_db()
     assert index.status == Index.Status.PENDING
+
+
+SIZED = {"size": 10, "overlap": 2, "title": False}
+
+
+def chunked(collection, parameters=None):
+    chunk_set = make_chunk_set(collection, strategy="flat", parameters=parameters or {})
+    rows = chunk_set.chunks.order_by("position").values_list("document__external_id", "ordinal", "text", "start", "end")
+    return chunk_set, list(rows)
+
+
+@pytest.mark.django_db
+class TestMakingAChunkSet:
+    def test_a_whole_document_is_one_chunk_of_title_and_text(self):
+        collection = make_collection(
+            documents=[
+                {"external_id": "a", "title": "Title", "text": "text"},
+                {"external_id": "b", "text": " untitled "},
+                {"external_id": "c", "title": "empty"},
+                {"external_id": "d"},
+            ]
+        )
+        chunk_set, rows = chunked(collection)
+        texts = [("a", 0, "Title text", 0, 4), ("b", 0, "untitled", 0, 10)]
+        assert rows == [*texts, ("c", 0, "empty", 0, 0), ("d", 0, "", 0, 0)]
+        assert (chunk_set.chunk_count, chunk_set.completed_at is not None) == (4, True)
+        assert [chunk.text_hash for chunk in chunk_set.chunks.all()] == [text_hash(row[2]) for row in rows]
+
+    def test_windows_overlap_and_may_carry_the_title(self):
+        collection = make_collection(
+            documents=[
+                {"external_id": "a", "title": "T", "text": "0123456789abcdefgh"},
+                {"external_id": "b", "title": "only title", "text": "  "},
+                {"external_id": "c", "text": " \n"},
+            ]
+        )
+        cut = [("a", 0, "0123456789", 0, 10), ("a", 1, "89abcdefgh", 8, 18), ("b", 0, "only title", 0, 0)]
+        assert chunked(collection, SIZED)[1] == cut
+        texts = [row[2] for row in chunked(collection, SIZED | {"title": True})[1]]
+        assert texts == ["T 0123456789", "T 89abcdefgh", "only title"]
+
+    def test_positions_go_by_external_id_in_code_point_order_then_place(self):
+        ids = ["ä", "b", "B", "10", "9", "\U0001f600", "\uffee", "a"]
+        collection = make_collection(documents=[{"external_id": id, "text": "x" * 15} for id in ids])
+        expected = [(id, ordinal) for id in sorted(ids) for ordinal in (0, 1)]
+        assert [row[:2] for row in chunked(collection, SIZED)[1]] == expected
+
+    def test_removed_documents_are_left_out(self):
+        collection = create_collection("library")
+        import_documents(collection, [DocumentRecord("a", "", "a"), DocumentRecord("b", "", "b")])
+        import_documents(collection, [DocumentRecord("b", "", "b")])
+        assert [row[0] for row in chunked(collection)[1]] == ["b"]
+
+    def test_it_is_shared_by_all_who_chunk_the_same_state_alike(self):
+        collection = create_collection("library")
+        import_documents(collection, [DocumentRecord("a", "", "text")])
+        first = chunked(collection, SIZED)[0]
+        assert chunked(collection, {"overlap": 2, "size": 10})[0] == first
+        assert chunked(collection)[0] != first
+        import_documents(collection, [DocumentRecord("a", "", "other text")])
+        assert chunked(collection, SIZED)[0] != first
+
+    def test_what_interrupts_it_leaves_nothing(self):
+        collection = make_collection(documents=[{"text": "a"}])
+
+        def interrupt():
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            make_chunk_set(collection, strategy="flat", parameters={}, on_part=interrupt)
+        assert collection.chunk_sets.count() == 0
+
+    def test_thousands_of_documents_keep_their_order(self):
+        collection = create_collection("library")
+        import_documents(collection, (DocumentRecord(f"{n:05}", "", str(n)) for n in range(2500)))
+        assert [row[2] for row in chunked(collection)[1]] == [str(n) for n in range(2500)]

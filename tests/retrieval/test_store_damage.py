@@ -38,7 +38,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_every_store_is_damaged_here() -> None:
+def test_every_store_is_damaged_here():
     assert {Ann.parse(text).store for text in TEXTS} == set(STORES)
 
 
@@ -50,7 +50,6 @@ def text(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The folders that are filled from now on."""
     filled: list[Path] = []
 
     def counted(fill: Callable[..., None]) -> Callable[..., None]:
@@ -81,15 +80,11 @@ class TestAFolder:
         return tmp_path / collection_name(Ann.parse(text))
 
     @pytest.mark.parametrize("way", ["cut to half", "second half zeroed", "bits flipped", "emptied"])
-    def test_it_is_filled_again_where_its_largest_file_is_damaged(
-        self, text: str, way: str, folder: Path, fills: list[Path]
-    ) -> None:
+    def test_damage_of_the_largest_file_is_mended(self, text, way, folder, fills):
         spoil(files_of(folder)[0], WAYS[way])
         assert (found(folder.parent, text), len(fills)) == (self.before, 1)
 
-    def test_it_is_filled_again_where_a_bit_of_any_file_is_flipped(
-        self, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_flipped_bit_is_mended(self, text, folder, monkeypatch):
         sound, store, filled = folder.parent / "sound", STORES[Ann.parse(text).store], []
         shutil.copytree(folder, sound, ignore=shutil.ignore_patterns(SEAL))
 
@@ -103,16 +98,14 @@ class TestAFolder:
             assert found(folder.parent, text) == self.before
         assert len(filled) == len(names) >= 2
 
-    def test_it_is_filled_again_where_a_file_is_missing_or_was_added(
-        self, text: str, folder: Path, fills: list[Path]
-    ) -> None:
+    def test_a_missing_or_added_file_is_mended(self, text, folder, fills):
         files_of(folder)[0].unlink()
         assert (found(folder.parent, text), len(fills)) == (self.before, 1)
         (folder / "more.bin").write_bytes(b"more")
         assert (found(folder.parent, text), len(fills)) == (self.before, 2)
         assert sorted(path.name for path in folder.parent.iterdir()) == sorted(["lock", folder.name])
 
-    def test_it_is_opened_as_often_as_it_is_sound(self, text: str, folder: Path, fills: list[Path]) -> None:
+    def test_it_is_opened_as_often_as_it_is_sound(self, text, folder, fills):
         first, second = keep(folder.parent, text, ROWS), keep(folder.parent, text, ROWS)
         assert found(folder.parent, text) == self.before
         del first, second
@@ -133,7 +126,7 @@ class TestAProcessThatDies:
     @pytest.mark.parametrize(
         "text", [TEXTS[0], *(pytest.param(text, marks=pytest.mark.thorough) for text in TEXTS[1:])]
     )
-    def test_its_collection_is_filled_again(self, text: str, tmp_path: Path, fills: list[Path]) -> None:
+    def test_its_collection_is_filled_again(self, text, tmp_path, fills):
         require_installed(text)
         self.kill_one(tmp_path, text)
         before = found(tmp_path, text)
@@ -141,7 +134,7 @@ class TestAProcessThatDies:
         assert found(tmp_path, text) == before
         assert len(fills) == 1
 
-    def test_others_keep_theirs_open(self, tmp_path: Path, fills: list[Path]) -> None:
+    def test_others_keep_theirs_open(self, tmp_path, fills):
         text = "sqlite_vec:exact"
         require_installed(text)
         folder = tmp_path / collection_name(Ann.parse(text))
@@ -179,20 +172,18 @@ class TestAnOpenCollection:
                     file.seek(size // 2)
                     file.write(bytes(size - size // 2))
 
-    def test_damage_is_mended_at_the_next_search(self, text: str, index: Index, fills: list[Path]) -> None:
+    def test_damage_is_mended_at_the_next_search(self, text, index, fills):
         before = self.found(index, text)
         self.damage(index)
         assert (self.found(index, text), len(fills)) == (before, 2)
         assert (self.found(index, text), len(fills)) == (before, 2)
 
-    def test_a_deleted_folder_is_mended_at_the_next_search(self, text: str, index: Index, fills: list[Path]) -> None:
+    def test_a_deleted_folder_is_mended_at_the_next_search(self, text, index, fills):
         before = self.found(index, text)
         shutil.rmtree(collections_folder(index))
         assert (self.found(index, text), len(fills)) == (before, 2)
 
-    def test_damage_amid_a_search_is_mended(
-        self, text: str, index: Index, fills: list[Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_damage_amid_a_search_is_mended(self, text, index, fills, monkeypatch):
         before, asked = self.found(index, text), []
         collection = open_index(index).collections.filled(Ann.parse(text)).collection
         nominator = collection.nominator
@@ -211,14 +202,12 @@ class TestAnOpenCollection:
         monkeypatch.setattr(collection, "nominator", damaging)
         assert (self.found(index, text), len(fills)) == (before, 2)
 
-    def test_a_passing_error_is_no_query_s(self, text: str, index: Index, fills: list[Path]) -> None:
+    def test_a_passing_error_is_no_query_s(self, text, index, fills):
         before = self.found(index, text)
         open_index(index).collections.filled(Ann.parse(text)).collection.nominator = lambda *_: 1 / 0
         assert (self.found(index, text), len(fills)) == (before, 1), "its files were sound"
 
-    def test_an_error_that_comes_again_is_that_of_the_query(
-        self, text: str, index: Index, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_repeated_error_is_the_query_s(self, text, index, monkeypatch):
         kind = type(open_index(index).collections.filled(Ann.parse(text)).collection)
         tried = []
         monkeypatch.setattr(kind, "nominator", lambda *_: tried.append(1) or 1 / 0)

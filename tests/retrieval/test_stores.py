@@ -33,7 +33,6 @@ def test_every_store_that_can_be_named_is_here():
 
 @pytest.fixture(params=[name for name in WIDEST if name not in LEARNS])
 def fill(request, tmp_path):
-    """Fill an arm with few vectors."""
     require_installed(WIDEST[request.param])
     if request.param.startswith("pgvector"):
         request.getfixturevalue("db")
@@ -47,18 +46,11 @@ class TestAVectorStore:
         assert east.scores == pytest.approx([0.5**0.5, 0, -1], abs=1e-7)
         assert north.ids.tolist() == [1, 2, 0]
 
-    def test_it_returns_no_more_than_top_k_and_no_more_than_there_is(self, fill):
-        arm = fill(EAST, NORTH, WEST)
-        assert [len(arm.search(vectors(EAST), k)[0]) for k in (1, 2, 50)] == [1, 2, 3]
-
     def test_equal_vectors_rank_by_id(self, fill):
         arm = fill(WEST, EAST, NORTH, EAST, EAST)
         if arm.setting.compares_all:  # a graph that is asked for two of three equal ones may give any
             assert arm.search(vectors(EAST), 2)[0].ids.tolist() == [1, 3]
         assert arm.search(vectors(EAST), 5)[0].ids.tolist() == [1, 3, 4, 2, 0]
-
-    def test_nothing_is_found_for_no_query(self, fill):
-        assert fill(EAST).search(np.empty((0, 2), np.float32), 5) == []
 
     def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, fill):
         rows = unit(300, 2, 0)
@@ -71,20 +63,10 @@ class TestAVectorStore:
     def test_a_filter_applies_before_ranking(self, fill):
         metadata = [{"version": 7}, {"version": 8, "lang": "en"}, {"version": 8, "lang": "de"}, {}]
         arm = fill(EAST, [1, 1], NORTH, EAST, metadata=metadata)
-        found = {
-            str(filter): arm.search(vectors(EAST), 1, filter)[0].ids.tolist()
-            for filter in ({"version": 8}, {"version": 8, "lang": "de"}, {"version": "8"}, {"lang": "fr"})
-        }
-        assert found == {
-            "{'version': 8}": [1],
-            "{'version': 8, 'lang': 'de'}": [2],
-            "{'version': '8'}": [],
-            "{'lang': 'fr'}": [],
-        }
+        filters = ({"version": 8}, {"version": 8, "lang": "de"}, {"version": "8"}, {"lang": "fr"})
+        found = [arm.search(vectors(EAST), 1, filter)[0].ids.tolist() for filter in filters]
+        assert found == [[1], [2], [], []]
         assert arm.search(vectors(EAST), 1)[0].ids.tolist()[0] in (0, 3)
-
-    def test_vectors_without_metadata_pass_no_filter(self, fill):
-        assert fill(EAST).search(vectors(EAST), 1, {"version": 8})[0].ids.tolist() == []
 
 
 class TestACollection:
@@ -92,9 +74,6 @@ class TestACollection:
     def arm(self, request, tmp_path):
         require_installed(WIDEST[request.param])
         return Arm(tmp_path, WIDEST[request.param], unit(300, 8, 0))
-
-    def test_it_counts(self, arm):
-        assert arm.kept.collection.shape == (300, 8)
 
     def test_a_filter_applies_inside_its_search(self, arm):
         """What the store itself names, before anything is done about what is missing or should not be there."""
@@ -192,8 +171,7 @@ class TestAStoreThatBreaksItsWord:
         assert arm.search(queries, 7) == exact.nearest(arm.vectors, queries, 7)
 
     def test_it_is_asked_for_more_while_the_last_may_be_as_near(self, tmp_path):
-        arm = Arm(tmp_path, "faiss:exact", np.repeat(unit(2, 4, 0), [40, 3], axis=0))
-        best = arm.search(unit(2, 4, 0)[:1], 5)[0]
+        best = Arm(tmp_path, "faiss:exact", np.repeat(unit(2, 4, 0), [40, 3], axis=0)).search(unit(2, 4, 0)[:1], 5)[0]
         assert best.ids.tolist() == [0, 1, 2, 3, 4]  # the first of forty that are equally near
 
 

@@ -1,7 +1,6 @@
 """Strategies: the contract that each keeps, their parameters, and searches with known answers."""
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 
 from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
@@ -20,7 +18,7 @@ from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import require_installed
 from tests.retrieval.conftest import dense
 from tests.retrieval.llm_server import MODEL, LLMServer
-from tests.retrieval.words import BAG, BagOfWords, import_words
+from tests.retrieval.words import BAG
 
 TEXT = "Some words that are cut. " * 9
 SECTIONS = [SectionRecord("one", "Some words", 1, 0, 60), SectionRecord("two", "Cut", 1, 75, 200)]
@@ -32,10 +30,10 @@ BY_SECTION = {"size": 500, "overlap": 50, "sections": True}
 class TestAStrategy:
     """The contract of a strategy."""
 
-    def test_it_names_itself(self, name: str) -> None:
+    def test_it_names_itself(self, name):
         assert get_strategy(name).name == name
 
-    def test_checked_parameters_stay_as_they_are(self, name: str) -> None:
+    def test_checked_parameters_stay_as_they_are(self, name):
         strategy = get_strategy(name)
         for parameters in ({}, {"size": 100}, {"size": 100, "overlap": 5}):
             if name != "flat" or parameters:
@@ -45,7 +43,7 @@ class TestAStrategy:
             assert strategy.check(checked) == checked
             assert strategy.of_search <= checked.keys()
 
-    def test_pieces_are_the_same_twice_and_lie_in_the_text(self, name: str) -> None:
+    def test_pieces_are_the_same_twice_and_lie_in_the_text(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
         pieces = list(strategy.chunks(DOCUMENT, parameters))
@@ -53,7 +51,7 @@ class TestAStrategy:
         assert all(0 <= piece.start <= piece.end <= len(TEXT) and piece.text for piece in pieces)
         assert {piece.level for piece in pieces} == set(range(strategy.levels))
 
-    def test_every_chunk_is_below_every_level_above_it(self, name: str) -> None:
+    def test_every_chunk_is_below_every_level_above_it(self, name):
         strategy = get_strategy(name)
         pieces = list(strategy.chunks(DOCUMENT, strategy.check({"size": 20, "overlap": 5})))
         on = [[piece for piece in pieces if piece.level == level] for level in range(strategy.levels)]
@@ -61,7 +59,7 @@ class TestAStrategy:
         for below, above in pairwise(on):
             assert sorted(child for piece in above for child in piece.children) == list(range(len(below)))
 
-    def test_a_blank_document_has_its_title_or_nothing(self, name: str) -> None:
+    def test_a_blank_document_has_its_title_or_nothing(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
         assert {piece.text for piece in strategy.chunks(DocumentRecord("d", "Title", " \n"), parameters)} <= {"Title"}
@@ -79,7 +77,7 @@ class TestASearchByAStrategy:
         asked = {"llm": MODEL} if get_strategy(name).requires_llm else {}
         return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}, **asked))
 
-    def test_it_finds_chunks_best_first_the_same_in_any_batch(self, opened: OpenIndex) -> None:
+    def test_it_finds_chunks_best_first_the_same_in_any_batch(self, opened):
         vectors = opened.encode(["apple", "pear", "plum pear"])
         answers = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
         again = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
@@ -91,7 +89,7 @@ class TestASearchByAStrategy:
             assert len(set(answer.ranked.ids.tolist())) == len(answer.ranked)
         assert [documents(opened, answer)[0] for answer in answers] == ["a", "c", "c"]
 
-    def test_a_store_that_compares_all_finds_the_same(self, opened: OpenIndex) -> None:
+    def test_a_store_that_compares_all_finds_the_same(self, opened):
         require_installed("sqlite_vec:exact")
         texts, filters = ["apple", "pear", "plum pear"], [{"colour": "green"}, {}, {}]
         vectors = opened.encode(texts)
@@ -101,19 +99,19 @@ class TestASearchByAStrategy:
         assert [answer.calls.llm for answer in found.answers] == [answer.calls.llm for answer in answers]
         assert all(cost > 0 for cost in found.costs)
 
-    def test_depth_cuts_and_no_query_is_no_answer(self, opened: OpenIndex) -> None:
+    def test_depth_cuts_and_no_query_is_no_answer(self, opened):
         vectors = opened.encode(["apple"])
         (deep,), (shallow,) = dense(opened, vectors, 10), dense(opened, vectors, 1)
         assert shallow == deep.head(1)
         assert opened.answers(vectors[:0], 10) == []
 
-    def test_each_query_finds_only_what_its_filter_admits(self, opened: OpenIndex) -> None:
+    def test_each_query_finds_only_what_its_filter_admits(self, opened):
         vectors = opened.encode(["apple", "apple", "apple"])
         filters = [{"colour": "green"}, {}, {"colour": "red", "size": 2}]
         found = [documents(opened, answer) for answer in opened.answers(vectors, 10, filters)]
         assert (found[0], found[1][0], found[2]) == (["c"], "a", ["b"])
 
-    def test_words_find_chunks_alone(self, opened: OpenIndex) -> None:
+    def test_words_find_chunks_alone(self, opened):
         (ranked,) = opened.lexical(["apple"], 10)
         assert sorted(opened.document_ids[ranked.ids].tolist()) == sorted(
             Chunk.objects.filter(level=0, text__icontains="apple").values_list("document_id", flat=True)
@@ -137,23 +135,22 @@ class TestFlat:
             {"size": 9, "title": 1},
         ],
     )
-    def test_nonsense_is_refused_with_an_example(self, parameters: dict[str, Any]) -> None:
+    def test_nonsense_is_refused_with_an_example(self, parameters):
         with pytest.raises(StrategyError, match=r'Chunk parameters are .* "overlap": 50'):
             get_strategy("flat").check(parameters)
 
-    def test_an_overlap_of_half_is_refused(self) -> None:
+    def test_an_overlap_of_half_is_refused(self):
         with pytest.raises(ChunkingError, match="less than half the size"):
             get_strategy("flat").check({"size": 500, "overlap": 250})
 
-    def test_an_unknown_strategy_is_named_with_those_there_are(self) -> None:
+    def test_an_unknown_strategy_is_named_with_those_there_are(self):
         with pytest.raises(StrategyError, match="no retrieval strategy 'cluster'; there are flat, lod_embed, lod_llm"):
             get_strategy("cluster")
 
-    def test_parameters_that_mean_the_same_are_one(self) -> None:
-        flat = get_strategy("flat")
-        assert flat.check({"size": 9, "sections": False}) == {"size": 9, "overlap": 0, "title": False}
+    def test_parameters_that_mean_the_same_are_one(self):
+        assert get_strategy("flat").check({"size": 9, "sections": False}) == {"size": 9, "overlap": 0, "title": False}
 
-    def test_no_window_reaches_from_one_section_into_another(self) -> None:
+    def test_no_window_reaches_from_one_section_into_another(self):
         flat = get_strategy("flat")
         pieces = flat.chunks(DOCUMENT, flat.check({"size": 50, "overlap": 0, "sections": True}))
         assert [(piece.start, piece.end, piece.section) for piece in pieces] == [
@@ -163,7 +160,7 @@ class TestFlat:
 
 
 class TestLevelOfDetail:
-    def test_sections_and_documents_stand_above_their_chunks(self) -> None:
+    def test_sections_and_documents_stand_above_their_chunks(self):
         lod = get_strategy("lod_embed")
         pieces = list(lod.chunks(DOCUMENT, lod.check({"size": 100, "overlap": 0})))
         sections = [piece for piece in pieces if piece.level == 1]
@@ -172,7 +169,7 @@ class TestLevelOfDetail:
         assert (pieces[-1].level, pieces[-1].children) == (2, (0, 1, 2))
         assert pieces[-1].text == f"Title {TEXT.strip()}"
 
-    def test_a_summary_that_was_given_stands_for_its_document(self) -> None:
+    def test_a_summary_that_was_given_stands_for_its_document(self):
         lod = get_strategy("lod_embed")
         document = DocumentRecord("d", "Title", TEXT, metadata={"summary": " About cutting. "})
         assert list(lod.chunks(document, lod.check({})))[-1].text == "Title About cutting."
@@ -186,7 +183,7 @@ class TestLevelOfDetail:
             ({"top_k": 5}, 'Chunk parameters are .*"doc_top_k": 5'),
         ],
     )
-    def test_nonsense_is_refused(self, parameters: dict[str, Any], said: str) -> None:
+    def test_nonsense_is_refused(self, parameters, said):
         with pytest.raises(StrategyError, match=said):
             get_strategy("lod_embed").check(parameters)
 
@@ -195,18 +192,13 @@ class TestLevelOfDetail:
 class TestKnownAnswers:
     """What a reader can work out by hand (tests/retrieval/words.py)."""
 
-    @pytest.fixture
-    def words(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
-        monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
-        return import_words(tmp_path)
-
-    def test_flat_compares_with_every_section(self, words: Collection, built: Any) -> None:
+    def test_flat_compares_with_every_section(self, words, built):
         index = built(words, encoder=BAG, chunk_parameters=BY_SECTION)
         answer = asked(index, 3)
         assert hits(index, answer) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071), ("C", "sec_3", 0.7071)]
         assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.calls.embed) == (6, 6, 1)
 
-    def test_level_of_detail_stays_within_the_best_documents(self, words: Collection, built: Any) -> None:
+    def test_level_of_detail_stays_within_the_best_documents(self, words, built):
         index = built(words, encoder=BAG, strategy="lod_embed", chunk_parameters={"doc_top_k": 1})
         answer = asked(index, 3)
         assert hits(index, answer) == [("B", "sec_1", 0.8944), ("B", "sec_2", 0)]
@@ -214,30 +206,23 @@ class TestKnownAnswers:
         assert index.stats["embed_calls"] == 15
         assert (index.stats["num_documents"], answer.calls.llm) == (3, 0)
 
-    def test_what_a_store_missed_on_a_level_is_told(
-        self, words: Collection, built: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        index = built(words, encoder=BAG, strategy="lod_embed")
-        opened = open_index(index)
+    def test_what_a_store_missed_is_told(self, words, built, monkeypatch):
+        opened = open_index(built(words, encoder=BAG, strategy="lod_embed"))
         queries = opened.encode(["beta", "zeta"])
         monkeypatch.setattr(ApproximateView, "_nominated", lambda *given: np.empty(0, np.int64))
         found = opened.approximate(queries, 3, Ann.parse("pgvector:exact"))
         assert (found.lists, found.notes) == (dense(opened, queries, 3), {"searched_exactly": [0, 1]})
 
-    def test_two_searches_of_one_set_of_chunks_share_it(self, words: Collection, built: Any) -> None:
-        narrow, wide = (
-            built(words, name=f"{k}", encoder=BAG, strategy="lod_embed", chunk_parameters={"doc_top_k": k})
-            for k in (1, 3)
-        )
+    def test_two_searches_of_one_set_of_chunks_share_it(self, words, built):
+        lod = {"encoder": BAG, "strategy": "lod_embed"}
+        narrow, wide = (built(words, name=f"{k}", chunk_parameters={"doc_top_k": k}, **lod) for k in (1, 3))
         assert narrow.chunk_set == wide.chunk_set
         assert narrow.fingerprint != wide.fingerprint
         assert len(asked(wide, 10).ranked) == 6
-        sections = asked(
-            built(words, name="s", encoder=BAG, strategy="lod_embed", chunk_parameters={"section_top_k": 1}), 9
-        )
+        sections = asked(built(words, name="s", chunk_parameters={"section_top_k": 1}, **lod), 9)
         assert hits(wide, sections) == [("B", "sec_1", 0.8944)]
 
-    def test_sections_that_were_replaced_since_route_as_before(self, words: Collection, built: Any) -> None:
+    def test_sections_that_were_replaced_since_route_as_before(self, words, built):
         index = built(words, encoder=BAG, strategy="lod_embed", chunk_parameters={"doc_top_k": 1})
         Section.objects.all().delete()
         assert len(asked(index, 10).ranked) == 2
@@ -249,7 +234,6 @@ def asked(index: Index, depth: int) -> Answer:
 
 
 def hits(index: Index, answer: Answer) -> list[tuple[Any, ...]]:
-    assert index.chunk_set is not None
     rows = index.chunk_set.leaves.values_list("position", "document__external_id", "section__section_id")
     known = {position: rest for position, *rest in rows}
     pairs = zip(answer.ranked.ids.tolist(), answer.ranked.scores.tolist(), strict=True)

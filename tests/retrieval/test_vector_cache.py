@@ -1,3 +1,6 @@
+"""Vectors that are kept are not made again, and an index costs its work, whatever the caches had of it."""
+
+import time
 from datetime import timedelta
 
 import numpy as np
@@ -7,37 +10,31 @@ from django.utils import timezone
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
+from apps.retrieval import tasks
 from apps.retrieval.deleting import clear_vectors
-from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.vector_cache import (
-    TextVector,
-    add_vectors,
-    document_space,
-    find_vectors,
-    sound_vectors,
-    trim_cache,
-)
+from apps.retrieval.encoders import load_encoder, vector_cache
+from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.models import CachedVector, VectorSpace
+from apps.retrieval.models import CachedVector, ChunkSet, LexicalIndex, LLMAnswer, VectorSpace
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
 from tests.retrieval.conftest import KEYWORDS
 from tests.retrieval.test_indexing import stored_vectors
+from tests.retrieval.test_raptor import LLM
+from tests.retrieval.words import BAG
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def space():
-    return document_space(load_encoder(KEYWORDS))
+    return vector_cache.document_space(load_encoder(KEYWORDS))
 
 
 def import_apples(collection, count=300, changed=()):
-    import_documents(
-        collection,
-        [DocumentRecord(f"{n:04}", "", f"{'pear' if n in changed else 'apple'} {n}") for n in range(count)],
-    )
+    texts = [f"{'pear' if n in changed else 'apple'} {n}" for n in range(count)]
+    import_documents(collection, [DocumentRecord(f"{n:04}", "", text) for n, text in enumerate(texts)])
     collection.refresh_from_db()
     return collection
 
@@ -45,7 +42,7 @@ def import_apples(collection, count=300, changed=()):
 def vectors_of(count):
     angles = {text_hash(str(n)): n / count for n in range(count)}
     return {
-        key: TextVector(np.array([np.sin(angle), 0, 0, np.cos(angle)], np.float32), 1.0)
+        key: vector_cache.TextVector(np.array([np.sin(angle), 0, 0, np.cos(angle)], np.float32), 1.0)
         for key, angle in angles.items()
     }
 
@@ -82,9 +79,8 @@ class TestBuilding:
     def test_a_text_that_many_chunks_have_is_encoded_once(self, built, encoded):
         collection = create_collection("copies")
         import_documents(collection, [DocumentRecord(f"{n}", "", "apple") for n in range(20)])
-        assert np.array_equal(
-            stored_vectors(built(collection)), np.tile(load_encoder(KEYWORDS).embed_batch(["apple"])[0], (20, 1))
-        )
+        (apple,) = load_encoder(KEYWORDS).embed_batch(["apple"])
+        assert np.array_equal(stored_vectors(built(collection)), np.tile(apple, (20, 1)))
         assert encoded.count("apple") == 2  # the index's, and this test's
 
     def test_a_query_is_no_document(self, built, encoded, fruit):
@@ -108,28 +104,28 @@ class TestBuilding:
         assert CachedVector.objects.count() == 5
 
     def test_what_another_worker_made_anew_meanwhile_stays(self, space):
-        add_vectors(space, vectors_of(1))
+        vector_cache.add_vectors(space, vectors_of(1))
         (key,) = vectors_of(1)
-        assert sound_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
-        assert find_vectors(space, [key]).keys() == {key}
+        assert vector_cache.sound_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
+        assert vector_cache.find_vectors(space, [key]).keys() == {key}
 
 
 class TestTheBound:
     def test_what_was_used_longest_ago_goes_first_and_pinned_and_queries_stay(self, space, settings):
-        add_vectors(space, vectors_of(100))
+        vector_cache.add_vectors(space, vectors_of(100))
         old = timezone.now() - timedelta(days=9)
         aged = [text_hash(str(n)) for n in range(60)]
         CachedVector.objects.filter(text_hash__in=aged).update(used_at=old)
         CachedVector.objects.filter(text_hash=aged[0]).update(pinned=True)
         queries = VectorSpace.objects.create(encoder="e", revision="1", kind="query", dimension=4)
         CachedVector.objects.create(space=queries, text_hash="q", vector=b"\0" * 16)
-        find_vectors(space, aged[1:11])
+        vector_cache.find_vectors(space, aged[1:11])
         settings.BENCHBENCH_VECTOR_CACHE_BYTES = 51 * 16
-        assert trim_cache() == 49
+        assert vector_cache.trim_cache() == 49
         kept = set(CachedVector.objects.values_list("text_hash", flat=True))
         assert len(kept) == 52
         assert kept == {"q", *aged[:11], *(text_hash(str(n)) for n in range(60, 100))}
-        assert trim_cache() == 0
+        assert vector_cache.trim_cache() == 0
 
     def test_a_build_larger_than_the_cache_is_whole(self, built, settings):
         settings.BENCHBENCH_VECTOR_CACHE_BYTES = 10 * 16
@@ -139,19 +135,18 @@ class TestTheBound:
 
     def test_thousands_are_kept_and_found_whole(self, space):
         vectors = vectors_of(5_000)
-        add_vectors(space, vectors)
-        add_vectors(
+        vector_cache.add_vectors(space, vectors)
+        vector_cache.add_vectors(
             space, {key: one._replace(vector=one.vector[::-1]) for key, one in vectors.items()}
         )  # what is there stays
-        found = find_vectors(space, [*vectors, "unknown"])
+        found = vector_cache.find_vectors(space, [*vectors, "unknown"])
         assert found.keys() == vectors.keys()
         assert all(np.array_equal(found[key].vector, vectors[key].vector) for key in vectors)
 
 
 class TestClearing:
     def test_documents_go_and_queries_and_imported_vectors_stay(self, fruit, built):
-        opened = open_index(built(fruit))
-        opened.encode(["plum"])
+        open_index(built(fruit)).encode(["plum"])
         assert clear_vectors(VectorSpace.objects.get(kind="document")) == 5
         assert [space.kind for space in VectorSpace.objects.all()] == ["query"]
         CachedVector.objects.update(pinned=True)
@@ -173,3 +168,57 @@ class TestClearing:
         posted = admin_client.post(listed, {"action": "clear_selected", "_selected_action": [space.pk]}, follow=True)
         assert "Deleted 5 document vectors" in posted.content.decode()
         assert not CachedVector.objects.exists()
+
+
+EACH = 0.1  # seconds that a text takes
+
+
+@pytest.fixture
+def slow(encoded, monkeypatch):
+    """Let the keyword encoder take its time; return the texts that it encoded."""
+    embed = KeywordEncoder.embed_batch
+
+    def embed_slowly(encoder, batch, **options):
+        time.sleep(EACH * len(batch))
+        return embed(encoder, batch, **options)
+
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", embed_slowly)
+    return encoded
+
+
+def test_vectors_from_the_cache_cost_what_they_took_when_they_were_made(fruit, built, slow):
+    first = built(fruit).stats
+    assert len(slow) == 5
+    second = built(fruit, name="second").stats
+    assert (len(slow), second["cache_hits"]) == (5, 5)
+    assert first["duration_sec"] >= 5 * EACH
+    assert second["duration_sec"] >= 5 * EACH
+
+
+def test_to_load_the_model_and_to_wait_cost_nothing(fruit, built, monkeypatch):
+    def load_slowly(name):
+        time.sleep(2)
+        return load_encoder(name)
+
+    monkeypatch.setattr(tasks, "load_encoder", load_slowly)
+    started = time.perf_counter()
+    assert 0 < built(fruit).stats["duration_sec"] < time.perf_counter() - started - 2
+
+
+def test_answers_that_are_kept_cost_what_they_took_when_they_were_given(words, built, server):
+    server.answer = lambda prompt: "delta"
+    first = built(words, encoder=BAG, **LLM)
+    LLMAnswer.objects.update(ms=3_000.0)
+    again = built(words, name="again", encoder=BAG, chunk_parameters={"max_layers": 1}, **LLM)
+    assert (len(server.asked), first.chunk_set == again.chunk_set) == (1, False)
+    assert first.stats["duration_sec"] < 3 <= again.stats["duration_sec"]
+
+
+def test_what_indexes_share_costs_each_the_same(words, built, server):
+    server.answer = lambda prompt: "delta"
+    first = built(words, encoder=BAG, **LLM)
+    ChunkSet.objects.update(made_sec=100)
+    LexicalIndex.objects.update(made_sec=10)
+    shares = built(words, name="shares", encoder=BAG, chunk_parameters={"search": "tree"}, **LLM)
+    assert (shares.chunk_set, shares.lexical_index) == (first.chunk_set, first.lexical_index)
+    assert 110 < shares.stats["duration_sec"] < 120

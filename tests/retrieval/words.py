@@ -39,10 +39,7 @@ class BagOfWords:
 def write_documents(directory: Path) -> None:
     directory.mkdir(parents=True)
     for id, (title, summary, parts) in DOCUMENTS.items():
-        sections = [
-            {"id": section, "heading": heading, "level": 1, "content": content}
-            for section, (heading, content) in parts.items()
-        ]
+        sections = [{"id": id, "heading": head, "level": 1, "content": text} for id, (head, text) in parts.items()]
         stated = {"id": id, "title": title, "summary": summary, "sections": sections}
         (directory / f"{id}.json").write_text(json.dumps(stated))
 

@@ -65,8 +65,7 @@ def test_grades_that_could_not_differ_have_no_alpha_and_no_kappa():
 
 
 def test_a_shift_is_against_the_other_judges_of_the_same_items():
-    grades = np.array([[3.0, 2, NAN, 1], [1.0, 2, 3, NAN], [2.0, 2, NAN, NAN]])
-    strict, mild, third = shifts(grades)
+    strict, mild, third = shifts(np.array([[3.0, 2, NAN, 1], [1.0, 2, 3, NAN], [2.0, 2, NAN, NAN]]))
     assert (strict.mean, strict.items) == (pytest.approx((1.5 + 0) / 2), 2)
     assert (mild.mean, mild.items) == (pytest.approx((-1.5 + 0) / 2), 2)
     assert third.mean == 0

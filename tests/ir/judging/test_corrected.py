@@ -23,8 +23,7 @@ def values(seed: int, *, runs: int = 3, queries: int = 400, noise: float = 0.2) 
 def test_estimate_factor_and_interval_are_those_of_ppi_python(seed):
     person, model = values(seed, noise=0.1 + 0.1 * seed)
     sampled = 60 + 20 * seed
-    told = corrected_by_queries(model, np.where(np.arange(400) < sampled, person, np.nan), seed=1)
-    for pair in told.pairs:
+    for pair in corrected_by_queries(model, np.where(np.arange(400) < sampled, person, np.nan), seed=1).pairs:
         y, f = person[pair.first] - person[pair.second], model[pair.first] - model[pair.second]
         args = y[:sampled], f[:sampled], f[sampled:]
         assert pair.difference == pytest.approx(ppi_mean_pointestimate(*args).item(), abs=1e-12)
@@ -39,16 +38,14 @@ def test_a_good_model_makes_few_judged_queries_count_for_more_and_a_useless_one_
     person, model = values(3, noise=0.05)
     some = np.where(np.arange(400) < 80, person, np.nan)
     assert corrected_by_queries(model, some, seed=1).gain > 80
-    noise = np.random.default_rng(8).random(model.shape)
-    told = corrected_by_queries(noise, some, seed=1)
+    told = corrected_by_queries(np.random.default_rng(8).random(model.shape), some, seed=1)
     assert all(pair.tuned < 0.15 for pair in told.pairs)
     assert all(pair.effective > 72 for pair in told.pairs)
 
 
 def test_with_all_queries_judged_by_a_person_the_model_is_not_asked():
     person, model = values(2)
-    told = corrected_by_queries(model, person, seed=1)
-    for pair in told.pairs:
+    for pair in corrected_by_queries(model, person, seed=1).pairs:
         assert pair.tuned == 0
         assert pair.difference == pytest.approx((person[pair.first] - person[pair.second]).mean())
 
@@ -68,8 +65,7 @@ def test_a_clear_best_run_wins():
     person, model = values(4)
     person, model = (np.clip(part - np.array([[0.0], [0.0], [0.2]]), 0, 1) for part in (person, model))
     person[0] += 0.15
-    some = np.where(np.arange(400) < 150, person, np.nan)
-    told = corrected_by_queries(model, some, seed=1)
+    told = corrected_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
     assert told.group == (0,)
     assert [(pair.first, pair.second, pair.significant) for pair in told.pairs] == [
         (0, 1, True),

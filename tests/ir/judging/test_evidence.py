@@ -25,17 +25,14 @@ def of_topics(pool: Pool, topics: list[dict], *, seed: int = 1) -> np.ndarray:
 
 def test_a_document_near_relevant_ones_is_likelier_than_one_near_others_and_no_document_is_near_itself():
     pool = Pool.of([[["a", "b", "c", "d"]], [["d", "c", "b", "a"]]])
-    axes = of_topics(pool, [{"a": 0, "b": 1, "c": 0, "d": 1}])
-    features = Features(pool, axes)
-    grades = pool.grades([{"a": 1.0, "b": 0.0}])
-    features.all(grades)
+    features = Features(pool, of_topics(pool, [{"a": 0, "b": 1, "c": 0, "d": 1}]))
+    features.all(pool.grades([{"a": 1.0, "b": 0.0}]))
     a, b, c, d = (features.values[pool.numbers[Item(0, one)]] for one in "abcd")
     assert c[RELEVANT] > 0.3 > 0 > d[RELEVANT]
     assert d[OTHER] > 0.3 > 0 > c[OTHER]
     assert (a[RELEVANT], b[OTHER]) == pytest.approx((0, 0), abs=1e-3)
     assert [row[FOUND] for row in (a, b, c, d)] == [0, 1, 1, 1]
-    model = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR)
-    chances = model.chances(features.values, pool.cells[:, 0])
+    chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).chances(features.values, pool.cells[:, 0])
     assert chances[pool.numbers[Item(0, "c")]] > chances[pool.numbers[Item(0, "d")]]
 
 
@@ -64,8 +61,7 @@ def test_one_more_grade_changes_the_columns_of_its_query_alone_and_as_all_grades
     step.query(grades, query)
     whole.all(grades)
     np.testing.assert_array_equal(step.values, whole.values)
-    changed = np.unique(pool.cells[(step.values != before).any(axis=1), 0])
-    assert changed.tolist() == [7]
+    assert np.unique(pool.cells[(step.values != before).any(axis=1), 0]).tolist() == [7]
 
 
 @pytest.mark.parametrize(("kappa", "low", "high"), [(0.9, 2.0, 9.0), (0.0, -0.5, 0.5)])
@@ -121,8 +117,7 @@ def test_before_any_grade_a_pair_that_more_runs_rank_higher_is_likelier():
     pool = Pool.of([[["a", "b", "c"]], [["a", "c", "d"]]])
     features = Features(pool)
     features.all(pool.grades([{}]))
-    model = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR)
-    chances = model.chances(features.values, pool.cells[:, 0])
+    chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).chances(features.values, pool.cells[:, 0])
     a, b, d = (chances[pool.numbers[Item(0, one)]] for one in "abd")
     assert 0.9 > a > b > d > 0.01
 

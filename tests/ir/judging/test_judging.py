@@ -24,10 +24,9 @@ def benchmark(seed: int, *, queries: int = 40, gap: float = 1.5) -> tuple[list, 
     rng = np.random.default_rng(seed)
     grades = np.where(rng.random((queries, 15)) < 0.3, rng.integers(1, 3, (queries, 15)), 0)
     truths = [dict(enumerate(row)) for row in grades.tolist()]
-    ability = [0.0, 0.1, gap]
     rankings = [
         [sorted(truth, key=lambda document: -(gain * truth[document] + rng.normal()))[:10] for truth in truths]
-        for gain in ability
+        for gain in [0.0, 0.1, gap]
     ]
     return rankings, truths
 
@@ -88,8 +87,7 @@ def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right
     pool = Pool.of(rankings, depth=5)
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=1)
     while not (state := judging.state()).settled:
-        weights = judging.weights()
-        for number in np.argsort(-weights)[:20].tolist():
+        for number in np.argsort(-judging.weights())[:20].tolist():
             item = pool.item(number)
             judging.grade(item, truths[item.query][item.document])
     assert state.judged < pool.size / 2
@@ -102,8 +100,7 @@ def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right
 
 def test_few_grades_settle_nothing_and_the_reason_is_told():
     rankings, truths = benchmark(3)
-    judging = Judging(Pool.of(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths])
-    state = judging.state()
+    state = Judging(Pool.of(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths]).state()
     assert not state.settled
     assert not any(pair.settled for pair in state.pairs)
     assert f"before {FEWEST_GRADES} pairs are judged" in state.reason
@@ -148,7 +145,7 @@ def test_a_query_that_a_run_failed_on_counts_nowhere():
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_each_measure_of_ours_decides_or_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch, name: str):
+def test_each_measure_of_ours_decides_or_is_refused_with_a_reason(monkeypatch, name):
     monkeypatch.setattr(fillings, "_WHY", {})  # as of one that was just added
     measure = Measure.parse(f"{name}@5")
     if name in fillings.LINEAR | fillings.PLACED:

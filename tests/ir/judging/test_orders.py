@@ -125,8 +125,7 @@ def test_the_queries_that_are_judged_in_whole_are_a_uniform_sample_and_the_share
         order, sample = query_order(pool, seed=seed), random_order(pool, seed=seed)
         coming = upcoming(by_query_order(pool, order), sample, (), share=0.25)
         judged = [next(coming) for _ in range(12)]
-        waiting = {pool.item(number).query for number in range(pool.size) if number not in judged}
-        whole = whole_queries(order, waiting)
+        whole = whole_queries(order, {pool.item(number).query for number in range(pool.size) if number not in judged})
         queries[whole] += 1
         sizes.append(len(whole))
         pairs[sample_of(sample, judged, share=0.25)] += 1

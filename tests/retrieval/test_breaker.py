@@ -1,0 +1,56 @@
+import pytest
+
+from apps.retrieval.llms.asking import Breaker
+from apps.retrieval.llms.clients import LLMError
+
+
+def is_open(breaker: Breaker, now: float) -> bool:
+    try:
+        breaker.check("ollama", now)
+    except LLMError:
+        return True
+    return False
+
+
+def after(outcomes: str, *, seconds: float = 0.0) -> Breaker:
+    """A breaker after requests that failed (x) or were answered (.), each failure after some seconds; it is 0 now."""
+    made = Breaker()
+    for outcome in outcomes:
+        if outcome == "x":
+            made.record_failure(seconds, 0.0)
+        else:
+            made.record_success()
+    return made
+
+
+class TestBreaker:
+    @pytest.mark.parametrize(
+        ("outcomes", "seconds", "opens"),
+        [
+            ("xx", 0, False),
+            ("x" * 29, 0, False),
+            ("x" * 30, 0, True),
+            ("x" * 22 + "." * 13, 0, False),
+            ("." * 13 + "x" * 22, 0, False),
+            ("." * 3 + "x" * 27, 0, True),  # 90 %
+            ("." * 4 + "x" * 26, 0, False),
+            ("." * 100 + "x" * 26, 0, False),
+            ("." * 100 + "x" * 27, 0, True),
+            ("x" * 4, 180, False),  # whose every request runs into its time limit
+            ("x" * 5, 180, True),
+            ("." * 100 + "x" * 5, 180, True),
+            (".xxxx", 180, False),
+        ],
+    )
+    def test_it_opens_by_the_share_of_failed_requests(self, outcomes, seconds, opens):
+        assert is_open(after(outcomes, seconds=seconds), 1.0) == opens
+
+    def test_after_a_break_one_request_decides(self):
+        opened = after("x" * 30)
+        assert [is_open(opened, moment) for moment in (29.9, 30.0)] == [True, False]
+        opened.record_failure(0.0, 31.0)
+        assert [is_open(opened, moment) for moment in (60.9, 61.0)] == [True, False]
+        opened.record_success()
+        for _ in range(26):
+            opened.record_failure(0.0, 62.0)
+        assert not is_open(opened, 62.0), "what failed before the break counts no more"
