@@ -1,4 +1,4 @@
-"""What the chunks that a run kept hold: sections that judgments name (formats.md), evidence and expected answers."""
+"""Sections, evidence and expected answers in the chunks that a run found (docs/formats.md)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
