@@ -1,7 +1,7 @@
 """Admin pages of users, groups, personal tokens and the log.
 
-Users give no permission that they lack themselves. A group is a role, by its permissions, and a team, by what is
-shared with it. Superusers may do everything.
+Users can grant only permissions that they have. A group is both a role (its permissions) and a team (the rows shared
+with it). Superusers may do everything.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ admin.site.unregister(Group)
 
 
 def held_by(user: Any) -> QuerySet[Permission]:
-    """Return the permissions of a user and of the user's groups, also of one who may not sign in now."""
+    """Return the permissions of a user and of the user's groups, even if the user is inactive."""
     return Permission.objects.filter(Q(user=user) | Q(group__user=user)).distinct()
 
 
@@ -46,13 +46,13 @@ def known_to(user: Any) -> QuerySet[Group]:
 
 
 def givable(user: Any) -> QuerySet[Group]:
-    """Return the groups that a user may give: with no permission, and no row, that the user lacks."""
+    """Return the groups that a user may assign: those that grant no permission and no row that the user lacks."""
     beyond = Permission.objects.exclude(pk__in=held_by(user).values("pk"))
     return known_to(user).exclude(pk__in=Group.objects.filter(permissions__in=beyond).values("pk"))
 
 
 def may_manage(user: Any, other: User) -> bool:
-    """Tell whether a user may change the account of another: who sets a password may sign in with it."""
+    """Return whether `user` may change the account `other`. Setting a password allows signing in as that account."""
     if user.is_superuser:
         return True
     return not (
@@ -64,7 +64,7 @@ def may_manage(user: Any, other: User) -> bool:
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, StrictAdmin):
-    """Whoever may change users changes those who may do no more than they, and gives them no more."""
+    """Admin of users. Staff may edit only users with no more permissions than their own, and grant no more."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -74,7 +74,7 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):
         return super().has_change_permission(request, obj) and (obj is None or may_manage(request.user, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Of somebody who did something the account is made inactive: what was done would go with it."""
+        """Refuse to delete a user with log entries, which would be deleted too. Make the account inactive instead."""
         permitted = super().has_delete_permission(request, obj) and (obj is None or may_manage(request.user, obj))
         return permitted and not (obj is not None and LogEntry.objects.filter(user=obj).exists())
 
@@ -90,9 +90,9 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
-    """Superusers make and change groups; who may look at them sees roles and the teams that they know.
+    """Admin of groups. Only superusers create and change them; others see the roles and the teams known to them.
 
-    To change a group is to give, or to take, for all its members at once.
+    Changing a group grants or withdraws permissions for all its members at once.
     """
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
@@ -110,7 +110,7 @@ class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(FactAdmin):
-    """Every staff member makes and revokes tokens of their own; superusers see, and revoke, those of all."""
+    """Admin of tokens. All staff create and revoke their own; superusers see and revoke everyone's."""
 
     list_display = ("name", "user", "scope", "state_label", "last_used_at", "expires_at", "created_at")
     list_filter = ("scope",)
@@ -157,7 +157,7 @@ class AccessTokenAdmin(FactAdmin):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(LargeAdmin):
-    """The log of who did what, also to rows that are gone, for superusers; the history of a row shows its part."""
+    """Log of all changes, also to deleted rows, for superusers. The history of a row shows its own entries."""
 
     list_display = ("action_time", "user", "act", "kind", "row", "said")
     list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
@@ -189,7 +189,7 @@ class LogEntryAdmin(LargeAdmin):
 
     @display(description="row", ordering="object_repr")
     def row(self, entry: LogEntry) -> str:
-        """The row by the name that it had then, with a link to it where it may still be there."""
+        """Return the name that the row had then, with a link unless it was deleted."""
         name, url = truncatechars(entry.object_repr, 80), entry.get_admin_url()
         if url is None or entry.is_deletion():
             return name

@@ -14,7 +14,7 @@ class Scope(models.TextChoices):
 
 
 class AccessToken(PublicModel):
-    """A token that a user made, named and can revoke. Of the secret only its hash is kept."""
+    """A personal token that its user named and can revoke. Only the hash of the secret is stored."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
     name = models.CharField(max_length=100, help_text="Where the token is used, such as the pipeline that has it.")
@@ -50,7 +50,7 @@ class AccessToken(PublicModel):
 
 
 class SignIn(PublicModel):
-    """Somebody who signed in with a password: all pairs of JWTs name this row, and end with it."""
+    """A sign-in with a password. All its pairs of JWTs name this row and are invalid once it is deleted."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     jti = models.CharField(max_length=64, help_text="Of the one refresh token that can be exchanged.")

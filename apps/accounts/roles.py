@@ -1,7 +1,7 @@
-"""Roles: the groups that a site begins with, each with what its members may do to the rows that they see.
+"""Roles: the initial groups of a site, each with the permissions of its members on the rows that they see.
 
-Who sees which rows is another question: an owner's, a team's, and all for administrators. Migrations make the roles; a
-site changes them as it likes.
+Visibility of rows is separate: users see their own and their teams' rows, administrators all. Migrations create the
+roles; a site may change them.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from django.contrib.auth.management import create_permissions
 
 JUDGES = ("judging.add_grade",)
 ACCOUNTS = ("auth.add_user", "auth.change_user", "auth.delete_user", "auth.view_user", "auth.view_group")
-# Acts on every model of ours, and further permissions by name.
+# Actions on every model of ours, and further permissions by name.
 RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "viewer": (("view",), ()),
     "judge": (("view",), JUDGES),
@@ -21,7 +21,7 @@ RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def permissions_of(role: str) -> set[str]:
-    """Return the permissions of a role, "benchmarks.view_run", by the models that there are."""
+    """Return the permissions of a role, such as "benchmarks.view_run", for all installed models."""
     acts, names = RULES[role]
     ours = (model for config in installed.get_app_configs() if is_ours(config) for model in config.get_models())
     return set(names) | {
@@ -33,13 +33,13 @@ def permissions_of(role: str) -> set[str]:
 
 
 def make_roles(apps: Any, schema_editor: Any = None) -> None:
-    """Make the groups of the roles that are not there, with their permissions; for a migration.
+    """Create the missing groups of the roles with their permissions, in a migration.
 
-    A group that has the name of a role is somebody's already, and left as it is: its members asked for nothing.
+    Leaves an existing group with the name of a role unchanged, so that its members gain no permissions.
     """
     for config in installed.get_app_configs():
         if is_ours(config) or config.label == "auth":
-            create_permissions(config, verbosity=0)  # Django makes them after the last migration
+            create_permissions(config, verbosity=0)  # Django creates them only after the last migration
     permission = apps.get_model("auth", "Permission")
     rows = permission.objects.values_list("pk", "content_type__app_label", "codename")
     keys = {f"{label}.{codename}": pk for pk, label, codename in rows}

@@ -1,4 +1,4 @@
-"""Rates of requests and of wrong passwords by user, address and name: settings.BENCHBENCH_API_RATES holds them."""
+"""Limits of requests and wrong passwords by user, address and name, set in BENCHBENCH_API_RATES."""
 
 from math import ceil
 from time import time
@@ -14,10 +14,10 @@ from rest_framework.throttling import BaseThrottle
 
 
 def count(scope: str, who: Any) -> str:
-    """Count one of `who` in a window of fixed length, in Redis, and return what `uncount` takes it back by.
+    """Count one request of `who` in a window of fixed length in Redis. Return the key for `uncount`.
 
-    Raises Throttled past the rate of the scope. REST framework's own throttle reads a list and writes it back, so that
-    requests at the same time count as one.
+    Raises Throttled above the rate of the scope. REST framework's own throttle reads a list and writes it back, so it
+    counts simultaneous requests as one.
     """
     limit, seconds = settings.BENCHBENCH_API_RATES[scope]
     now = time()
@@ -29,24 +29,23 @@ def count(scope: str, who: Any) -> str:
 
 
 def uncount(key: str) -> None:
-    """Take back what `count` counted."""
+    """Undo one `count`."""
     cache.decr(key)
 
 
 def count_guess(username: str, *, address: str) -> list[str]:
-    """Count an attempt on the page of the admin, and return what `uncount` takes it back by if it was no guess.
+    """Count a sign-in attempt on the admin page. Return the keys for `uncount` if the password was right.
 
-    A name counts for each address by itself: counted from all of them, anybody could lock its user out of the site.
-    Raises Throttled.
+    Names are counted per address: a count over all addresses would let anyone lock a user out. Raises Throttled.
     """
     return [count("auth", address), count("name", f"{hidden(username)}:{address}")]
 
 
 def hidden(username: str) -> str:
-    """Return what stands for a name in Redis, where nobody is to read who signs in, or their mistyped passwords."""
+    """Return the keyed hash of a name, so that Redis reveals neither user names nor passwords typed as names."""
     return salted_hmac("apps.accounts", username.casefold()).hexdigest()
 
 
 def address_of(request: HttpRequest | Request) -> str:
-    """Return the address that asks, as BENCHBENCH_PROXIES says to read it."""
+    """Return the client's address, read as BENCHBENCH_PROXIES configures."""
     return str(BaseThrottle().get_ident(request))

@@ -1,9 +1,9 @@
-"""Tokens: personal ones, and pairs of JWTs, given for a password, exchanged, and ended.
+"""Personal tokens, and pairs of JWTs issued for a password, exchanged and revoked.
 
-A personal token is shown once and stored as its hash; a new password of its user ends it.
+A personal token is shown once and stored as its hash. A new password of its user revokes it.
 
-A sign-in is one row, and one refresh token is good for it at a time. An older refresh token is a copy, or its original
-was stolen; the two cannot be told apart, so that the whole sign-in ends (RFC 9700, 4.14.2), with its access tokens.
+A sign-in is one row with one valid refresh token at a time. Reuse of an older refresh token means that one of the two
+was stolen, and it is unknown which. So the whole sign-in ends with its access tokens (RFC 9700, 4.14.2).
 """
 
 import logging
@@ -34,11 +34,11 @@ from benchbench.names import checked_name
 SIGN_IN = "sign_in"  # the claim of a JWT that names its row
 logger = logging.getLogger(__name__)
 PREFIX = "bb_"
-SEEN_EVERY = timedelta(minutes=1)  # so that a busy client costs a write a minute, and not one a request
+SEEN_EVERY = timedelta(minutes=1)  # a busy client costs one write a minute, not one a request
 
 
 class TokenError(BenchbenchError):
-    """A token that cannot be made."""
+    """A token cannot be created."""
 
     code = "token"
 
@@ -46,9 +46,9 @@ class TokenError(BenchbenchError):
 def issue_token(
     user: Any, *, name: str, scope: str = Scope.READ, expires_at: datetime | None = None
 ) -> tuple[AccessToken, str]:
-    """Make a token of `user` and return it with its secret, which nothing can tell again.
+    """Create a token of `user`. Return it with its secret, which cannot be shown again.
 
-    Raises ConflictError where the user has an active token of that name, TokenError for an expiry that is past.
+    Raises ConflictError if the user has an active token of that name, TokenError for an expiry in the past.
     """
     if expires_at is not None and expires_at <= timezone.now():
         raise TokenError("The expiry is in the past: choose a later time.", field="expires_at")
@@ -72,7 +72,7 @@ def issue_token(
 
 
 def find_token(secret: str) -> AccessToken | None:
-    """Return the token with its user, or None where it is unknown, revoked or expired; note that it was used."""
+    """Return the token with its user, or None if unknown, revoked or expired. Update `last_used_at`."""
     now = timezone.now()
     lasting = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
     token = (
@@ -86,21 +86,21 @@ def find_token(secret: str) -> AccessToken | None:
 
 
 def revoke_token(token: AccessToken) -> None:
-    """End a token at once. One that is revoked already stays as it is."""
+    """Revoke a token immediately. No effect if it is revoked already."""
     AccessToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
 
 
 def _digest(secret: str) -> str:
-    # 256 random bits need no slow hash: nobody can guess them.
+    # 256 random bits cannot be guessed, so they need no slow hash.
     return sha256(secret.encode()).hexdigest()
 
 
 @receiver(pre_save, sender=User)
 def end_with_password(sender: type[User], instance: Any, update_fields: Any = None, **kwargs: Any) -> None:
-    """Revoke the tokens of a user whose password is about to change, or to be none.
+    """Revoke the tokens of a user whose password is about to change or to become unusable.
 
-    The same password hashed anew, as Django does at a sign-in after its hasher changed, is no new one: only of one that
-    is set does the row hold the text.
+    Django hashes the same password again at a sign-in after the hasher changed; that revokes nothing. Only
+    `set_password` leaves the plain text in `_password`.
     """
     if instance._state.adding or (update_fields is not None and "password" not in update_fields):
         return
@@ -111,11 +111,11 @@ def end_with_password(sender: type[User], instance: Any, update_fields: Any = No
 
 
 def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -> dict[str, str]:
-    """Return a pair of tokens for a user whose password is right; raise AuthenticationFailed for anybody else.
+    """Return a pair of tokens if the password is right. Raises AuthenticationFailed otherwise.
 
-    Raises Throttled after too many wrong passwords for the name, whether somebody has it or not.
+    Raises Throttled after too many wrong passwords for the name, whether or not the user exists.
     """
-    # Counted before the password is tried, or attempts at the same time would all be let through.
+    # Count before checking the password, or simultaneous attempts would all pass.
     counted = count("name", hidden(username))
     user = authenticate(request, username=username, password=password)
     if user is None:
@@ -129,15 +129,15 @@ def open_sign_in(user: Any, *, scope: str = Scope.WRITE) -> RefreshToken:
     """Return the first refresh token of a new sign-in of `user`."""
     token: RefreshToken = RefreshToken.for_user(user)
     opened = SignIn.objects.create(user=user, jti=token["jti"], expires_at=_expiry(token))
-    token["scope"], token[SIGN_IN] = str(scope), str(opened.pk)  # the access token and all that follow copy them
+    token["scope"], token[SIGN_IN] = str(scope), str(opened.pk)  # copied to the access token and all later tokens
     return token
 
 
 def exchange(refresh: str) -> dict[str, str]:
-    """Return the next pair for a refresh token, which ends with that.
+    """Return the next pair for a refresh token and invalidate the token.
 
-    Raises AuthenticationFailed where the token is none or past, where the user is not active any more, and where the
-    password changed since. A token that was exchanged before ends its sign-in besides, with every token of it.
+    Raises AuthenticationFailed if the token is invalid or expired, the user is inactive, or the password changed since.
+    A token that was exchanged before also ends its sign-in with all its tokens.
     """
     token = _read(refresh)
     JWTAuthentication().get_user(token)
@@ -145,7 +145,7 @@ def exchange(refresh: str) -> dict[str, str]:
     token.set_jti()
     token.set_exp()
     token.set_iat()
-    # One conditional update: of two exchanges of one token at the same time the second finds it exchanged.
+    # A conditional update: of two simultaneous exchanges of a token, the second fails.
     if opened.filter(jti=spent).update(jti=token["jti"], expires_at=_expiry(token), updated_at=timezone.now()):
         return _pair(token)
     if opened.delete()[0]:
@@ -157,7 +157,7 @@ def exchange(refresh: str) -> dict[str, str]:
 
 
 def sign_out(refresh: str) -> None:
-    """End the sign-in of a refresh token, and every token that came of it."""
+    """End the sign-in of a refresh token, with all its tokens."""
     if not SignIn.objects.filter(pk=_read(refresh).get(SIGN_IN)).delete()[0]:
         raise AuthenticationFailed("The sign-in of the refresh token has ended already.", code="token_not_valid")
 

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SignInForm(AuthenticationForm):
-    """The admin's own, with as many wrong passwords as the API takes, or whoever guesses would guess here."""
+    """The admin's sign-in form with the API's limits on wrong passwords, so that it is no easier to guess here."""
 
     def clean(self) -> Any:
         try:
@@ -41,7 +41,7 @@ class SignInForm(AuthenticationForm):
             raise forms.ValidationError(
                 "Signing in needs Redis, which does not answer: try again in a moment.", code="unavailable"
             ) from None
-        cleaned = super().clean()  # raises for a wrong one, which stays counted
+        cleaned = super().clean()  # raises for a wrong password, which stays counted
         for key in counted:
             uncount(key)
         return cleaned
@@ -80,7 +80,7 @@ class TokenForm(PageForm):
 @never_cache
 @sensitive_variables("secret", "context")
 def make_token(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Ask for a name, and answer with the secret: this page alone ever shows it."""
+    """Ask for a name, create the token and show its secret, on this page only."""
 
     def act(form: TokenForm) -> HttpResponse:
         values = form.cleaned_data

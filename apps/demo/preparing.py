@@ -1,4 +1,4 @@
-"""The demo's objects: a real collection, judged questions, an index and a benchmark, made by the ordinary use cases."""
+"""The demo's objects, created by the ordinary use cases: a collection, judged questions, an index and a benchmark."""
 
 import time
 from dataclasses import replace
@@ -35,7 +35,7 @@ MATRIX: dict[str, Any] = {
 
 
 def prepare_collection(owner: User | None) -> Collection:
-    """Return the demo's collection with its documents as the file has them now."""
+    """Return the demo's collection, updated to the documents of the file."""
     collection = Collection.objects.filter(name=COLLECTION, owner=owner).first()
     collection = collection or create_collection(
         COLLECTION, owner=owner, description="Docstrings of the standard library and the language's topics."
@@ -54,7 +54,7 @@ def prepare_mapping(collection: Collection, owner: User | None) -> Mapping:
 def prepare_index(collection: Collection, owner: User | None) -> Index:
     """Return the index of whole documents, ready or still to be built."""
     made_of: dict[str, Any] = {"name": INDEX, "encoder": settings.BENCHBENCH_DEFAULT_MODEL}
-    # An index that an interrupted demo has begun goes on where it stopped.
+    # The index of an interrupted demo continues where it stopped.
     equal = equal_indexes(collection, owner, **made_of).filter(owner=owner)
     return equal.first() or create_index(collection, **made_of, owner=owner)
 

@@ -68,7 +68,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
             self.serve_on()
 
     def run_main_job(self) -> str:
-        """Do everything from the import to the leaderboard; return the path of the benchmark's page."""
+        """Run everything from the import to the leaderboard. Return the path of the benchmark's page."""
         began = time.monotonic()
         owner = None
         collection = preparing.prepare_collection(owner)
@@ -106,7 +106,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
 
 
 def reranking_verdict(benchmark: Benchmark) -> str:
-    """Return a line for each completed run that has a reranked twin, and what it gains and costs; "" if none has."""
+    """Return a line per completed run with a reranked twin: its gain in nDCG and its cost in ms. "" without twins."""
     runs = benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("benchmark__dataset_version")
     plain = {_rest(run): run for run in runs if not run.config["use_reranker"]}
     primary = f"ndcg@{benchmark.primary_k}"
@@ -128,12 +128,12 @@ def reranking_verdict(benchmark: Benchmark) -> str:
 
 
 def _rest(run: Run) -> tuple[tuple[str, str], ...]:
-    """What a configuration is, but for its reranking."""
+    """Return the configuration without its reranking options."""
     return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))
 
 
 def give_login() -> str:
-    """Return a fresh password for the staff user `demo`, who is made if need be."""
+    """Set and return a new password for the superuser `demo`, created if missing."""
     password = secrets.token_urlsafe(9)
     user, _ = User.objects.get_or_create(username=USERNAME, defaults={"is_staff": True, "is_superuser": True})
     user.set_password(password)
@@ -142,7 +142,7 @@ def give_login() -> str:
 
 
 def free_port(first: int) -> int:
-    """Return the first port from `first` on that nobody listens on."""
+    """Return the first free port, starting at `first`."""
     for port in range(first, min(first + 100, 65_536)):
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -156,7 +156,7 @@ def site_and_worker(port: int) -> Iterator[None]:
     """Run the web server and a worker, and stop both at the end."""
     web = f"-m daphne -b {HOST} -p {port} --verbosity 0 benchbench.asgi:application"
     commands = [[sys.executable, *options.split()] for options in (web, "manage.py worker")]
-    # A session of their own: Ctrl-C reaches the demo alone, which then stops them in order.
+    # In their own session: Ctrl-C reaches only the demo, which then stops them in order.
     processes = [subprocess.Popen(command, cwd=settings.BASE_DIR, start_new_session=True) for command in commands]
     try:
         _await_site(port, processes[0])
