@@ -1,4 +1,4 @@
-"""Judging rounds: people grade (query, document) pairs that runs brought up; closing a round makes the next version.
+"""Judging rounds: people grade (query, document) pairs that runs returned; closing a round makes the next version.
 
-Imports benchmarks and all below; imported by results (pages) and the API.
+Imports benchmarks and the rooms below it; results (pages) and the API import it.
 """

@@ -46,7 +46,7 @@ class RoundAdmin(FactAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
-        """Return the rounds with how many of their slots are done, and how many there are."""
+        """Return the rounds with the number of their slots, and of the slots that are done."""
         slots = {"slots_done": Count("slots", filter=Q(slots__done=True)), "slots_wanted": Count("slots")}
         related = ("owner", "mapping__dataset_version", "dataset_version")
         return super().get_queryset(request).select_related(*related).annotate(**slots)
@@ -55,7 +55,7 @@ class RoundAdmin(FactAdmin):
         return request.user.has_perm("judging.add_round")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only who leads a round deletes it, with its grades; what it made of the dataset stays."""
+        """Allow only the round's leads to delete it, with its grades; edits that it made to the dataset remain."""
         permitted = request.user.has_perm("judging.delete_round")
         return permitted and obj is not None and may_lead(obj, request.user)
 

@@ -26,11 +26,11 @@ from benchbench.errors import BenchbenchError
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What closing a round did: how many judgments the new version has from it, and what was left out, and why.
+    """Result of closing a round: the number of judgments that it added to the new version, and the items left out.
 
-    `version` is None where the round had no grade to keep. `split`: items whose judges are split; `outdated`: items
-    whose query was reworded or removed since, or whose document was removed; `judged`: items that were judged elsewhere
-    since, whose judgment stays. `told` are sentences about what came after: resolving and re-scoring.
+    `version`: None if the round had no grades. `split`: items whose judges are split. `outdated`: items whose query
+    was reworded or removed since, or whose document was removed. `judged`: items that were judged elsewhere since;
+    those judgments remain. `told`: sentences about resolving and re-scoring afterwards.
     """
 
     version: DatasetVersion | None
@@ -42,7 +42,7 @@ class Closed:
 
     @property
     def sentence(self) -> str:
-        """What was done, for the reader."""
+        """A summary for the reader."""
         if self.version is None:
             begun = "The round is closed; it had no grade to keep, and the dataset is as it was."
         else:
@@ -61,9 +61,9 @@ def close_round(
 ) -> Closed:
     """Close a round: its grades become the next version of the dataset, on which the runs' benchmarks are re-scored.
 
-    `by` leads the round. Raises RoundStateError, and changes nothing, where items wait
-    for adjudication, unless they are left out, and where the dataset has a draft of other edits, unless they are to be
-    frozen too. What cannot be resolved or re-scored after that is told, and can be done later: the version is frozen.
+    `by` leads the round. Raises RoundStateError, and changes nothing, if items wait for adjudication and
+    `leave_out_split` is false, or if the dataset has a draft of other edits and `with_draft` is false. A later failure
+    to resolve or re-score is reported and can be repaired; the version is frozen by then.
     """
     require_lead(round, by)
     with transaction.atomic():
@@ -107,7 +107,7 @@ def _freeze(
 
 
 def _fitting(round: Round, settled: dict[int, Agreed]) -> tuple[list[RoundItem], int, int]:
-    """Return the items whose grade the dataset takes, and how many are outdated and judged elsewhere since."""
+    """Return the items whose grades the dataset takes, and the counts of outdated and elsewhere judged items."""
     version = find_version(round.mapping.dataset, edited=True)
     rows = RoundItem.objects.filter(round=round, pk__in=settled).select_related("query", "document")
     current = set(version.queries.values_list("pk", flat=True))
@@ -124,7 +124,7 @@ def _fitting(round: Round, settled: dict[int, Agreed]) -> tuple[list[RoundItem],
 
 
 def _judged_since(round: Round, version: DatasetVersion) -> set[tuple[int, int]]:
-    """Return (query id, document id) of judgments that are newer than the version that the round began from."""
+    """Return (query id, document id) of judgments that are newer than the version on which the round began."""
     newer = version.judgments.filter(since__gt=round.dataset_version.number).select_related("query")
     queries = {judgment.query_id: judgment.query for judgment in newer}
     return {
@@ -135,7 +135,7 @@ def _judged_since(round: Round, version: DatasetVersion) -> set[tuple[int, int]]
 
 
 def _edits(items: Sequence[RoundItem], settled: dict[int, Agreed]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
-    """Yield the judgments to state, by the user who alone stands for them; None where several do."""
+    """Yield the judgments to store, grouped by the only user who graded them; None if several did."""
     by_user: dict[Any, list[JudgmentEdit]] = {}
     for item in items:
         users = {row.judge for row in settled[item.pk].grades}
@@ -146,7 +146,7 @@ def _edits(items: Sequence[RoundItem], settled: dict[int, Agreed]) -> Iterable[t
 
 
 def _record(reference: dict[str, Any], known: Agreed) -> JudgmentRecord:
-    """Return the judgment that the grades of an item make: the names of all who graded it, and their notes."""
+    """Return the judgment from the grades of an item, with the names of all its judges and their notes."""
     assert known.grade is not None
     names = [f"{row.judge_name} (adjudicated)" if row.adjudicates else row.judge_name for row in known.grades]
     notes = [(row.judge_name, row.note.strip()) for row in known.grades if row.note.strip()]
@@ -158,7 +158,7 @@ def _record(reference: dict[str, Any], known: Agreed) -> JudgmentRecord:
 
 
 def _measured_again(round: Round, by: Any) -> Iterable[str]:
-    """Resolve the mapping for the new version and re-score the benchmarks of the runs; yield what came of it."""
+    """Resolve the mapping for the new version and re-score the benchmarks of the runs; yield the results as text."""
     mapping = round.mapping
     refresh(mapping)
     try:

@@ -1,4 +1,4 @@
-"""Grading: what a judge says of an item, taking it back, and settling what judges are split on."""
+"""Grading: storing and withdrawing a judge's grades, and adjudicating items on which judges are split."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -30,9 +30,9 @@ def grade_item(
     note: str = "",
     seconds: float | None = None,
 ) -> Grade:
-    """Keep what a judge says of an item, in place of what they said of it before; return it.
+    """Store a judge's grade of an item, replacing their earlier one; return it.
 
-    Sent twice it is kept once. It is kept too where the lease has passed to another meanwhile: no grade is lost. A
+    Sending it twice stores it once. It is stored even if the lease has passed to another judge, so no grade is lost. A
     skipped item goes to others. Raises RoundError, RoundStateError, NotAJudgeError.
     """
     hold_open(round)
@@ -57,9 +57,9 @@ def grade_item(
 
 
 def lock_items(round: Round, item_ids: Collection[int]) -> None:
-    """Lock an open round and items of it until the transaction ends, which grades these one by one.
+    """Lock an open round and the given items until the end of a transaction that grades them one by one.
 
-    Two judges who grade the same items in different orders would else wait for each other. Raises RoundError for an
+    Without the lock, two judges who grade the same items in different orders would deadlock. Raises RoundError for an
     item of another round, RoundStateError.
     """
     hold_open(round)
@@ -68,9 +68,9 @@ def lock_items(round: Round, item_ids: Collection[int]) -> None:
 
 @transaction.atomic
 def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
-    """Take back the last grades of a judge, at most MOST_UNDONE; return the items, which the judge holds again.
+    """Withdraw the last grades of a judge, at most MOST_UNDONE; return the items, which are leased to the judge again.
 
-    Raises RoundStateError where there is nothing to undo.
+    Raises RoundStateError if the judge has no grades.
     """
     hold_open(round)
     require_judge(round, judge)
@@ -85,9 +85,9 @@ def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
 
 @transaction.atomic
 def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = False) -> int:
-    """Take back a judge's grades of these items; return how many there were.
+    """Withdraw a judge's grades of these items; return the number of grades.
 
-    The items go to whoever comes; with `hold` the judge holds them again.
+    The items go to the next judge who asks; with `hold` they are leased to this judge again.
     """
     hold_open(round)
     require_judge(round, judge)
@@ -95,7 +95,7 @@ def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = F
 
 
 def grades_by(round: Round, judge: Any) -> QuerySet[Grade]:
-    """Return what a judge said in a round, latest first."""
+    """Return a judge's grades in a round, latest first."""
     return Grade.objects.filter(item__round=round, judge=judge, adjudicates=False).order_by("-graded_at", "-id")
 
 
@@ -103,7 +103,7 @@ def grades_by(round: Round, judge: Any) -> QuerySet[Grade]:
 def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "") -> Grade:
     """Decide the grade of an item on which its judges are split evenly; return the decision.
 
-    Raises RoundStateError for an item that needs none, RoundError, NotAJudgeError.
+    Raises RoundStateError if the item's judges are not split, RoundError, NotAJudgeError.
     """
     hold_open(round)
     require_lead(round, by)
@@ -120,9 +120,9 @@ def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "
 
 @transaction.atomic
 def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
-    """Take back what `by` decided of an item, which waits for adjudication again; tell whether there was a decision.
+    """Withdraw the decision of `by` on an item, which waits for adjudication again; return whether it existed.
 
-    Raises RoundStateError, and NotAJudgeError for the decision of somebody else, in whose place one may decide.
+    Raises RoundStateError, and NotAJudgeError for another user's decision, which a new decision may replace.
     """
     hold_open(round)
     require_lead(round, by)
@@ -152,7 +152,7 @@ def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float
 
 
 def _locked_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
-    """Return the slots of items, locked in one order for all; raise for an item of another round."""
+    """Lock the slots of items, in a fixed order, and return them. Raises RoundError for another round's item."""
     slots = list(Slot.objects.select_for_update().filter(item__in=item_ids, round=round).order_by("item_id", "number"))
     if missing := set(item_ids) - {slot.item_id for slot in slots}:
         raise RoundError(f'The round "{round}" has no item {min(missing)}.', field="item_id")
@@ -160,7 +160,7 @@ def _locked_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
 
 
 def _settle_slot(slots: Sequence[Slot], judge: Any, *, done: bool) -> None:
-    """End the slot of the judge: done, or free for others. Who has none takes one that nobody has done."""
+    """Mark the judge's slot as done or free. A judge without a slot takes a free one."""
     now = timezone.now()
     slot = next((slot for slot in slots if slot.judge_id == judge.pk), None)
     if slot is None and done:

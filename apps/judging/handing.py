@@ -1,6 +1,6 @@
-"""Handing out items: each judge leases the next ones, so that two never grade one unless it wants several.
+"""Handing out items: each judge leases the next ones, so that two grade one item only if it wants several judges.
 
-A judge sees the query and what was asked for, the document and its best passage, and nothing of runs.
+A judge sees the query and its description, the document and its best passage, but no runs.
 """
 
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ from apps.judging.judges import RoundError, require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.renewing import ask_for_renewal
 
-LEASE = timedelta(minutes=10)  # an item that was handed out and not graded goes to others after that
+LEASE = timedelta(minutes=10)  # an item that is not graded within it goes to others
 MOST_AHEAD = 20
-MOST_TEXT = 20_000  # characters of a document's text that come with an item; the whole is asked for by itself
+MOST_TEXT = 20_000  # characters of a document's text that come with an item; the whole text is a separate request
 
 
 def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
-    """Return the next items for a judge, at most `count`, with query, document and chunk: those that they hold first.
+    """Return the next items for a judge, at most `count`, with query, document and chunk: leased ones first.
 
-    As `hand_out`.
+    See `hand_out`.
     """
     return shown(hand_out(round, judge, count=count))
 
 
 def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
-    """Lease the next items to a judge, at most `count` with those that they hold; return their ids, these first.
+    """Lease the next items to a judge; return at most `count` ids, those that the judge already holds first.
 
-    Asking renews the leases, and has the state of the round renewed. Nothing comes once the round hands out nothing
-    more, or nothing is left for this judge: what they skipped does not come again. Raises RoundStateError,
-    NotAJudgeError, RoundError.
+    Each call renews the leases and asks for the round's state to be renewed. Returns [] if the round hands out no more
+    items or this judge has no items left; skipped items do not return. Raises RoundStateError, NotAJudgeError,
+    RoundError.
     """
     require_open(round)
     require_judge(round, judge)
@@ -45,9 +45,9 @@ def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     return _take(round, judge, count) if round.hands_out else []
 
 
-# One statement, since it comes with every grade: Django takes longer to write these conditions than PostgreSQL to
-# answer. Whether a slot is free stands in its own columns, which PostgreSQL reads again when two race; what else is
-# asked concerns the judge alone, or only delays: the second slot of an item comes once the first is taken.
+# One statement, because it runs with every grade and Django takes longer to build these conditions than PostgreSQL to
+# answer. The slot's own columns say whether it is free, so PostgreSQL checks them again when two judges race. The other
+# conditions concern this judge alone or only delay: an item's second slot comes once the first is taken.
 TAKE = """
 WITH held AS (
     SELECT id, place FROM judging_slot
@@ -82,10 +82,10 @@ SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(cou
 
 @transaction.atomic
 def _take(round: Round, judge: Any, count: int) -> list[int]:
-    """Lease items to a judge, beside those that they hold, as far as the budget goes; return them all.
+    """Lease items to a judge within the budget, in addition to those that they hold; return them all.
 
-    Under a budget the judges of a round who ask at once take turns: none counts without what another is taking, which
-    only a statement after its commit sees. Grading does not wait for this lock.
+    Under a budget, the lock on the round serialises its judges: each must count the items that the others take, which
+    only a statement after their commit sees. Grading does not wait for this lock.
     """
     left = round.item_count
     if round.budget is not None and round.budget < left:
@@ -99,7 +99,7 @@ def _take(round: Round, judge: Any, count: int) -> list[int]:
 
 
 def shown(item_ids: Sequence[int]) -> list[RoundItem]:
-    """Return items with all that is shown of them, in this order. One query, of no items none."""
+    """Return items in this order with their query, document and chunk. One query; none for an empty list."""
     items = RoundItem.objects.filter(pk__in=item_ids).select_related("query", "document", "chunk")
     by_id = {item.pk: item for item in items.defer("document__metadata")}
     return [by_id[pk] for pk in item_ids]
@@ -109,8 +109,8 @@ def shown(item_ids: Sequence[int]) -> list[RoundItem]:
 class Shown:
     """An item for one judge. `passage` is the chunk that brought the document in some run, at `start` of its text.
 
-    `text` is the beginning of the document's text, `is_cut` tells whether there is more. `grade` is what this judge
-    said of it; `others` what others said, in a round that is not blind, once this judge has graded it.
+    `text` is the beginning of the document's text; `is_cut` if it continues. `grade` is this judge's grade; `others`
+    are the other judges' grades, if the round is not blind and this judge has graded the item.
     """
 
     item: RoundItem
@@ -123,7 +123,7 @@ class Shown:
 
 
 def show(round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int | None = MOST_TEXT) -> list[Shown]:
-    """Return items as `judge` sees them; with `most_text` None with the whole texts. One query."""
+    """Return items as `judge` sees them; with `most_text` None, with the whole texts. One query."""
     rows = Grade.objects.filter(item__in=items, source=Grade.Source.HUMAN, adjudicates=False).order_by("judge_name")
     by_item: dict[int, list[Grade]] = {item.pk: [] for item in items}
     for row in rows:
@@ -138,7 +138,7 @@ def show(round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int
 
 
 def show_ungraded(items: Sequence[RoundItem]) -> list[Shown]:
-    """Return items as a judge sees them who has not graded them, such as those that are handed out. No query."""
+    """Return items as a judge sees them before grading, such as those just handed out. No query."""
     return [_shown(item, MOST_TEXT) for item in items]
 
 

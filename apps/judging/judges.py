@@ -1,4 +1,4 @@
-"""Judges and owners of a round: who may grade in it, who leads it, and changes of it while it is open."""
+"""Judges and owners of a round: who may grade in it and who leads it, and changing it while it is open."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 
 EVERY = "judging.view_all_round"
-# Closing and changing a round lock it FOR UPDATE, which waits for this lock and makes it wait. Judges share it, and
-# renewing the state, which writes `answered_at`, is not kept waiting by it. Django cannot ask for this lock.
+# Closing and changing a round lock it FOR UPDATE, which conflicts with this lock. Judges share it, and it does not
+# delay the update of `answered_at` when the state is renewed. Django cannot ask for this lock.
 HOLD = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
 
 
@@ -32,18 +32,18 @@ class RoundStateError(ConflictError):
 
 
 class NotAJudgeError(ConflictError):
-    """The user sees the round, and is not among those who do this in it, whom its owner names."""
+    """The user sees the round but is not one of the people who may do this; its owner names them."""
 
     code = "not_a_judge"
 
 
 def is_judge(round: Round, user: Any) -> bool:
-    """Tell whether the round names the user as a judge."""
+    """Return whether the round names the user as a judge."""
     return user.pk in round.judge_ids
 
 
 def nameable(user: Any, round: Round | None = None) -> QuerySet[User]:
-    """Return whom a user may name as judges: colleagues, and those whom the round names already."""
+    """Return the users that `user` may add as judges: colleagues, and those whom the round already names."""
     colleagues = colleagues_of(user)
     if round is None:
         return colleagues
@@ -57,18 +57,18 @@ def require_judge(round: Round, user: Any) -> None:
 
 
 def led_rounds(user: Any) -> QuerySet[Round]:
-    """Return the rounds that the user may adjudicate and close: as the owner or of its team, not as a judge alone."""
+    """Return the rounds that the user may adjudicate and close as owner or in its team; judges alone may not."""
     rounds = Round.objects.all()
     return rounds if user.has_perm(EVERY) else rounds.filter(Round.led_by(user))
 
 
 def may_lead(round: Round, user: Any) -> bool:
-    """Tell whether a round is one of `led_rounds`."""
+    """Return whether a round is one of `led_rounds`."""
     return user.has_perm(EVERY) or led_rounds(user).filter(pk=round.pk).exists()
 
 
 def sees_others(round: Round, user: Any) -> bool:
-    """Tell whether the user may see the runs, what others said and what it says: not a judge of a blind, open round."""
+    """Return whether the user may see runs, results and other judges' grades; judges of a blind, open round may not."""
     return may_lead(round, user) or not (round.blind and round.is_open)
 
 
@@ -79,13 +79,13 @@ def require_lead(round: Round, user: Any) -> None:
 
 
 def require_part(round: Round, user: Any) -> None:
-    """Raise NotAJudgeError unless the user judges in the round, or leads it."""
+    """Raise NotAJudgeError unless the user judges in the round or leads it."""
     if not may_lead(round, user):
         require_judge(round, user)
 
 
 def require_open(round: Round) -> None:
-    """Raise RoundStateError for a round that is closed."""
+    """Raise RoundStateError if the round is closed."""
     if not round.is_open:
         raise RoundStateError(
             f'The round "{round}" is closed: its grades are in {round.closed_version or "no version"}.'
@@ -93,11 +93,11 @@ def require_open(round: Round) -> None:
 
 
 def hold_open(round: Round) -> None:
-    """Keep an open round from being closed until the transaction ends; closing waits for that.
+    """Keep an open round from being closed until the transaction ends; closing waits for it.
 
-    Call it in the transaction that writes a grade, before any slot is locked: closing locks the round first, and then
-    its slots. `round` may have been loaded long ago: where it was closed since, its state is read again. Raises
-    RoundStateError for a round that is closed or was deleted.
+    Call it in the transaction that writes a grade, before locking any slot: closing locks the round first, then its
+    slots. Reloads the state of `round` if it was closed since. Raises RoundStateError if the round is closed or
+    deleted.
     """
     with connection.cursor() as cursor:
         cursor.execute(HOLD, [round.pk])
@@ -118,10 +118,10 @@ def change_round(
     judges: Sequence[User] | None = None,
     guidelines: str | None = None,
 ) -> Round:
-    """Change what is stated of an open round; what is None stays. Return the round.
+    """Change an open round and return it; None leaves a value unchanged.
 
-    What a judge graded who is not named any more stays; what they hold goes to others. Raises RoundStateError,
-    NotAJudgeError, RoundError.
+    Grades of removed judges remain; their leased items go to others. Raises RoundStateError, NotAJudgeError,
+    RoundError.
     """
     require_lead(round, by)
     round = read_again(Round.objects.select_for_update(of=("self",)), round.pk)
@@ -137,7 +137,7 @@ def change_round(
 
 
 def require_judges(judges: Sequence[User], *, overlap_judges: int) -> None:
-    """Raise RoundError unless there are judges, who may all sign in, and as many as an item wants."""
+    """Raise RoundError unless the judges can sign in and number at least one, and as many as an item wants."""
     if not judges:
         raise RoundError("A round needs judges: name at least one.", field="judges")
     for judge in judges:
@@ -153,7 +153,7 @@ def require_judges(judges: Sequence[User], *, overlap_judges: int) -> None:
 
 
 def find_judges(names: Sequence[str], among: QuerySet[User] | None = None) -> list[User]:
-    """Return the users of these names. Raises RoundError, which names the first that there is not `among` them."""
+    """Return the users with these names. Raises RoundError for the first name that is missing `among` them."""
     known = User.objects.all() if among is None else among
     users = {user.username: user for user in known.filter(username__in=names)}
     whom = "No user" if among is None else "Nobody in your teams"

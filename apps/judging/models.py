@@ -1,4 +1,4 @@
-"""Tables of judging: rounds, their items, slots in which items are handed out, grades, models that judge."""
+"""Tables of judging: rounds, their items, slots for handing out items, grades, models that judge."""
 
 import math
 from typing import Any
@@ -18,9 +18,9 @@ from benchbench.models import OwnedModel, PublicModel
 
 
 class Round(OwnedModel):
-    """A judging round: what some runs of one mapping returned and nobody judged, graded by judges.
+    """A judging round: pairs that runs of one mapping returned without a judgment, graded by judges.
 
-    It is a draft of the dataset: its grades count nowhere before it is closed, which freezes the next version.
+    It is a draft of the dataset: its grades count only after closing, which freezes the next version.
     """
 
     made_by = "open_round"
@@ -96,13 +96,13 @@ class Round(OwnedModel):
 
     @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return those that the user leads, and the rounds that name the user as a judge."""
+        """Return the filter for rounds that the user leads or judges in."""
         named = cls.judges.through.objects.filter(user=user).values("round")
         return cls.led_by(user, prefix) | Q(**{f"{prefix}pk__in": named})
 
     @classmethod
     def led_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return the rounds that the user adjudicates and closes: those that they or their team own, or nobody does."""
+        """Return the filter for rounds that the user adjudicates and closes: own, their team's, and without owner."""
         return super().seen_by(user, prefix)
 
     @property
@@ -111,22 +111,22 @@ class Round(OwnedModel):
 
     @property
     def shared_items(self) -> int:
-        """How many of its items several judges grade."""
+        """Number of its items that several judges grade."""
         return math.ceil(self.overlap * self.item_count)
 
     @property
     def gradings(self) -> int:
-        """How many gradings its items want: one a judge and item, as many as it has slots."""
+        """Number of gradings that its items want: one per judge and item, as many as it has slots."""
         return self.item_count + self.shared_items * (self.overlap_judges - 1)
 
     @cached_property
     def judge_ids(self) -> frozenset[int]:
-        """The users who judge in it, as this object found them when it was asked first."""
+        """Ids of its judges, cached on first access."""
         return frozenset(self.judges.through.objects.filter(round=self).values_list("user_id", flat=True))
 
     @property
     def hands_out(self) -> bool:
-        """Whether judges get further items: it is open, and its question is not settled, or it goes on nonetheless."""
+        """Whether judges get further items: it is open, and its question is not settled or `goes_on` is set."""
         return self.is_open and (self.answered_at is None or self.goes_on)
 
 
@@ -137,7 +137,7 @@ class RoundRun(models.Model):
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+")
 
     class Meta:
-        verbose_name = "judging round"  # as what uses a run that is to be deleted
+        verbose_name = "judging round"  # shown as the user of a run that is to be deleted
         constraints = [models.UniqueConstraint(fields=["round", "run"], name="round_run_once")]
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class RoundRun(models.Model):
 
 
 class RoundItem(models.Model):
-    """A pair to be judged: a query and a document, once in its round. Which run brought it is not kept."""
+    """A pair to be judged: a query and a document, unique in its round. The run that brought it is not stored."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="items")
     query = models.ForeignKey(Query, on_delete=models.PROTECT, related_name="+")
@@ -175,9 +175,9 @@ class RoundItem(models.Model):
 
 
 class Slot(models.Model):
-    """One of the judges that an item wants: free, leased to a judge until a time, or done.
+    """A judge's place for an item: free, leased to a judge until a time, or done.
 
-    Who may take it is decided by its own columns, so that PostgreSQL checks again when two race.
+    Its own columns decide who may take it, so that PostgreSQL checks them again when two judges race.
     """
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="slots")
@@ -198,7 +198,7 @@ class Slot(models.Model):
 
 
 class Grade(models.Model):
-    """What one judge said of one item: a grade, that it is skipped, or that it cannot be told."""
+    """One judge's answer on one item: a grade, a skip, or unsure."""
 
     class Kind(models.TextChoices):
         GRADE = "grade"
@@ -241,7 +241,7 @@ class Grade(models.Model):
 
 
 class RoundState(models.Model):
-    """State of a round after some of its grades: the one that was reckoned last. Who reckons it locks this row."""
+    """The most recently computed state of a round. Lock this row while computing it."""
 
     round = models.OneToOneField(Round, on_delete=models.CASCADE, primary_key=True, related_name="stated")
     grades = models.PositiveIntegerField(default=0, help_text="How many grades of people it counts.")
@@ -264,7 +264,7 @@ class RoundState(models.Model):
 
 
 class LLMJudge(PublicModel):
-    """A language model that judges a round, by one revision, one prompt and one scale. Its grades bear its name."""
+    """A language model that judges a round, with one revision, one prompt and one scale. Its grades carry its name."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="llm_judges")
     name = models.CharField(max_length=200, help_text="Of its grades: server, model, revision, prompt.")

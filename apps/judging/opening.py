@@ -1,4 +1,4 @@
-"""Opening a round: its options checked, its pool read, its items placed."""
+"""Opening a round: checking its options, reading its pool, creating its items."""
 
 import math
 from collections.abc import Mapping as MappingType
@@ -28,20 +28,21 @@ from benchbench.ir.measures import Measure, MeasureError
 from benchbench.ir.measures.means import too_many_lost, why_unranked
 from benchbench.reading.strict_json import attributes
 
-USUAL_DEPTH = 10  # of a measure without a cutoff
+USUAL_DEPTH = 10  # for a measure without a cutoff
 MOST_DEPTH = 1000
 MOST_ITEMS = 100_000
 MOST_SEED = 2**31 - 1
-USUAL_SECONDS = 10.0  # of a grade, before there is one
-PACE_OF = 200  # grades
+USUAL_SECONDS = 10.0  # assumed per grade until grades exist
+PACE_OF = 200  # latest grades that the pace is computed from
 BATCH = 5000
 SHARES = {"uniform_share": "The share of the uniform sample", "overlap": "How much of the items is shared by judges"}
 
 
 @dataclass(frozen=True, slots=True)
 class RoundOptions:
-    """What is stated of a round. Without a measure it is nDCG at the primary k of the first run's benchmark; without
-    a depth, the cutoff of the measure; without a scale, that of the dataset's grades."""
+    """Options of a new round. Defaults: the measure is nDCG at the primary k of the first run's benchmark, the depth is
+    the measure's cutoff, and the scale is that of the dataset's grades.
+    """
 
     name: str
     order: str = Round.Order.DECISIVE
@@ -60,11 +61,11 @@ class RoundOptions:
 def open_round(
     runs: Sequence[Run], options: RoundOptions, *, judges: Sequence[User], owner: User | None = None
 ) -> Round:
-    """Open a round over completed runs of one mapping, judged by `judges`; without any, by the owner.
+    """Open a round over completed runs of one mapping, judged by `judges`, by default the owner.
 
-    Its items are what the runs return in their first documents and the dataset has not judged, each pair once.
-    Nothing is opened when anything is wrong: RoundError, whose field is the option at fault; ConflictError where the
-    mapping is not resolved for what dataset and collection are now.
+    Its items are the unjudged documents among the first `depth` of each run, each pair once. Opens nothing and raises
+    RoundError, whose field is the invalid option, or ConflictError if the mapping is not resolved for the current
+    dataset and collection.
     """
     plan = _planned(runs, options, judges, owner)
     mapping, question, query_ids = plan.mapping, plan.question, plan.query_ids
@@ -95,9 +96,9 @@ def open_round(
 
 @dataclass(frozen=True, slots=True)
 class RoundPreview:
-    """Preview of a round: how many pairs its pool has, how many gradings it wants, and about how long each takes.
+    """Preview of a round: the number of pairs in its pool, the number of gradings, and the time of each.
 
-    `seconds` is the median of the latest grades of this mapping's rounds; USUAL_SECONDS where there are none.
+    `seconds` is the median of the latest grades in this mapping's rounds; USUAL_SECONDS without any.
     """
 
     pairs: int
@@ -111,7 +112,7 @@ class RoundPreview:
 def preview_round(
     runs: Sequence[Run], options: RoundOptions, *, judges: Sequence[User], owner: User | None = None
 ) -> RoundPreview:
-    """Return what `open_round` would open; raise what it would raise."""
+    """Return the preview of a round; raise the errors of `open_round`."""
     plan = _planned(runs, options, judges, owner)
     pairs = int(plan.question.holes().sum())
     _check_items(pairs, plan.depth, plan.version)
@@ -132,7 +133,7 @@ def preview_round(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a round is opened of, once its options are checked."""
+    """The validated inputs of a new round."""
 
     mapping: Mapping
     version: DatasetVersion
@@ -169,7 +170,7 @@ def _planned(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User],
 
 
 def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
-    """Return the mapping of all runs; raise for runs that no round can compare."""
+    """Return the mapping of all runs. Raises RoundError for runs that a round cannot compare."""
     if not runs:
         raise RoundError("A round needs at least one run, whose documents are judged.", field="runs")
     seen = set(usable(Run.objects.filter(pk__in=[run.pk for run in runs]), owner, through="benchmark"))
@@ -191,7 +192,7 @@ def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
 
 
 def _require_ranked(runs: Sequence[Run], rankings: Sequence[Rankings], query_ids: Sequence[int]) -> None:
-    """Raise RoundError for a run that lost too many queries to be compared with another, which it might beat."""
+    """Raise RoundError for a run that lost too many queries: it might win a comparison only because of them."""
     if len(runs) < 2:
         return
     for run, answered in zip(runs, rankings, strict=True):
@@ -236,7 +237,7 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
 
 
 def _pair(question: Question, query_ids: Sequence[int], number: int) -> tuple[int, int]:
-    """Return the query and the document of a pair of the pool, by their ids."""
+    """Return the query id and the document id of a pair of the pool."""
     item = question.pool.item(number)
     return query_ids[item.query], cast(int, item.document)
 
@@ -262,8 +263,8 @@ def _write(
     pairs: Sequence[tuple[int, int]],
     passages: MappingType[tuple[int, int], int],
 ) -> None:
-    """Write the items, and a slot for each judge that an item wants."""
-    draw = np.random.default_rng([opened.seed, 1])  # other numbers than those of the order
+    """Store the items, and a slot for each judge that an item wants."""
+    draw = np.random.default_rng([opened.seed, 1])  # independent of the numbers of the order
     shared = set(draw.permutation(len(pairs))[: opened.shared_items].tolist())
     items = RoundItem.objects.bulk_create(
         (
@@ -289,5 +290,5 @@ def _write(
         ),
         batch_size=BATCH,
     )
-    with connection.cursor() as cursor:  # or the planner would take the new rows for few, until autovacuum comes by
+    with connection.cursor() as cursor:  # else the planner underestimates the new rows until autovacuum runs
         cursor.execute(f"ANALYZE {RoundItem._meta.db_table}, {Slot._meta.db_table}")

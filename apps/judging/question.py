@@ -1,6 +1,6 @@
-"""The question of a round: the pool of its runs' first documents, its measure, and the judgments that are known.
+"""The question of a round: the pool of its runs' first documents, its measure, and the existing judgments.
 
-A question is packed into a few hundred kilobytes, which one statement reads: to read the rankings of 16 runs and the
+A packed question has a few hundred kilobytes and is read by one statement. Reading the rankings of 16 runs and the
 judgments of their queries from the tables takes seconds.
 """
 
@@ -28,14 +28,14 @@ from benchbench.ir.measures import Measure
 
 Numbers = NDArray[np.int64]
 # The first documents of each query that a run answered: {query id: (document ids, chunk ids)}, best first. The chunks
-# are those that brought the documents; an external run has none, and an empty array.
+# are those that brought the documents; an external run has an empty array instead.
 Rankings = dict[int, tuple[Numbers, Numbers]]
 Truths = Sequence[Mapping[Any, float]]
-UNRANKED = 0  # in place of a rank
+UNRANKED = 0  # instead of a rank
 
 
 def read_rankings(runs: Sequence[Run], depth: int) -> list[Rankings]:
-    """Return the first `depth` documents of each ranking of each run; of several repetitions the first."""
+    """Return the first `depth` documents of each ranking of each run; with several repetitions, of the first."""
     return [_first(run, depth) for run in runs]
 
 
@@ -52,16 +52,16 @@ def _first(run: Run, depth: int) -> Rankings:
 def pool_of(rankings: Sequence[Rankings], query_ids: Sequence[int], depth: int) -> Pool:
     """Return the pool of the first `depth` documents of each ranking; its queries are `query_ids`, in their order.
 
-    Without a ranking, as of a round whose runs were deleted, it is empty.
+    It is empty without rankings, for example if the runs of the round were deleted.
     """
     by_run = [[run[query][0].tolist() if query in run else None for query in query_ids] for run in rankings]
     return Pool.of(by_run or [[None] * len(query_ids)], depth=depth)
 
 
 def passages_of(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
-    """Return the chunk that brought each document of each query, of the ranking that has it highest.
+    """Return the chunk that brought each document of each query, from the ranking with the document's best rank.
 
-    {(query id, document id): chunk id}, without documents that no chunk brought, as of external runs.
+    {(query id, document id): chunk id}, without documents that no chunk brought, as in external runs.
     """
     best: dict[tuple[int, int], tuple[int, int]] = {}
     for run in rankings:
@@ -75,10 +75,10 @@ def passages_of(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The pairs of a pool that are items, by their numbers in the order of the round; those of the uniform sample.
+    """The items of a round as numbers of pairs of its pool, in the round's order, and those in the uniform sample.
 
-    `probability` is that with which any pair without a judgment is in the sample, sample size / pairs, once all these
-    items are judged. A round that stops before has a smaller sample (`RoundState`).
+    `probability` is the inclusion probability of an unjudged pair, sample size / pairs, once all these items are
+    judged. A round that stops earlier has a smaller sample (`RoundState`).
     """
 
     numbers: list[int]
@@ -88,19 +88,18 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a round asks: which of these runs is better by a measure, with the judgments that there are."""
+    """The question of a round: which of these runs is better by a measure, given the existing judgments."""
 
     pool: Pool
     measure: Measure
     scale: Sequence[int]
     truths: Truths
     seed: int
-    # What the texts of the pairs say (`benchbench.ir.judging.evidence`); None without vectors, as before a round is
-    # opened.
+    # Coordinates of the pairs' texts (`benchbench.ir.judging.evidence`); None without vectors and before opening.
     axes: Axes | None = None
 
     def check(self, order: str) -> None:
-        """Raise RoundError for a measure that no round can decide, and runs that the decisive order cannot weigh."""
+        """Raise RoundError for a measure that a round cannot decide, or runs that the decisive order cannot weigh."""
         try:
             require_measure(self.measure)
             if order == Round.Order.DECISIVE:
@@ -109,21 +108,21 @@ class Question:
             raise RoundError(error.message, field=error.field or "order") from error
 
     def judging(self) -> Judging:
-        """Return the judging of the pool as it begins. Raises JudgingError where the runs cannot be compared.
+        """Return the initial judging of the pool. Raises JudgingError if the runs cannot be compared.
 
-        What is relevant is learnt from the round's own grades alone where the dataset states relevant documents only:
-        by those every document would be relevant.
+        If the dataset has relevant documents only, relevance is learnt from the round's own grades alone: those
+        judgments would make every document relevant.
         """
         is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
         known = self.pool, self.measure, self.scale, self.truths
         return Judging(*known, seed=self.seed, truths_teach=is_fair, axes=self.axes)
 
     def holes(self) -> NDArray[np.bool_]:
-        """(size,): which pairs have no judgment: those that a round is about."""
+        """Return a mask, (size,), of the pairs without a judgment: those that a round grades."""
         return np.isnan(self.pool.grades(self.truths))[tuple(self.pool.cells.T)]
 
     def sample_order(self, holes: NDArray[np.bool_]) -> Numbers:
-        """The pairs without a judgment in the order in which the uniform sample takes them."""
+        """Return the pairs without a judgment in the order of the uniform sample."""
         order = orders.random_order(self.pool, seed=self.seed)
         return order[holes[order]]
 
@@ -131,8 +130,8 @@ class Question:
 def place(question: Question, *, order: str, budget: int | None, uniform_share: float) -> Placed:
     """Return the items of a round in their order.
 
-    A budget ends every order but the decisive one. Of that every pair is an item, since what comes next depends on the
-    grades; the budget counts what is handed out.
+    A budget ends every order but the decisive one, in which every pair is an item, because the grades determine the
+    next items; there the budget limits the items handed out.
     """
     holes = question.holes()
     sample = question.sample_order(holes)
@@ -160,7 +159,7 @@ def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: N
 
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
-    """Return what a round asks, as it began, and the ids of the queries of its pool."""
+    """Return the question of a round as it began, and the ids of the queries of its pool."""
     known = truth(round.mapping, round.dataset_version).grades
     query_ids = sorted(known)
     pool = pool_of(read_rankings(runs, round.depth), query_ids, round.depth)
@@ -169,7 +168,7 @@ def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]
 
 
 def pack(question: Question, items: Numbers) -> bytes:
-    """Return a question and `items` (size,), the id of the item of each pair of its pool, 0 where that is none."""
+    """Return a question and `items` as bytes. `items`, (size,): the item id of each pair of its pool, 0 without one."""
     pool = question.pool
     ranks = pool.ranks[(slice(None), *pool.cells.T)]
     arrays = {
@@ -188,7 +187,7 @@ def pack(question: Question, items: Numbers) -> bytes:
 
 
 def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
-    """Return what `pack` packed of a round."""
+    """Return the question and items of a round from the bytes of `pack`."""
     with np.load(io.BytesIO(packed), allow_pickle=False) as file:
         arrays: dict[str, NDArray[Any]] = dict(file)
     documents = tuple(map(tuple, _cut(arrays["documents"].tolist(), arrays["lengths"])))
@@ -200,7 +199,7 @@ def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
 
 
 def _cells(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-    """Return the ranks of a pool, (R, Q, width): infinite where a run does not rank the document."""
+    """Return the ranks of a pool, (R, Q, width): infinite if a run does not rank the document."""
     lengths, ranks = arrays["lengths"], arrays["ranks"].astype(np.float64)
     width = max(int(lengths.max(initial=0)), 1)
     cells = np.full((len(ranks), len(lengths), width), np.inf)

@@ -9,20 +9,20 @@ from apps.judging.judges import RoundError
 from benchbench.reading.kinds import whole
 from benchbench.reading.objects import Must, Stated, read_list
 
-KEYS = range(10)  # the keys of a keyboard that grade
+KEYS = range(10)  # keys of a keyboard that give a grade
 LONGEST_NAME = 60
 LONGEST_DESCRIPTION = 500
 NAMES: dict[int, tuple[str, ...]] = {
     1: ("Not relevant", "Relevant"),
     2: ("Not relevant", "Partly relevant", "Relevant"),
-    3: ("Not relevant", "Related", "Highly relevant", "Perfectly relevant"),  # as TREC's Deep Learning track
+    3: ("Not relevant", "Related", "Highly relevant", "Perfectly relevant"),  # as in TREC's Deep Learning track
 }
-USUAL = 3  # the highest grade of a dataset that has none
+USUAL = 3  # the highest grade if a dataset has no grades
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleEntry(Stated):
-    """A grade of a stated scale."""
+    """A grade of a scale from user input."""
 
     grade: Annotated[int, whole(KEYS[0], KEYS[-1])]
     name: Annotated[
@@ -36,9 +36,9 @@ class ScaleEntry(Stated):
 
 
 def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
-    """Return a scale from 0 to the highest grade of a dataset version; from 0 to 3 where it has no grade.
+    """Return a scale from 0 to the highest grade of a dataset version; from 0 to 3 if it has no grades.
 
-    Raises RoundError where that grade has no key: the scale must be stated then.
+    Raises RoundError if that grade has no key; the user must specify the scale then.
     """
     highest = version.judgments.order_by("-grade").values_list("grade", flat=True).first()
     highest = USUAL if highest is None else max(1, highest)
@@ -52,7 +52,7 @@ def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
 
 
 def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
-    """Return the grades to choose from; none where the dataset has a grade without a key, which is entered then."""
+    """Return the grades to choose from; [] if the dataset has a grade without a key, so that users enter a number."""
     try:
         return default_scale(version)
     except RoundError:
@@ -60,7 +60,7 @@ def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
 
 
 def read_scale(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a stated scale, lowest grade first. Raises InvalidKeyError, which names the entry, or RoundError."""
+    """Return a scale from user input, lowest grade first. Raises InvalidKeyError, naming the entry, or RoundError."""
     scale = read_list(ScaleEntry, list(entries), prefix="scale")
     grades = [entry.grade for entry in scale]
     names = [entry.name.strip().casefold() for entry in scale]

@@ -1,8 +1,7 @@
 """Judging on the queues: the states of rounds, and grades of language models.
 
-A batch of a language model asks for some answers, one after the other, and stores their grades in the transaction that
-ends it. Answers that the prompt asks for are stored as they come (`retrieval.llms`), so that a batch that was
-broken off pays for none of them twice.
+A batch of a language model asks for some answers, one after another, and stores their grades in the transaction that
+ends it. Valid answers are stored as they arrive (`retrieval.llms`), so that an interrupted batch pays for none twice.
 """
 
 from typing import Any
@@ -50,7 +49,7 @@ class LLMJudgingHandler(Handler):
         trim_answers()
 
     def stop(self, operation: Operation) -> None:
-        """Nothing to settle: what was judged stays, and the next start goes on."""
+        """Do nothing: the stored grades remain, and the next start continues."""
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         return "llm_judging_progress", progress(operation)
@@ -60,8 +59,8 @@ handler = LLMJudgingHandler()
 
 
 def renew_state(round_id: str) -> None:
-    """Bring the state of a round up to date, unless the round was deleted. The job `queueing.RENEW_STATE`."""
-    close_old_connections()  # the database may have been restarted since the last job, and RQ does not look
+    """Renew the state of a round, unless the round was deleted. The job `queueing.RENEW_STATE`."""
+    close_old_connections()  # the database may have restarted since the last job, and RQ does not check
     try:
         queueing.begun(queueing.RENEW_STATE, round_id)
         if round := Round.objects.select_related("mapping", "dataset_version").filter(pk=round_id).first():
@@ -90,7 +89,7 @@ def progress(operation: Operation) -> dict[str, Any]:
 
 
 def _grade(judge: LLMJudge, item: RoundItem) -> Grade:
-    """Return what a model says of an item, with the seconds that it took. Raises LLMError."""
+    """Return a model's grade of an item, with the seconds that it took. Raises LLMError."""
     server, _, model = judge.llm.partition(":")
     parameters = checked_llm({"provider": server, "max_tokens": MAX_TOKENS})
     scale = judge.round.scale

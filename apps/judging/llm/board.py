@@ -1,4 +1,4 @@
-"""Board of a round: its rankings, what people and a model said of its pairs, and the values of its runs by them."""
+"""Board of a round: its rankings, the grades of people and of a model, and the values of its runs by these grades."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,26 +15,26 @@ from apps.mappings.truth import truth
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
-WHOLE = 1000  # documents of a ranking that a measure without a cutoff looks at
+WHOLE = 1000  # documents of a ranking that a measure without a cutoff reads
 
 Grades = dict[int, dict[int, int]]  # {query id: {document id: grade}}
 
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """A round and what was said in it. Every list of queries is in the order of `query_ids`."""
+    """A round with its grades. Every list of queries is in the order of `query_ids`."""
 
     round: Round
     runs: Sequence[Run]
     measure: Measure
     query_ids: Sequence[int]
     rankings: Sequence[Rankings]
-    known: Grades  # the judgments of the version that the round began from
-    people: Grades  # what people agreed on in the round
-    model: Grades  # what the model graded in the round
-    # What the model was asked of and could not tell, as 0: not relevant, as what nobody judged.
+    known: Grades  # the judgments of the version on which the round began
+    people: Grades  # the grades on which people agreed in the round
+    model: Grades  # the model's grades in the round
+    # The pairs that the model was unsure of, as 0: not relevant, like pairs without a judgment.
     unsure: Grades = field(default_factory=dict)
-    unsure_people: Grades = field(default_factory=dict)  # what people are done with and could not tell, as 0
+    unsure_people: Grades = field(default_factory=dict)  # the pairs that people are done with and unsure of, as 0
 
     @cached_property
     def pool(self) -> Pool:
@@ -43,11 +43,11 @@ class Board:
 
     @property
     def draw(self) -> int:
-        """The seed of what is drawn to compare its runs."""
+        """Seed of the random draws that compare its runs."""
         return self.round.seed & 0xFFFF_FFFF
 
     def truths(self, *grades: Grades) -> list[dict[int, int]]:
-        """Return a truth for each query; of several grades of a pair that of the first."""
+        """Return a truth for each query; if several `grades` have a pair, the first counts."""
         return [
             {document: grade for given in reversed(grades) for document, grade in given.get(query, {}).items()}
             for query in self.query_ids
@@ -62,11 +62,11 @@ class Board:
             graded = prepared.grade_arrays([np.empty(0, np.int64) if ids is None else ids for ids in lists])
             answered = np.array([ids is not None for ids in lists])
             rows.append(np.where(answered, evaluate([self.measure], graded)[0], np.nan))
-        return np.array(rows, np.float64).reshape(len(rows), len(self.query_ids))  # of no runs too
+        return np.array(rows, np.float64).reshape(len(rows), len(self.query_ids))  # keeps the shape without runs
 
 
 def board_of(round: Round, judge: LLMJudge | None) -> Board:
-    """Return the board of a round and a model. It reads the rankings of the runs as far as the measure looks."""
+    """Return the board of a round and a model. Reads rankings to the measure's cutoff and the round's depth."""
     measure = Measure.parse(round.measure)
     runs = list(round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
     known = truth(round.mapping, round.dataset_version).grades

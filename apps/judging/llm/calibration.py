@@ -1,7 +1,7 @@
 """Calibration of a model as the judge of a round: its grades against people's on a frozen uniform sample of the pairs.
 
-No figure is shown under a model's name without one: not before people and the model judged enough of the sample, and
-not once model, prompt or scale changed.
+A model's figures are shown only after people and the model judged enough of the sample. Changing the model, the prompt
+or the scale makes the calibration stale and hides them.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from benchbench.ir.statistics.resampling import Interval
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A pair of the sample that people are done with. `grade` is None where they could not tell."""
+    """A pair of the sample that people are done with. `grade`: None if they were unsure."""
 
     query_id: int
     document_id: int
@@ -36,10 +36,9 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A round's calibration sample: its size, and of its order the beginning that people are done with.
+    """A round's calibration sample: its size, and the first pairs of its order that people are done with.
 
-    The order is random, so that a beginning of it is a uniform sample too; what is graded further on waits for those
-    before it.
+    The order is random, so its beginning is a uniform sample too. A pair graded out of order waits for those before it.
     """
 
     size: int
@@ -94,11 +93,11 @@ class CalibrationReport:
 
 @transaction.atomic
 def draw_sample(round: Round, size: int, by: Any) -> int:
-    """Freeze the first `size` pairs of a round's random order as its calibration sample; return how many.
+    """Freeze the first `size` pairs of a round's random order as its calibration sample; return the number of pairs.
 
-    Of a smaller pool it is every pair. People judge them as any items of the round. `by` leads the round. Raises
-    RoundError for a size outside 30 to 500, and pairs that are no items of the round; RoundStateError where there is a
-    sample.
+    A smaller pool is taken whole. People judge the pairs as any items of the round. `by` leads the round. Raises
+    RoundError for a size outside 30 to 500 and for pairs that the round has no items for; RoundStateError if the round
+    has a sample.
     """
     require_lead(round, by)
     round = read_again(
@@ -117,7 +116,7 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
 
 
 def _first_items(round: Round, size: int) -> Sequence[int]:
-    """Return the items of the first pairs of the random order. Raises RoundError where they are no items."""
+    """Return the items of the first pairs of the random order. Raises RoundError for a pair without an item."""
     question, query_ids = question_of(round, list(round.runs.order_by("benchmark", "run_order")))
     order = question.sample_order(question.holes())
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
@@ -134,7 +133,7 @@ def _first_items(round: Round, size: int) -> Sequence[int]:
 
 
 def sample_of(round: Round) -> Sample:
-    """Return the calibration sample of a round as people judged it so far. Two queries."""
+    """Return the calibration sample of a round as judged by people so far. Two queries."""
     rows = list(
         CalibrationItem.objects.filter(round=round)
         .order_by("place")
@@ -149,7 +148,7 @@ def sample_of(round: Round) -> Sample:
 
 
 def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
-    """Return the calibration of a model. It asks the model's server for its revision."""
+    """Return the calibration of a model. Asks the model's server for its revision."""
     sample, changes = sample or sample_of(judge.round), changes_of(judge)
     runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
     report = CalibrationReport(
@@ -190,8 +189,10 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
 
 @dataclass(slots=True)
 class _Shared:
-    """What people and a model said of the pairs of a sample that both graded, and how many pairs have no such grade:
-    people or the model could not tell, or the model was not asked."""
+    """Grades of the sampled pairs that both people and a model graded, and counts of the other pairs.
+
+    Those are the pairs that people or the model were unsure of, and those that the model has not judged.
+    """
 
     people: Grades = field(default_factory=dict)
     model: Grades = field(default_factory=dict)
@@ -201,7 +202,7 @@ class _Shared:
 
 
 def _shared(board: Board, sample: Sample) -> _Shared:
-    """Return what both said, up to the first pair that the model was not asked of, which ends the sample."""
+    """Return the grades that both gave, up to the first pair that the model has not judged, which ends the sample."""
     shared = _Shared()
     for place, pair in enumerate(sample.done):
         said = board.model.get(pair.query_id, {}).get(pair.document_id)
@@ -224,7 +225,7 @@ def _missing(for_people: int, for_model: int) -> str:
 
 
 def _effect(board: Board, shared: _Shared) -> OrderEffect | None:
-    """Return what the model's grades in people's place do to the runs, on the queries that have a sampled pair."""
+    """Return how the runs change with the model's grades in place of people's, on the queries with a sampled pair."""
     columns = [place for place, query in enumerate(board.query_ids) if query in shared.people]
     by_people = board.values(board.truths(board.known, shared.people))[:, columns]
     by_model = board.values(board.truths(board.known, shared.model))[:, columns]

@@ -1,4 +1,4 @@
-"""Models that judge a round: what each judged, what is left for it, and its calibration."""
+"""Models that judge a round: their grades, the items left, and their calibration."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -33,14 +33,14 @@ class LLMJudgeReport:
 
 
 def judges_of(round: Round) -> list[LLMJudge]:
-    """Return the models that judge a round, the one that was started last first."""
+    """Return the models that judge a round, the latest started first."""
     return list(round.llm_judges.select_related("round__mapping", "round__dataset_version"))
 
 
 def find_llm_judge(round: Round, llm: str = "") -> LLMJudge | None:
-    """Return what `llm` judged as last; without a name the model that was started last, None where none was.
+    """Return the latest judge of the model `llm`, by default of any model; None if the round has no such judge.
 
-    Raises RoundError for a model that judged nothing here.
+    Raises RoundError if `llm` has judged nothing here.
     """
     judges = [judge for judge in judges_of(round) if not llm or judge.llm == llm]
     if llm and not judges:
@@ -49,7 +49,7 @@ def find_llm_judge(round: Round, llm: str = "") -> LLMJudge | None:
 
 
 def judge_report(judge: LLMJudge) -> LLMJudgeReport:
-    """Return a model as a judge with its calibration."""
+    """Return the report on a model as a judge, with its calibration."""
     counts = grade_counts(judge)
     left = items_left(judge.round, judge.name).count()
     return LLMJudgeReport(
@@ -62,7 +62,7 @@ def judge_report(judge: LLMJudge) -> LLMJudgeReport:
 
 
 def grade_counts(judge: LLMJudge) -> dict[str, Any]:
-    """Return how many pairs a model `graded`, and of how many it could not tell."""
+    """Return the number of pairs that a model `graded`, and of those that it was unsure of (`cant_tell`)."""
     rows = Grade.objects.filter(item__round=judge.round_id, source=Grade.Source.LLM, judge_name=judge.name)
     kinds = {"graded": Grade.Kind.GRADE, "cant_tell": Grade.Kind.CANT_TELL}
     return rows.aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})

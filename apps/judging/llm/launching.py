@@ -1,4 +1,4 @@
-"""Launching a language model as the judge of a round: its cost told first, its answers capped, resumable batches."""
+"""Launching a language model as the judge of a round: cost preview, cap on answers, resumable batches."""
 
 import re
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import Configuration
 
 LONGEST_NAME = 150
-PRICED = 200  # prompts that are made to tell how long all are
-TIMED = 200  # answers of a model that tell how long it takes
-AT_ONCE = 10  # answers of a batch
-CHARACTERS_PER_TOKEN = 4  # about, of English
-TOKENS_OUT = 2  # about: a digit and the end
-# What marks a name as of a family, each by its first word; models that grew from another count as of it.
+PRICED = 200  # prompts that are built to estimate the length of all
+TIMED = 200  # latest answers of a model that its speed is estimated from
+AT_ONCE = 10  # answers per batch
+CHARACTERS_PER_TOKEN = 4  # roughly, for English
+TOKENS_OUT = 2  # roughly: a digit and the end
+# Words in a model's name that mark its family, the family's own name first; derived models belong to it.
 FAMILIES = {
     "llama": "llama vicuna alpaca",
     "mistral": "mistral mixtral ministral codestral magistral",
@@ -39,8 +39,9 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What judging would take, about. `left` are the items that this judge has not graded, `answers` those that it is
-    asked for under the cap; `seconds` is None where this model has not answered yet."""
+    """Estimated cost of judging. `left`: items that this judge has not graded. `answers`: how many of them it is asked
+    for under the cap. `seconds`: None if this model has not answered yet.
+    """
 
     judge: Annotated[str, "The model with its revision and prompt: the name of its grades."]
     left: Annotated[int, "Items that it has not judged."]
@@ -51,7 +52,7 @@ class Cost:
 
     @property
     def sentence(self) -> str:
-        """The cost, for the reader."""
+        """The cost, as a sentence for the reader."""
         if not self.answers:
             return f"{self.judge} has judged every item of the round: nothing is left to ask."
         takes = "how long is not known, as it has not answered yet" if self.seconds is None else _about(self.seconds)
@@ -64,9 +65,9 @@ class Cost:
 
 
 def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
-    """Return what judging a round by `llm`, such as ollama:llama3, would cost; nothing is asked but its revision.
+    """Return the estimated cost of judging a round by `llm`. Asks the server only for its revision.
 
-    Raises RoundError, RoundStateError, LLMError.
+    `llm` is like ollama:llama3. Raises RoundError, RoundStateError, LLMError.
     """
     identity = _checked(round, llm, most)
     items = list(items_left(round, identity.name).values_list("pk", flat=True))
@@ -87,10 +88,10 @@ def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
 
 @transaction.atomic
 def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -> tuple[LLMJudge, Operation]:
-    """Let `llm` judge the items that it has not judged, those of the calibration sample first, at most `most`.
+    """Start `llm` on the items that it has not judged, at most `most`; the calibration sample comes first.
 
-    What was judged stays, and a start after a stop goes on. `by` leads the round. Raises
-    RoundError, RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.
+    Existing grades remain, and starting again continues a stopped judging. `by` leads the round. Raises RoundError,
+    RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.
     """
     require_lead(round, by)
     checked = _checked(round, llm, most)
@@ -116,7 +117,7 @@ def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -
 
 
 def cancel_judging(round: Round, by: Any) -> None:
-    """Cancel the judging of a round by a model; what it judged stays. Raises RoundStateError, NotAJudgeError."""
+    """Cancel the judging of a round by a model; its grades remain. Raises RoundStateError, NotAJudgeError."""
     require_lead(round, by)
     operation = Operation.active_on(round)
     if operation is None:
@@ -125,9 +126,9 @@ def cancel_judging(round: Round, by: Any) -> None:
 
 
 def identity_of(round: Round, llm: str) -> LLMJudge:
-    """Return what a model would judge a round as now, by its revision and the prompt; it is not stored.
+    """Return the unsaved judge that a model would be now, with its revision and the prompt.
 
-    Its revision is `asking.UNKNOWN` where its server tells none, or does not answer.
+    Its revision is `asking.UNKNOWN` if its server reports none or does not answer.
     """
     server, _, model = llm.partition(":")
     revision, prompt = llm_revision(server, model), prompting.prompt_hash(round)
@@ -138,9 +139,9 @@ def identity_of(round: Round, llm: str) -> LLMJudge:
 
 
 def changes_of(judge: LLMJudge) -> list[str]:
-    """Return what is not as it was when a judge was started, in clauses; none where its grades still stand for it.
+    """Return the changes since a judge was started, as clauses; empty if its grades are still valid for it.
 
-    A server that does not answer, or tells no revision any more, says nothing of a change.
+    A server that does not answer, or no longer reports a revision, does not count as a change.
     """
     now = identity_of(judge.round, judge.llm)
     changes = []
@@ -161,7 +162,7 @@ def items_left(round: Round, judge_name: str) -> QuerySet[RoundItem]:
 
 
 def seconds_each(llm: str) -> float | None:
-    """Return the mean seconds of a model's latest answers as a judge; where there is none, of any of its answers."""
+    """Return the mean seconds of a model's latest answers as a judge, or of any of its answers if it has not judged."""
     server, _, model = llm.partition(":")
     answers = LLMAnswer.objects.filter(provider=server, model=model).order_by("-id")
     of_judging = answers.filter(parameters__max_tokens=prompting.MAX_TOKENS)
@@ -173,7 +174,7 @@ def seconds_each(llm: str) -> float | None:
 
 
 def _checked(round: Round, llm: str, most: int | None) -> LLMJudge:
-    """Return the judge that `llm` would be now. Raises for what cannot be asked."""
+    """Return the unsaved judge that `llm` would be now. Raises an error for invalid options and unknown models."""
     require_open(round)
     if len(llm) > LONGEST_NAME or not all(llm.partition(":")):
         raise RoundError("Name a model as SERVER:MODEL, as ollama:llama3, with a server of the settings.", field="llm")
@@ -195,7 +196,7 @@ def _about(seconds: float) -> str:
 
 
 def family_of(model: str) -> str:
-    """Return the family of a model by its name: qwen of `ollama:qwen2.5:7b` and of `Qwen/Qwen3-Reranker-0.6B`."""
+    """Return the family of a model by its name: qwen for `ollama:qwen2.5:7b` and for `Qwen/Qwen3-Reranker-0.6B`."""
     name = model.partition(":")[2] if re.match(r"[\w-]+:", model) else model
     name = name.rpartition("/")[2].lower()
     for family, marks in FAMILIES.items():
@@ -206,10 +207,10 @@ def family_of(model: str) -> str:
 
 
 def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
-    """Return a warning for each run that a model of the judge's own family reranked, or rewrote queries for.
+    """Return a warning for each run that a model of the judge's own family reranked or rewrote queries for.
 
-    Judges favour what their kin brought up (Panickssery, Bowman and Feng, NeurIPS 2024): such a run may look better
-    than it is.
+    LLM judges favour results of their own family (Panickssery, Bowman and Feng, NeurIPS 2024), so such a run may look
+    better than it is.
     """
     family = family_of(judge.llm)
     warnings = []
@@ -224,7 +225,7 @@ def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
 
 
 def _asked_by(run: Run) -> list[tuple[str, str]]:
-    """The models that took part in a run's rankings, each with what it did."""
+    """Return (model, act) for the models that took part in a run's rankings."""
     if run.benchmark.is_external:
         return []
     config = Configuration.from_dict(run.config)

@@ -1,4 +1,4 @@
-"""The prompt of a model that judges a pair, and what is taken of its answer."""
+"""The prompt of a model that judges a pair, and reading its answer."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from apps.judging.models import Round, RoundItem
 from apps.judging.scales import grades_of
 from apps.retrieval.fingerprints import fingerprint
 
-VERSION = "1"  # of all below: a change of any of it changes this, and every calibration is stale
-LONGEST_QUERY = 2_000  # characters, as all here
+VERSION = "1"  # of everything below: a change must change this, and makes every calibration stale
+LONGEST_QUERY = 2_000  # in characters, like all limits here
 LONGEST_PASSAGE = 2_000
 LONGEST_TEXT = 6_000
 LONGEST_GUIDELINES = 8_000
@@ -36,10 +36,10 @@ Answer with one grade of the scale, the number alone ({grades}), or with {unsure
 
 
 def prompt_of(round: Round, item: RoundItem) -> str:
-    """Return what a model is asked of an item, which has query, document and chunk.
+    """Return the prompt for an item, which has query, document and chunk.
 
-    The text of a document is data. Its lines stand between marks that are made of the text itself by a hash, so that no
-    text can hold its own.
+    The text of a document is data. Its lines lie between marks made from a hash of the text, so that no text can
+    contain its own mark.
     """
     document, chunk = item.document, item.chunk
     query = item.query.text[:LONGEST_QUERY]
@@ -58,17 +58,17 @@ def prompt_of(round: Round, item: RoundItem) -> str:
 
 
 def read_answer(answer: str, scale: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the grade that an answer is: a grade of the scale and not a word more. None for anything else."""
+    """Return the grade if the answer is exactly a grade of the scale, else None."""
     return {str(grade): grade for grade in grades_of(scale)}.get(answer.strip())
 
 
 def is_answer(answer: str, scale: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether an answer is one that the prompt asks for: a grade of the scale, or that it cannot be told."""
+    """Return whether an answer is valid: a grade of the scale, or UNSURE."""
     return answer.strip() == UNSURE or read_answer(answer, scale) is not None
 
 
 def prompt_hash(round: Round) -> str:
-    """Return what tells a round's prompt from others: the words above, its scale and its guidelines."""
+    """Return a hash of a round's prompt: the text and limits above, its scale and its guidelines."""
     limits = [LONGEST_QUERY, LONGEST_PASSAGE, LONGEST_TEXT, MAX_TOKENS]
     return fingerprint(
         version=VERSION, prompt=PROMPT, limits=limits, scale=round.scale, guidelines=round.guidelines.strip()

@@ -1,6 +1,6 @@
 """Verdicts of a round's runs under the three policies: people alone, people and a model, a model corrected by people.
 
-Nothing of it is stored: the values of evaluations are people's.
+They are not stored: the values of evaluations come from people's judgments only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,10 +85,10 @@ class VerdictsReport:
 
 
 def verdicts_of(round: Round, judge: LLMJudge | None) -> VerdictsReport:
-    """Return the verdicts of a round's runs under the three policies, side by side, at 95 % for all pairs together.
+    """Return the verdicts of a round's runs under the three policies, at 95 % for all pairs together.
 
-    Those with the model's grades need its calibration and say so where it is missing or stale. The compared queries are
-    those that every run answered.
+    The policies with the model's grades need its calibration and say so if it is missing or stale. The compared queries
+    are those that every run answered.
     """
     board, sample = board_of(round, judge), sample_of(round)
     calibration = calibration_of(judge, sample, board) if judge else None
@@ -128,7 +128,7 @@ def _report(
     pairs: Sequence[Any] = (),
     **counts: int,
 ) -> PolicyReport:
-    """Return the report of a verdict on pairs of runs, which are named by their places on the board."""
+    """Return the report of a verdict on pairs of runs, which are numbered by their order on the board."""
     runs = [run.pk for run in board.runs]
     names = ", ".join(f'"{board.runs[place]}"' for place in group)
     best = f"Best is {names}." if len(group) == 1 else f"The best cannot be told apart: {names}."
@@ -176,15 +176,15 @@ def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]])
 
 
 def _corrected(board: Board, sample: Sample) -> PolicyReport:
-    """Return the comparison by the model's grades as people correct them, on a random sample of whole queries.
+    """Return the comparison by the model's grades, corrected with people's grades of a random sample of whole queries.
 
-    The sample is the first queries of the round's random order that people have judged whole. Raises JudgingError for
-    a round in another order, fewer than FEWEST_QUERIES such queries, or grades of the model that do not cover the pool.
+    The sample is the first queries of the round's random order that people have judged whole. Raises JudgingError for a
+    round in another order, fewer than FEWEST_QUERIES such queries, or grades of the model that do not cover the pool.
     """
     pairs = map(board.pool.item, range(board.pool.size))
     holes = [item for item in pairs if item.document not in board.known.get(board.query_ids[item.query], {})]
     _require_sampled_pool(board, sample, holes)
-    # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
+    # A pair that the model was unsure of counts as not relevant: any prediction works, as its errors are corrected.
     predicted = board.truths(board.known, board.model, board.unsure)
     _require_correctable(board, holes, sum(item.document in predicted[item.query] for item in holes))
     queries = _sampled_queries(board, holes)
@@ -212,7 +212,7 @@ def _corrected(board: Board, sample: Sample) -> PolicyReport:
 
 
 def _require_sampled_pool(board: Board, sample: Sample, holes: Sequence[Item]) -> None:
-    """Raise JudgingError where the pool is not the one that the samples were drawn from, or has nothing to correct."""
+    """Raise JudgingError if the pool changed since the samples were drawn, or has no pairs to correct."""
     began = board.round.pool_size
     place_of = {query: place for place, query in enumerate(board.query_ids)}
     sampled = {Item(place_of[pair.query_id], pair.document_id) for pair in sample.done}
@@ -245,9 +245,9 @@ def _require_correctable(board: Board, holes: Sequence[Item], asked: int) -> Non
 
 
 def _sampled_queries(board: Board, holes: Sequence[Item]) -> set[int]:
-    """Return the queries at the beginning of the round's order of them that people are done with, by their places.
+    """Return the first queries of the round's query order that people are done with, by their order on the board.
 
-    Queries that some run failed on are not compared, and end nothing.
+    Queries that some run failed on are not compared; they do not end the sample.
     """
     order = query_order(board.pool, seed=board.round.seed)
     done = board.truths(board.people, board.unsure_people)

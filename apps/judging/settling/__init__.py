@@ -1,4 +1,4 @@
-"""State of a round: the consensus and agreement of its judges, their progress, what is settled and what comes next.
+"""State of a round: consensus and agreement of its judges, their progress, settled questions and the next items.
 
-Imports the models, pools and orders; imported by handing out, closing, pages, commands and the API.
+Imports the models, pools and orders; handing out, closing, pages, commands and the API import it.
 """

@@ -47,7 +47,7 @@ class AgreementReport:
 
 
 def agreement_of(round: Round) -> AgreementReport:
-    """Return how far the human judges of a round agree. One query."""
+    """Return the agreement of the human judges of a round. One query."""
     rows = Grade.objects.filter(
         item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE, adjudicates=False
     ).values_list("judge_name", "item_id", "grade")

@@ -1,4 +1,4 @@
-"""Consensus: what the human grades of an item say together."""
+"""Consensus: the grade of an item from all its human grades."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from apps.judging.models import Grade, Round
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """What is known of an item: its grade, or that its grades are split evenly and somebody must adjudicate."""
+    """The consensus on an item: its grade, or that its grades are split evenly and need adjudication."""
 
     item_id: int
     grade: int | None
@@ -22,10 +22,10 @@ class Agreed:
 
 
 def agreed_of(round: Round) -> dict[int, Agreed]:
-    """Return by item id what the human grades of each item that has one say. One query.
+    """Return the consensus by item id for each item with a human grade. One query.
 
-    The truth is their median; an adjudication decides. An even split, whose two middle grades differ, has no grade
-    before somebody adjudicates it.
+    The truth is their median; an adjudication overrides it. An even split, whose two middle grades differ, has no grade
+    before adjudication.
     """
     rows = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE)
     by_item: dict[int, list[Grade]] = defaultdict(list)
@@ -35,17 +35,17 @@ def agreed_of(round: Round) -> dict[int, Agreed]:
 
 
 def agreed(item_id: int, grades: Sequence[Grade]) -> Agreed:
-    """Return what the human grades of one item say."""
+    """Return the consensus of the human grades of one item."""
     grade, split = _truth([(row.grade, row.adjudicates) for row in grades if row.grade is not None])
     return Agreed(item_id, grade, split, tuple(grades))
 
 
 @dataclass(frozen=True)
 class Said:
-    """What people said in a round so far, without who said it.
+    """People's grades in a round so far, without the judges' names.
 
-    `grades` are those that they agree on, by item id; `split` the items that they are split on; `unsure` those of which
-    somebody could not tell and nobody gave a grade. `count` is how many grades they gave, adjudications too.
+    `grades` are those on which they agree, by item id. `split`: items on which they are split. `unsure`: items without
+    a grade that some judge was unsure of. `count`: the number of grades, with adjudications.
     """
 
     grades: dict[int, int]
@@ -55,17 +55,17 @@ class Said:
 
     @cached_property
     def done(self) -> set[int]:
-        """The items that people are done with."""
+        """Ids of the items that people are done with."""
         return {*self.grades, *self.unsure}
 
     def mark(self, basis: str) -> str:
-        """Return a hash of all this and of `basis`: a state is that of now if it has the mark of now."""
+        """Return a hash of these grades and `basis`: a state is current if it has the current mark."""
         pairs = sorted([*self.grades.items(), *((item, -1) for item in self.unsure)])
         return sha256(f"{basis} {self.count} ".encode() + np.array(pairs, np.int64).tobytes()).hexdigest()
 
 
 def said_in(round: Round) -> Said:
-    """Return what people said in a round. One query, of numbers alone."""
+    """Return people's grades in a round. One query, which reads numbers only."""
     rows = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN).exclude(kind=Grade.Kind.SKIP).order_by()
     given: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     unsure, count = set(), 0
@@ -85,10 +85,10 @@ def said_in(round: Round) -> Said:
 
 
 def _truth(given: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
-    """Return the median of an item's grades, each with whether it adjudicates; and whether they are split.
+    """Return the median of an item's (grade, adjudicates) pairs, and whether they are split.
 
-    An adjudication decides. Of an even number the two grades in the middle must be equal: their mean is a grade that
-    nobody gave.
+    An adjudication decides. For an even number of grades the two in the middle must be equal, because their mean may be
+    a grade that no judge gave.
     """
     if len(given) == 1:
         return given[0][0], False

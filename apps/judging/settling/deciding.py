@@ -1,4 +1,4 @@
-"""State of a round's question: what its grades have settled, how many more are needed, and which items come next."""
+"""State of a round's question: what its grades have settled, how many more are needed, and the next items."""
 
 import threading
 from collections import OrderedDict
@@ -27,25 +27,25 @@ from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
 from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.judging.state import State
 
-KEPT = 8  # rounds whose pools a process keeps
-PLACED_ANEW = 60  # items at the front of the decisive order that each new state puts in place
+KEPT = 8  # rounds whose pools a process caches
+PLACED_ANEW = 60  # items at the front of the decisive order that each new state reorders
 
 
 @dataclass(eq=False)
 class Desk:
-    """The question of a round in memory, with the grades that were taken in, by item.
+    """The question of a round in memory, with the grades applied so far, by item.
 
-    It is worked at by whoever has locked the round's `RoundState`, and so by one thread at a time.
+    Not thread-safe: hold the lock on the round's `RoundState`.
     """
 
     basis: str
     question: Question
-    judging: Judging | None  # none for a round that compares nothing
-    items: dict[int, int]  # by the id of a round's item, the number of its pair in the pool
-    ids: dict[int, int]  # the other way round
+    judging: Judging | None  # None for a round that compares no runs
+    items: dict[int, int]  # by item id, the number of its pair in the pool
+    ids: dict[int, int]  # item ids by number of the pair
     sample: Numbers  # the numbers of the round's pairs in the sample's order
     taken: dict[int, int] = field(default_factory=dict)
-    model: ModelEvidence = field(default_factory=ModelEvidence)  # the model whose grades the judging has for evidence
+    model: ModelEvidence = field(default_factory=ModelEvidence)  # the model whose grades the judging uses as evidence
 
     def pair(self, item: int) -> Item:
         return self.question.pool.item(self.items[item])
@@ -57,11 +57,11 @@ _guard = threading.Lock()
 
 @transaction.atomic
 def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEvidence | None = None) -> RoundState:
-    """Bring the state of a round up to its grades so far, and return it. Where it is that already nothing is done.
+    """Compute the state of a round from its grades so far and return it. Returns a current state unchanged.
 
-    Two never do it for one round: who comes second waits, on the row. While the round is open it is noted whether its
-    question is settled, and the decisive order is brought up to date. What judges are split on counts as unjudged.
-    `runs` and `model`, whose grades are evidence, are given by a caller that has just read them.
+    The lock on the row makes a second caller for the same round wait. While the round is open, this also stores whether
+    its question is settled and updates the decisive order. Split items count as unjudged. Pass `runs` and `model`,
+    whose grades are evidence, to avoid reading them again.
     """
     row, _ = RoundState.objects.select_for_update().defer("board").get_or_create(round=round)
     round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
@@ -97,19 +97,19 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
 
 
 def runs_of(round: Round) -> list[Run]:
-    """Return the runs of a round, in the order in which its state names them by row."""
+    """Return the runs of a round, in the order in which its state numbers them."""
     runs = round.runs.select_related("benchmark", "index__chunk_set").order_by("benchmark", "run_order")
     return list(runs.defer("config", "provenance", "timing", "warnings"))
 
 
 def basis_of(round: Round, runs: Sequence[Run]) -> str:
-    """Return a hash of what tells whether the rankings and the known judgments of a round are those of before."""
+    """Return a hash that changes when the rankings or the existing judgments of a round change."""
     of_runs = [(str(run.pk), run.status, run.failed_queries, str(run.completed_at)) for run in runs]
     return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
 
 
 def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
-    """Return the desk of a round in this process; the one that was asked for longest ago goes, past KEPT."""
+    """Return the desk of a round from this process's cache, which drops the least recently used beyond KEPT."""
     with _guard:
         desk = _desks.get(round.pk)
     if desk is None or desk.basis != basis:
@@ -134,7 +134,7 @@ def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
 
 
 def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
-    """Return the question of a round and the item of each pair of its pool, 0 where that is none."""
+    """Return the question of a round and the item id of each pair of its pool, 0 without one."""
     question, query_ids = question_of(round, runs)
     question = replace(question, axes=evidence.text_axes(question.pool, runs))
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
@@ -149,7 +149,7 @@ def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
 
 
 def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) -> None:
-    """Give the judging the grades of the model that is evidence, unless it has them."""
+    """Pass the grades of the model that is evidence to the judging, unless it has them."""
     if model == desk.model:
         return
     given = np.full(desk.question.pool.size, np.nan)
@@ -161,7 +161,7 @@ def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) ->
 
 
 def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
-    """Let the judging know the grades that are new or other than those that it knows, and those that are gone."""
+    """Apply added, changed and removed grades to the model."""
     grades = {item: grade for item, grade in grades.items() if item in desk.items}
     for item in desk.taken.keys() - grades.keys():
         judging.grade(desk.pair(item), None)
@@ -173,18 +173,18 @@ def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
 
 
 def _note(round: Round, state: State) -> None:
-    """Note that the question is settled, or no more; where no pair is left, only second judges are, and they go on."""
+    """Store whether the question is settled. If no pair is unjudged, judging goes on: only second gradings remain."""
     if state.settled != (round.answered_at is not None) and (state.holes or not state.settled):
         round.answered_at = timezone.now() if state.settled else None
         Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(answered_at=round.answered_at)
 
 
 def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
-    """Put the next items of the decisive order before all others that wait, and return them.
+    """Move the next items of the decisive order to the front of the waiting ones, and return them.
 
-    They are what is left of the calibration sample, without which no model is evidence, then those of the greatest
-    weights now; `before` are those of the last time, which stay where they are if they are the same. Slots that
-    somebody is taking at this moment are passed over: nothing waits for this.
+    They are the rest of the calibration sample, without which no model is evidence, then those with the greatest
+    weights. `before` is the previous front; an equal one is left in place. Locked slots are skipped, so this never
+    waits.
     """
     slots = Slot.objects.filter(round=round)
     given = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)

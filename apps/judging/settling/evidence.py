@@ -1,6 +1,6 @@
-"""Evidence of relevance in a round besides the ranks of its runs: texts, and the grades of a calibrated model.
+"""Evidence of relevance in a round in addition to the ranks of its runs: texts, and the grades of a calibrated model.
 
-It moves what is asked next and how probable a verdict is. It is no grade: no state counts it, no version holds it.
+It affects the next items and the probability of a verdict. It is not a grade: no state counts it, no version has it.
 """
 
 from collections import defaultdict
@@ -22,17 +22,17 @@ from benchbench.ir.judging.evidence import Axes, axes_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.records import Vectors
 
-MOST_PAIRS = 50_000  # of a pool whose texts are looked at: its vectors are in memory together once
+MOST_PAIRS = 50_000  # largest pool whose texts are compared: all its vectors are in memory at once
 
 
 def index_of(runs: Sequence[Run]) -> Index | None:
-    """Return the index of the first run that has one with vectors."""
+    """Return the first index with vectors among those of the runs."""
     indexes = (run.index for run in runs)
     return next((index for index in indexes if index and index.dimension and index.chunk_set), None)
 
 
 def text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
-    """Return the coordinates of a pool's documents (`axes_of`); None without vectors, or past MOST_PAIRS pairs."""
+    """Return the coordinates of a pool's documents (`axes_of`); None without vectors or beyond MOST_PAIRS pairs."""
     index = index_of(runs)
     if index is None or pool.size > MOST_PAIRS:
         return None
@@ -45,7 +45,7 @@ def text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
 
 
 def document_vectors(index: Index, documents: Collection[Any]) -> dict[int, Vectors]:
-    """Return a vector of each document that has any in an index: the sum of those of its chunks."""
+    """Return the sum of the chunk vectors of each document that has any in an index."""
     assert index.dimension is not None
     leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
     document_of = dict(leaves.values_list("position", "document_id"))
@@ -65,10 +65,11 @@ class ModelEvidence:
 
 
 def model_evidence(round: Round, said: Said) -> ModelEvidence:
-    """Return the model that was started last of those calibrated on a round: one query where no model judged it.
+    """Return the latest started of the models calibrated on a round. One query if no model judged the round.
 
-    Calibrated is one whose prompt is that of now, and of which and of people there are LEAST grades at the beginning
-    of the calibration sample that both are done with. Its server is not asked: the stored grades are those calibrated.
+    A model is calibrated if its prompt is current and it shares LEAST grades with people at the beginning of the
+    calibration sample, as far as both are done with it. Its server is not asked: the stored grades are the calibrated
+    ones.
     """
     judges = list(LLMJudge.objects.filter(round=round))
     sample = calibration_sample(round) if judges else []
@@ -88,7 +89,7 @@ def calibration_sample(round: Round) -> list[int]:
 
 
 def model_grades(round: Round, name: str) -> dict[int, int]:
-    """Return the grades that a model gave in a round, by item; without what it could not tell."""
+    """Return the grades that a model gave in a round, by item, without those that it was unsure of."""
     rows: Any = _graded_by(round, name).filter(grade__isnull=False).values_list("item", "grade")
     return dict(rows)
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from apps.judging.models import Grade, Round, Slot
 
-PACE_OF = 50  # the latest grades of a judge, which tell the pace
-ACTIVE = timedelta(minutes=30)  # who graded within it is at work
+PACE_OF = 50  # latest grades of a judge that the pace is computed from
+ACTIVE = timedelta(minutes=30)  # a judge who graded within it is at work
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How much of a round is done: of the gradings that it wants, one a judge and item."""
+    """Progress of a round: gradings that are done and wanted, one per judge and item."""
 
     done: int
     wanted: int
     judges: list[JudgeReport]
 
 
-# One statement, as it comes with every grade.
+# One statement, because it runs with every grade.
 OWN = """
 WITH own AS (
     SELECT kind, seconds, graded_at FROM judging_grade JOIN judging_rounditem item ON item.id = item_id
@@ -60,7 +60,7 @@ SELECT
 
 
 def own_progress(round: Round, judge: Any) -> dict[str, Any]:
-    """Return how far a round is, and one of its judges in it: `mine` items graded, or said not to tell. One query."""
+    """Return the progress of a round and of one judge: `mine` counts the judge's grades without skips. One query."""
     values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
     with connection.cursor() as cursor:
         cursor.execute(OWN, values)
@@ -80,7 +80,7 @@ def _left(pace: float | None, gradings: int, at_work: int) -> float | None:
 
 
 def progress_of(round: Round) -> Progress:
-    """Return the progress of a round. Three queries, and one for each judge who graded."""
+    """Return the progress of a round. Three queries, plus one for each judge who graded."""
     done = Slot.objects.filter(round=round, done=True).count()
     wanted = _wanted(round, done)
     kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cant_tell": Grade.Kind.CANT_TELL}

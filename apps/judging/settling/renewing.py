@@ -1,7 +1,7 @@
-"""Renewing the state of a round: who grades asks for it and waits for nothing; who looks at it is told how old it is.
+"""Renewing the state of a round: grading enqueues a renewal and does not wait; readers see whether it is current.
 
-A worker does it within seconds, once however often it is asked for meanwhile. Where no worker lives, or none comes to
-it, whoever needs the state does it.
+A worker renews it within seconds, once for all requests made meanwhile. If no worker takes the job, the process that
+needs the state computes it.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from apps.judging.settling.evidence import model_evidence
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.ir.judging.state import State
 
-RENEWED_AFTER = 10  # grades, where no worker does it
+RENEWED_AFTER = 10  # new grades after which this process renews, if no worker does
 
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The state of a round that was computed last: its row, and the runs that it names by their places.
+    """The most recently computed state of a round: its row, and the runs that it numbers.
 
-    `is_current` tells whether it counts what people say now, `said`.
+    `is_current` if it counts all of people's grades, `said`.
     """
 
     row: RoundState
@@ -32,7 +32,7 @@ class KnownState:
 
     @property
     def state(self) -> State | None:
-        """None for a round that compares nothing."""
+        """The state; None for a round that compares no runs."""
         return State.of_record(self.row.state) if self.row.state else None
 
     @property
@@ -42,7 +42,7 @@ class KnownState:
 
 
 def known_state(round: Round) -> KnownState:
-    """Return the state of a round: that of now, or the last one while a worker computes the next."""
+    """Return the state of a round: the current one, or the last one while a worker computes the next."""
     runs = runs_of(round)
     basis, said = basis_of(round, runs), said_in(round)
     row = RoundState.objects.filter(round=round, renewed_at__isnull=False).defer("board").first()
@@ -57,9 +57,10 @@ def known_state(round: Round) -> KnownState:
 
 
 def ask_for_renewal(round: Round) -> None:
-    """Have the state of a round renewed soon by a worker.
+    """Enqueue a renewal of the state of a round.
 
-    Where none comes, it is renewed here once RENEWED_AFTER grades are new, and `round` knows then whether it is over.
+    If no worker takes it, this process renews the state after RENEWED_AFTER new grades and updates `round`, including
+    whether it is settled.
     """
     if _asked(round):
         return

@@ -1,4 +1,4 @@
-"""Report of a round: progress, what is settled and what waits, in figures and a sentence."""
+"""Report of a round: progress, settled and waiting items, in figures and a sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class RoundReport:
 
 
 def round_report(round: Round, known: KnownState) -> RoundReport:
-    """Return a round as it is, with its `known_state`."""
+    """Return the report of a round from its `known_state`."""
     progress = progress_of(round)
     return RoundReport(
         **attributes(progress, "done", "wanted", "judges"),
@@ -110,7 +110,7 @@ def _question(state: State, runs: list[UUID]) -> QuestionReport:
 
 
 def evidence_sentence(evidence: Mapping[str, str]) -> str:
-    """Return what the chance of relevance rests on, for the reader."""
+    """Return a sentence on what the probability of relevance is based on."""
     index, model = evidence.get("index"), evidence.get("model")
     parts = ["how the runs rank a document"]
     if index:

@@ -1,5 +1,4 @@
-"""Pages of judging: opening a round, grading, one's grades, adjudication, where a round stands, closing it.
+"""Pages of judging: opening a round, grading, one's own grades, adjudication, the state of a round, closing it.
 
-Each view reads a form or a message of the page, calls one use case and shows what came of it. Only interfaces import
-it.
+Each view parses a form or a message of the page, calls one use case and shows the result. Only interfaces import it.
 """

@@ -1,4 +1,4 @@
-"""The desk on which items are graded: their HTML, with nothing of runs, ranks and scores, and its messages."""
+"""The desk on which items are graded: their HTML, without runs, ranks and scores, and its messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from benchbench.reading.objects import Listed, Stated, read_as
 from benchbench.reading.strict_json import decode, parse
 from benchbench.site.admin import SiteAdmin
 
-AHEAD = 8  # items that a page holds: the one that is shown, and those that come next
-HEAD = 1200  # characters of a document's text that are shown where no passage is known
+AHEAD = 8  # items that a page holds: the shown one and the next ones
+HEAD = 1200  # characters of a document's text that are shown without a passage
 MOST_PASSAGE = 4000
-ASKED = ("description", "narrative")  # of a query's metadata
+ASKED = ("description", "narrative")  # keys of a query's metadata
 UNDO = "undo"
 MOST_SAID = 200
 MOST_BYTES = 5_000_000
@@ -35,7 +35,7 @@ NUMBER = whole(0, 2**63 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A pair as the page shows it: texts with the words of the query marked. `cut` tells of characters left out."""
+    """A pair as the page shows it: texts with the words of the query marked. `cut` counts the characters left out."""
 
     query: Query
     document: Document
@@ -46,7 +46,7 @@ class Sheet:
 
     @property
     def asked(self) -> list[tuple[str, str]]:
-        """What was asked for, in words beside the query, as TREC's topics have them; and notes."""
+        """The description and narrative of the query, as in TREC's topics, and its notes."""
         told = {name: self.query.metadata.get(name) for name in ASKED} | {"notes": self.query.notes}
         return [(name.capitalize(), words) for name, words in told.items() if isinstance(words, str) and words]
 
@@ -54,7 +54,7 @@ class Sheet:
 def sheet(
     query: Query, document: Document, passage: str, *, grades: Sequence[Grade] = (), whole: bool = False
 ) -> Sheet:
-    """Return what is shown of a pair; without a `passage` its text begins the page."""
+    """Return the sheet of a pair; without a `passage` it begins with the document's text."""
     text = document.text
     first = _head(passage, MOST_PASSAGE) or _head(text, HEAD)
     shown = text if whole else text[:MOST_TEXT]
@@ -76,7 +76,7 @@ def _head(text: str, most: int) -> str:
 
 
 def packed(round: Round, shown: Shown, grades: Sequence[Grade] = ()) -> dict[str, Any]:
-    """Return an item for the script of the page: its id, its HTML, and how it is called aloud."""
+    """Return an item for the script of the page: its id, its HTML, and its text for screen readers."""
     item = shown.item
     context = {
         "sheet": sheet(item.query, item.document, shown.passage, grades=grades),
@@ -91,7 +91,7 @@ def packed(round: Round, shown: Shown, grades: Sequence[Grade] = ()) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class JudgeEntry(Stated):
-    """What a judge said of an item, or that it is taken back. `key` names the entry, so that the page can drop it."""
+    """A judge's answer on an item, or its withdrawal. `key` names the entry, so that the page can drop it."""
 
     KEYS = {"item_id": "item"}
 
@@ -105,7 +105,7 @@ class JudgeEntry(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Message(Stated):
-    """What the page sends: what was said, in order; which items it has; and how many it wants to hold."""
+    """A message of the page: answers in order, the items that it has, and how many it wants to hold."""
 
     said: Annotated[Listed[JudgeEntry], Field(max_length=MOST_SAID)]
     have: Listed[Annotated[int, NUMBER]]
@@ -121,7 +121,7 @@ def desk_page(
     *,
     adjudicates: bool = False,
 ) -> HttpResponse:
-    """Show the desk with the items that are `held`, and what was said `last`, the latest first."""
+    """Render the desk with the items `held` and the `last` answers, the latest first."""
     data = held | {
         "user": request.user.pk,
         "url": reverse("admin:round_decide" if adjudicates else "admin:round_exchange", args=[round.pk]),
@@ -134,7 +134,7 @@ def desk_page(
         "data": data,
         "adjudicates": adjudicates,
         "most_undone": MOST_UNDONE,
-        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # it lets no HTML through
+        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # rendered() escapes HTML
     }
     return model_admin.page(request, "judging/judge.html", context, original=round)
 
@@ -145,9 +145,9 @@ def exchanged(
     keep: Callable[[JudgeEntry], None],
     answer: Callable[[Message], dict[str, Any]],
 ) -> HttpResponse:
-    """Keep the entries of a message in order, and answer it.
+    """Store the entries of a message in order, and answer it.
 
-    What cannot be kept is told by the key of its entry, with the reason; all else is kept.
+    The answer lists each refused entry by its key with the reason; all others are stored.
     """
     try:
         require()
@@ -166,7 +166,7 @@ def exchanged(
 
 
 def label_of(round: Round, row: Grade) -> str:
-    """Return what was said, as it is read: `2 Relevant`, `skipped`."""
+    """Return an answer as text: `2 Relevant`, `skipped`."""
     if row.grade is None:
         return "skipped" if row.kind == Grade.Kind.SKIP else "can't tell"
     names = {entry["grade"]: entry["name"] for entry in round.scale}

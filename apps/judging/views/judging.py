@@ -1,4 +1,4 @@
-"""The pages on which a judge grades and sees what they said, and the one that decides what judges are split on."""
+"""The pages on which judges grade, see their grades, and adjudicate items on which judges are split."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -28,11 +28,11 @@ from benchbench.site.panels import change_url
 
 SHOWN_GRADES = 50
 ALL = "all"
-TURNS = {UNDO: 0, Grade.Kind.SKIP: 2}  # of what is adjudicated; all else is 1
+TURNS = {UNDO: 0, Grade.Kind.SKIP: 2}  # order of adjudicated items; 1 by default
 
 
 def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """The page on which a judge grades the items of a round, with the first ones."""
+    """Render the page on which a judge grades the items of a round, with the first ones."""
     round = permitted(request, model_admin, object_id, "judging.add_grade")
     if not is_judge(round, request.user):
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
@@ -43,9 +43,9 @@ def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
 
 @require_POST
 def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Keep what a judge said, and answer with the next items and how far the judge is.
+    """Store a judge's answers, and return the next items and the judge's progress.
 
-    What comes twice is kept once, as it names its item.
+    An answer sent twice is stored once, because it names its item.
     """
     round, judge = permitted(request, model_admin, object_id, "judging.add_grade"), request.user
 
@@ -64,7 +64,7 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
 
 
 def _held(round: Round, judge: Any, have: Collection[int], count: int) -> dict[str, Any]:
-    """Return the items that a judge holds now, those in full that the page does not have, and how far the judge is."""
+    """Return the ids of the items that a judge holds, the contents of those that the page lacks, and the progress."""
     held = hand_out(round, judge, count=count) if round.is_open else []
     new = show_ungraded(shown([item for item in held if item not in have]))
     return {
@@ -76,7 +76,7 @@ def _held(round: Round, judge: Any, have: Collection[int], count: int) -> dict[s
 
 
 def _end(round: Round) -> str:
-    """Say why no item comes."""
+    """Return a sentence on why no items are left."""
     if not round.is_open:
         return "The round is closed. Thank you."
     if not round.hands_out:
@@ -85,7 +85,7 @@ def _end(round: Round) -> str:
 
 
 def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, item_id: int) -> HttpResponse:
-    """The whole text of an item's document, with the words of its query marked."""
+    """Render the whole text of an item's document, with the words of its query marked."""
     round: Round = model_admin.viewed(request, object_id)
     try:
         require_part(round, request.user)
@@ -98,7 +98,7 @@ def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, ite
 
 
 def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, permission: str) -> Round:
-    """Return the round; raise PermissionDenied for who has not this permission at all."""
+    """Return the round. Raises PermissionDenied if the user lacks this permission altogether."""
     round: Round = model_admin.viewed(request, object_id)
     if not request.user.has_perm(permission):
         raise PermissionDenied
@@ -106,7 +106,7 @@ def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, per
 
 
 def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """The items whose judges are split, one at a time, with what was said of them."""
+    """Render the items whose judges are split, one at a time, with their grades."""
     round = permitted(request, model_admin, object_id, "judging.change_round")
     try:
         require_lead(round, request.user)
@@ -120,7 +120,7 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
 
 @require_POST
 def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Keep what was decided, and answer with the next items: what was taken back first, what was skipped last."""
+    """Store decisions, and answer with the next items: withdrawn ones first, skipped ones last."""
     round, user = permitted(request, model_admin, object_id, "judging.change_round"), request.user
     last: dict[int, str] = {}
 
@@ -140,7 +140,7 @@ def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Htt
 
 
 def _split(round: Round, user: Any, have: Collection[int], count: int, last: Mapping[int, str]) -> dict[str, Any]:
-    """Return the next items and the progress. `last` is what was just said of items: what is taken back comes first."""
+    """Return the next items and the progress. `last` has the latest entries by item: withdrawn items come first."""
     agreed = agreed_of(round)
     split = [item_id for item_id, item in agreed.items() if item.split] if round.is_open else []
     held = sorted(split, key=lambda item_id: (TURNS.get(last.get(item_id, ""), 1), item_id))[:count]
@@ -155,7 +155,7 @@ def _split(round: Round, user: Any, have: Collection[int], count: int, last: Map
 
 
 def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """What the reader said in a round, the latest first; chosen grades are taken back, or all of a search."""
+    """List the reader's grades in a round, latest first; withdraw chosen ones, or all that a search finds."""
     round = permitted(request, model_admin, object_id, "judging.add_grade")
     asked = request.GET.get("said", "")
     words = request.GET.get("q", "").strip()

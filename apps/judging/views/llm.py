@@ -31,7 +31,7 @@ USUAL_SAMPLE = 100
 
 
 class LLMForm(PageForm):
-    """Which model judges, and at most how many items."""
+    """The model that judges, and the cap on its items."""
 
     server = forms.ChoiceField(
         help_text="Where it runs, of the servers that the settings of this site name.",
@@ -60,7 +60,7 @@ class LLMForm(PageForm):
 
 
 class SampleForm(PageForm):
-    """How large the calibration sample is."""
+    """The size of the calibration sample."""
 
     size = forms.IntegerField(
         min_value=LEAST,
@@ -72,7 +72,7 @@ class SampleForm(PageForm):
 
 
 def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Let a model judge, or go on, once its cost is told."""
+    """Start or continue a model's judging, after showing the cost."""
     round = led(request, model_admin, object_id, act=True)
     last = find_llm_judge(round)
     server, _, model = last.llm.partition(":") if last else ("", "", "")
@@ -102,7 +102,7 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
 
 @require_POST
 def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Answer the form as it stands with what judging would take, or with what is wrong and where."""
+    """Preview the cost of judging for the form's current values, or show its errors."""
     round = led(request, model_admin, object_id, act=True)
     form = LLMForm(request.POST, user=request.user)
 
@@ -116,7 +116,7 @@ def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID)
 
 
 def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Draw the calibration sample, which is frozen then."""
+    """Draw and freeze the calibration sample."""
     round = led(request, model_admin, object_id, act=True)
 
     def act(form: SampleForm) -> HttpResponse:
@@ -140,7 +140,7 @@ def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
 
 
 def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """The models that judge a round, each with its calibration."""
+    """Render the models that judge a round, each with its calibration."""
     round = led(request, model_admin, object_id)
     judges = judges_of(round)
     last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=round.pk).order_by("created_at").last()
@@ -155,13 +155,13 @@ def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
 
 
 def _with_rows(report: LLMJudgeReport) -> dict[str, Any]:
-    """Return a judge's report with the rows of a table: of each grade of people the bias, and the model's grades."""
+    """Return a judge's report with table rows: for each grade of people, the bias and counts of the model's grades."""
     figures = report.calibration.figures
     return vars(report) | {"rows": list(zip(figures.bias, figures.counts, strict=True)) if figures else []}
 
 
 def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """The verdicts on a round's runs by people, by people and a model, and by a model that people correct."""
+    """Render the verdicts on a round's runs by people, by people and a model, and by a model that people correct."""
     round = led(request, model_admin, object_id)
     report = verdicts_of(round, find_llm_judge(round))
     rows = _pairs(round, report.verdicts)
@@ -170,7 +170,7 @@ def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: U
 
 
 def _pairs(round: Round, verdicts: Sequence[PolicyReport]) -> list[dict[str, Any]]:
-    """Return each pair of runs with what each policy says of it, None where it says nothing; the widest first."""
+    """Return each pair of runs with its result under each policy, None without one; the widest difference first."""
     runs = {run.pk: run for run in round.runs.select_related("benchmark")}
     by_policy = [{(pair.first_run_id, pair.second_run_id): pair for pair in policy.pairs} for policy in verdicts]
     places = dict.fromkeys(place for pairs in by_policy for place in pairs)
@@ -192,7 +192,7 @@ def _cell(pair: MixedPair) -> dict[str, Any]:
 
 
 def led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, *, act: bool = False) -> Round:
-    """Return the round of a page for who leads it. Raises PermissionDenied."""
+    """Return the round of a page. Raises PermissionDenied unless the user leads it."""
     round: Round = model_admin.viewed(request, object_id)
     if not may_lead(round, request.user) or (act and not request.user.has_perm("judging.change_round")):
         raise PermissionDenied

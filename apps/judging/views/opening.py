@@ -1,4 +1,4 @@
-"""The form that opens a round, with a preview of how much there is to judge and how long that takes."""
+"""The form that opens a round, with a preview of the number of pairs and the time that judging takes."""
 
 import re
 from typing import Any
@@ -39,7 +39,7 @@ ORDERS = {
 
 
 class OpenForm(PageForm):
-    """A round, as a person states it."""
+    """Form for a new round."""
 
     mapping = forms.ModelChoiceField(Mapping.objects.none(), empty_label="Choose a resolved mapping")
     runs = forms.MultipleChoiceField(help_text="What they return first and nobody judged is what is judged.")
@@ -144,7 +144,7 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 
 @require_POST
 def preview_opening(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """Answer the form as it stands with how much there is to judge, or with what is wrong and where."""
+    """Preview the pairs and the time for the form's current values, or show its errors."""
     form = sent_form(request, model_admin, OpenForm)
 
     def look() -> dict[str, Any]:
@@ -164,7 +164,7 @@ def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:
-    """Return first values by the runs, or the benchmark, that the address names; what it names wrongly is left out."""
+    """Return initial values from the runs or the benchmark in the query string; ignore invalid ones."""
     keys = [_uuid(key) for key in request.GET.getlist("run")]
     benchmarks = [_uuid(key) for key in request.GET.getlist("benchmark")]
     every = visible(Run.objects.filter(status=Run.Status.COMPLETED), request.user, through="benchmark")

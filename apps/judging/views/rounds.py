@@ -1,4 +1,4 @@
-"""The page of a round, what of it changes while its judges are at work, items behind a figure, and closing it."""
+"""The page of a round, its part that changes while judges work, the items behind a figure, and closing it."""
 
 from typing import Any
 from uuid import UUID
@@ -50,13 +50,13 @@ class CloseForm(PageForm):
 
 
 def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """A round: how it was opened, and where it stands, which is asked for by itself."""
+    """Render the page of a round. Its state is loaded by a separate request."""
     round: Round = model_admin.viewed(request, object_id)
     context = {
         "round": round,
         "runs": round.runs.select_related("benchmark").order_by("benchmark", "run_order"),
         "judges": [judge.get_username() for judge in round.judges.order_by("username")],
-        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # it lets no HTML through
+        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # rendered() escapes HTML
         "sees_runs": sees_others(round, request.user),
         "judges_here": is_judge(round, request.user),
         "buttons": model_admin.offered(request, round),
@@ -67,7 +67,7 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
 
 
 def _of_models(request: HttpRequest, round: Round) -> dict[str, Any]:
-    """What the page of a round shows of models that judge it to who leads it: the work in progress, and what to do."""
+    """Return the context for the LLM-judge panel on the page of a round; {} unless the user leads it."""
     if not may_lead(round, request.user):
         return {}
     operation = Operation.active_on(round)
@@ -90,7 +90,7 @@ def _of_models(request: HttpRequest, round: Round) -> dict[str, Any]:
 
 
 def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Where a round stands. While it is blind and open, its judges are told of progress alone."""
+    """Render the state of a round. Judges of a blind, open round see only the progress."""
     round: Round = model_admin.viewed(request, object_id)
     if not sees_others(round, request.user):
         progress = progress_of(round)
@@ -117,14 +117,14 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
 
 
 def _outcome(pair: RunPair) -> str:
-    """Return what the grades say of two runs, for the reader."""
+    """Return a word for the result of two runs."""
     if pair.certain:
         return "ahead" if pair.certain > 0 else "behind"
     return {1: "better", -1: "worse", 0: "no clear difference"}[pair.outcome]
 
 
 def _matrix(round: Round, pair: PairAgreementReport) -> list[tuple[int, list[tuple[int, str]]]]:
-    """Return a confusion matrix: for each grade of the first judge the counts, each with the address of its items."""
+    """Return a confusion matrix: for each grade of the first judge, counts with the URLs of their items."""
     url = reverse("admin:round_pairs", args=[round.pk])
 
     def address(a: int, b: int) -> str:
@@ -137,7 +137,7 @@ def _matrix(round: Round, pair: PairAgreementReport) -> list[tuple[int, list[tup
 
 
 def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """The items that one judge gave one grade and another judge another: `?first=ada&second=grace&a=2&b=0`."""
+    """List the items that two judges graded in a given way: `?first=ada&second=grace&a=2&b=0`."""
     round: Round = model_admin.viewed(request, object_id)
     if not sees_others(round, request.user):
         raise PermissionDenied
@@ -164,7 +164,7 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
 
 
 def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Close a round, once it is said what that does."""
+    """Close a round, after explaining the effects."""
     round: Round = model_admin.viewed(request, object_id)
     if not request.user.has_perm("judging.change_round"):
         raise PermissionDenied

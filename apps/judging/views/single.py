@@ -32,7 +32,7 @@ Reference = dict[str, Any]
 
 
 class ReferenceForm(PageForm):
-    """Which document is to be judged."""
+    """The document to judge."""
 
     key = forms.ChoiceField(label="Document by", choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS])
     reference = forms.CharField(
@@ -52,10 +52,10 @@ class ReferenceForm(PageForm):
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A document to judge for a query, of a ranking (`result`) or by its reference, and what comes after it.
+    """A document to judge for a query, from a ranking (`result`) or by its reference, and the next document.
 
-    `mapping` finds the document in its collection; None where no collection that the reader sees has it. `following`
-    is the query string of the next document, None where there is none.
+    `mapping` finds the document in its collection; None if no collection that the reader sees has it. `following` is
+    the query string of the next document, None for the last.
     """
 
     query: Query
@@ -70,7 +70,7 @@ class Pair:
     passage: str = ""
 
     def save(self, form: GradeForm, by: User) -> None:
-        """State or remove the judgment in the draft. One of a ranking replaces those of all its references."""
+        """Set or remove the judgment in the draft. From a ranking, it replaces every judgment of its document."""
         grade, note = form.cleaned_data["grade"], form.cleaned_data["note"]
         if self.result is not None:
             mapping = self.result.run.benchmark.mapping
@@ -89,10 +89,10 @@ class Pair:
 
 
 def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpResponse:
-    """Judge one document for a query: a fragment of the page that asks for it by htmx, else a page by itself.
+    """Judge one document for a query: a fragment for htmx, else a whole page.
 
-    `?result=…&document=…` names a document of a ranking, `?judgment=…` one that is judged, `?key=uri&reference=…` any.
-    A reference without a document is refused, unless `without_document` confirms it.
+    `?result=…&document=…` names a document of a ranking, `?judgment=…` a judged one, `?key=uri&reference=…` any. A
+    reference without a document is refused unless `without_document` confirms it.
     """
     query: Any = model_admin.get_object(request, str(query_id))
     if not may_change(query.dataset, request.user) or query.until is not None:
@@ -133,7 +133,7 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
 
 
 def _pair_of(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair | ReferenceForm:
-    """Return the pair of an address, or the form that asks for a reference. Raises Http404."""
+    """Return the pair that the query string names, or the form that asks for a reference. Raises Http404."""
     if "result" in request.GET:
         return _of_ranking(request, query, newest)
     if number := request.GET.get("judgment", ""):
@@ -144,7 +144,7 @@ def _pair_of(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair
 
 
 def _current_judgment(query: Query, number: str) -> Judgment:
-    """Return the judgment of an address. Raises Http404."""
+    """Return the current judgment with this id. Raises Http404."""
     judgment = query.judgments.filter(until=None, pk=_number(number)).first()
     if judgment is None:
         raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed since.")
@@ -152,7 +152,7 @@ def _current_judgment(query: Query, number: str) -> Judgment:
 
 
 def _reference_form(request: HttpRequest, query: Query) -> ReferenceForm:
-    """Read the reference of the address; it is an error if no document has it and the user has not confirmed that."""
+    """Parse the reference in the query string; a reference without a document is an error unless confirmed."""
     form = ReferenceForm(request.GET if "reference" in request.GET else None, user=request.user)
     try:
         if form.is_valid() and not form.cleaned_data["without_document"]:
@@ -173,7 +173,7 @@ def _is_fragment(request: HttpRequest) -> bool:
 
 
 def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> Pair:
-    """Return the document of a ranking that an address names. Raises Http404."""
+    """Return the pair for a document of a ranking in the query string. Raises Http404."""
     number, document_id = (_number(request.GET.get(name, "")) for name in ("result", "document"))
     results = visible(QueryResult.objects.filter(query=query), request.user, through="run__benchmark")
     related = results.select_related("query", "run__benchmark__mapping__dataset", "run__benchmark__mapping__collection")
@@ -204,7 +204,7 @@ def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> 
 def _of_reference(
     request: HttpRequest, query: Query, version: DatasetVersion, doc_ref: Reference, judgment: Judgment | None
 ) -> Pair:
-    """Return the document that a reference means, once for each collection that the reader sees."""
+    """Return the pair for the document of a reference, with the other visible collections that have it."""
     seen = set(visible(Collection.objects.all(), request.user).values_list("pk", flat=True))
     by_collection = {pair[0].collection_id: pair for pair in documents_meant(query.dataset, doc_ref)}
     meant = [pair for collection, pair in by_collection.items() if collection in seen]
@@ -234,7 +234,7 @@ def _of_reference(
 def _stated(
     meant: list[tuple[Mapping, Document]], version: DatasetVersion, query: Query, doc_ref: Reference
 ) -> Judgment | None:
-    """Return the judgment that there is already, by this reference or by another one that means the same document."""
+    """Return the existing judgment, by this reference or by another one of the same document."""
     for mapping, document in meant[:1]:
         if judgments := stated_for(mapping, version, query).get(document.pk):
             return max(judgments, key=lambda judgment: judgment.grade)
@@ -242,5 +242,5 @@ def _stated(
 
 
 def _number(text: str) -> int:
-    """Return the number of a row that an address names; 0, which no row has, for anything else."""
+    """Return a row's number from the query string; 0, which no row has, if it is invalid."""
     return int(text) if text.isdecimal() and len(text) < 19 else 0
