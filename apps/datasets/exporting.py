@@ -81,9 +81,9 @@ def record_of(version: DatasetVersion) -> DatasetRecord:
 
 
 def export_record(record: DatasetRecord, format: str, *, name: str, beside: Files | None = None) -> DatasetExport:
-    """Return a dataset in a format of WRITERS, with other files `beside` its own where that is a directory.
+    """Return a dataset in a format of WRITERS. A directory also gets the additional files, if given.
 
-    Raises WriteError for what the format would make wrong.
+    Raises WriteError for content that the format would distort.
     """
     writer = WRITERS.get(format)
     if writer is None:

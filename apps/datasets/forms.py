@@ -48,7 +48,7 @@ class GradeForm(RemovableForm):
 
 
 class FreezeForm(PageForm):
-    """What is said of the version that a draft becomes."""
+    """Form for the label and note of the version that a draft becomes."""
 
     sections: ClassVar[Sections] = (("", "", ("label", "note")),)
 

@@ -20,7 +20,7 @@ Outcome = Literal["created", "new version", "unchanged"]
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """What an import did. `duplicates` and `dangling` count what the source states, see `DatasetRecord`."""
+    """Report of an import. `duplicates` and `dangling` count entries of the source, see `DatasetRecord`."""
 
     outcome: Outcome
     queries: int
@@ -31,13 +31,13 @@ class DatasetReport:
 
     @property
     def besides(self) -> str:
-        """What the source states twice, or points at nothing: "2 duplicates, 1 dangling reference"."""
+        """Return the counts of repeated and dangling entries in words: "2 duplicates, 1 dangling reference"."""
         counts = ((self.duplicates, "duplicate"), (self.dangling, "dangling reference"))
         return ", ".join(counted(count, what) for count, what in counts if count)
 
     @property
     def sentences(self) -> list[str]:
-        """The warnings, and what was found besides."""
+        """Return the warnings, and a sentence about repeated and dangling entries."""
         return [*self.warnings, *([f"Found besides: {self.besides}."] if self.besides else [])]
 
 
@@ -121,9 +121,9 @@ def _unnamed(next_of: Dataset, name: str | None) -> Dataset:
 
 
 def _settled(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next: bool) -> DatasetVersion | None:
-    """Return the frozen version that is equal to the record; None where the record is to be the next one.
+    """Return the frozen version that is equal to the record; None if the record is to be the next version.
 
-    Where it `is_next` by what somebody stated, it need have no label.
+    If the user chose it to be the next (`is_next`), it needs no label.
     """
     frozen = list(dataset.versions.filter(frozen_at__isnull=False).order_by("-number"))
     labelled = [version for version in frozen if record.label and version.label == record.label]
@@ -178,11 +178,11 @@ def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
 
 @transaction.atomic
 def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = None) -> DatasetImport:
-    """Return the owner's frozen version that holds what the record does; it is imported where there is none.
+    """Return the owner's frozen version with the record's content. Import the record if the version does not exist.
 
-    A new dataset is called `name`, with a number where that is taken by another. `source` says where the record comes
-    from and is kept as metadata: other content of the same source is the next version of its dataset. Raises what
-    `import_dataset` does.
+    A new dataset is called `name`, with a number if another dataset has that name. `source` names the record's origin
+    and is stored as metadata: other content of the same source becomes the next version of its dataset. Raises the
+    errors of `import_dataset`.
     """
     check(record)
     digest = content_hash(record.queries)

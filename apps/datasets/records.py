@@ -113,7 +113,7 @@ def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
 
 
 def check(record: DatasetRecord) -> None:
-    """Raise a `DatasetError` for what the tables could not hold, whatever reader it came from."""
+    """Raise DatasetError for content that the tables cannot hold, from any reader."""
     if not record.queries:
         raise DatasetError("The dataset has no query: it needs at least one.", field="queries")
     if len(record.label) > LABEL_LENGTH:

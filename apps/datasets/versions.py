@@ -39,7 +39,7 @@ def with_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
 
 
 def counted(version: DatasetVersion) -> DatasetVersion:
-    """Return a version with its counts: a draft is counted when it is told of, and stored when it is frozen."""
+    """Return a version with its counts. A draft is counted now; its counts are stored when it is frozen."""
     if version.frozen_at is None:
         version.query_count = version.queries.count()
         version.judgment_count = version.judgments.count()

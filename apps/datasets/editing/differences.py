@@ -34,7 +34,7 @@ SAME_JUDGMENT = SAME_SECTIONS & Q(**{name: OuterRef(name) for name in ("grade", 
 class Changes:
     """How many judgments a version adds, changes and removes, of queries that it keeps; `queries` changed themselves.
 
-    A query that is added or removed is one change, whatever its judgments.
+    A query that is added or removed is one change, regardless of its judgments.
     """
 
     added: Annotated[int, "Judgments."]
@@ -64,11 +64,11 @@ class Changes:
 
 @dataclass(frozen=True)
 class Difference:
-    """A version against the earlier version of the number `since`; 0 is none, against which everything is added.
+    """A version against the earlier version with number `since`; 0 means an empty version, so everything is added.
 
-    Rows are those of the version, but of what is removed those of the earlier one. A changed query has its earlier text
-    as `text_before`, a changed judgment its earlier grade as `grade_before`. What was edited there and back is no
-    change. Judgments are those of queries that both versions have, by query key and reference.
+    Added and changed rows are those of the version, removed rows those of the earlier one. A changed query has its
+    earlier text as `text_before`, a changed judgment its earlier grade as `grade_before`. Edits that were reverted are
+    not changes. Judgments are compared by query key and reference, for the queries that both versions have.
     """
 
     version: DatasetVersion
@@ -104,7 +104,7 @@ class Difference:
 
     @cached_property
     def totals(self) -> dict[str, int]:
-        """How many rows each kind of KINDS has, in one statement."""
+        """Return the number of rows of each kind of KINDS, in one statement."""
         counts = {kind: Coalesce(Subquery(_count(getattr(self, kind))), 0) for kind in KINDS}
         totals: Any = DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
         return dict(totals)
@@ -121,7 +121,7 @@ class Difference:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that differs: the same as long as nobody edits."""
+        """Return a hash of all differences: it stays the same until the next edit."""
         digest = sha256()
         for query in [*self._begun_queries, *self._ended_queries]:
             digest.update(f"{query.since} {query.until} {query_content(query)}\n".encode())

@@ -48,7 +48,7 @@ def changes_of(draft: DatasetVersion) -> Changes:
 def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "") -> DatasetVersion:
     """Freeze the draft and return it: a numbered version that never changes again.
 
-    `seen` is the digest of the difference that somebody looked at: a draft that was edited since is refused.
+    `seen` is the digest of the difference that the user looked at: a draft that was edited since is refused.
     """
     read_again(Dataset.objects.select_for_update(), dataset.pk)
     draft = dataset.versions.filter(frozen_at__isnull=True).first()
@@ -72,14 +72,14 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "")
 
 @transaction.atomic
 def discard_draft(dataset: Dataset) -> None:
-    """Undo every edit since the newest frozen version, which is the newest again. There is no way back."""
+    """Undo every edit since the newest frozen version, which is the newest again. This cannot be undone."""
     locked = read_again(Dataset.objects.select_for_update(), dataset.pk)
     draft = locked.versions.filter(frozen_at__isnull=True).first()
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to discard: nothing was edited since.')
     judgments = Judgment.objects.filter(query__dataset=locked)
     queries = Query.objects.filter(dataset=locked)
-    for rows in (judgments, queries):  # what began goes first: no two current rows may speak of the same
+    for rows in (judgments, queries):  # delete the added rows first: current rows must be unique
         rows.filter(since=draft.number).delete()
     for rows in (queries, judgments):
         rows.filter(until=draft.number).update(until=None)

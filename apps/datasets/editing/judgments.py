@@ -15,7 +15,7 @@ from benchbench.database.failures import read_again
 
 @dataclass(frozen=True, slots=True)
 class JudgmentEdit:
-    """What is stated of a document for the query `query_key`; without a judgment, that nobody judged it."""
+    """The new judgment of a document for the query `query_key`; None removes the judgment."""
 
     query_key: str
     doc_ref: dict[str, Any]
@@ -24,9 +24,9 @@ class JudgmentEdit:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What came of edits: the version that holds the outcome, how many judgments it changed, and what each edit left.
+    """Result of edits: the version with the outcome, the counts of judgments, and each edit's judgment.
 
-    The version is a draft, or the newest where nothing changed. An edit that removes leaves None.
+    The version is a draft, or the newest version if nothing changed. An edit that removes gives None.
     """
 
     version: DatasetVersion
@@ -41,10 +41,10 @@ class Edited:
 def edit_judgments(
     dataset: Dataset, edits: Sequence[JudgmentEdit], *, judged_by: Any = None, listed: str = "judgments"
 ) -> Edited:
-    """State judgments in the draft, in a few queries whatever their number.
+    """Store judgments in the draft, in a constant number of queries. If nothing changes, no draft is opened.
 
-    A DatasetError names the edit at fault by its place in the list that users know as `listed`; blank, there is none.
-    Where nothing changes no draft is opened.
+    A DatasetError names the invalid edit by its place in the list that users know as `listed`; if that is blank, it
+    names no place.
     """
     read_again(Dataset.objects.select_for_update(), dataset.pk)
     version = find_version(dataset, edited=True)
@@ -76,7 +76,7 @@ def set_judgment(dataset: Dataset, query_key: str, record: JudgmentRecord, *, ju
 
 
 def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -> None:
-    """Take the judgment of a reference out of the draft, so that nobody judged it; frozen versions keep theirs."""
+    """Remove the judgment of a reference from the draft; frozen versions keep it."""
     edit_judgments(dataset, [JudgmentEdit(query_key, doc_ref, None)], listed="")
 
 
@@ -104,7 +104,7 @@ def _current(
 
 
 def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgment | None) -> tuple[str, str] | None:
-    """Return the field and the sentence of what is wrong with an edit by itself, where `row` is what stands now."""
+    """Return field and message of an error in a single edit, or None. `row` is the current judgment."""
     query = f"{edit.query_key[:60]!a}"
     if not has_query:
         return "query_key", f'The dataset "{dataset}" has no query {query}.'

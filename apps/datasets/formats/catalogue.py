@@ -11,10 +11,10 @@ SPLITS = ("train", "dev", "validation", "test")
 
 
 def read_catalogue(id: str) -> DatasetRecord:
-    """Return the judged queries in the order of the collection; a judgment is by document_id, a grade any integer.
+    """Return the judged queries in the order of the collection. Judgments use document_id; grades are any integers.
 
-    A query's text is the one that the library takes for it, its other texts are metadata; the split is what the id ends
-    with. A judgment stated twice alike counts once. Raises CatalogueError, and DatasetError for what cannot be kept.
+    A query's text is the library's default text of it; its other texts become metadata. The split is the end of the id.
+    Equal repeated judgments count once. Raises CatalogueError, and DatasetError for content that cannot be stored.
     """
     dataset = load(id)
     require(dataset, id, "queries", "qrels")

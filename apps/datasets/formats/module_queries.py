@@ -57,12 +57,11 @@ class _File(objects.Stated):
 
 
 def read_module_queries(path: Path) -> DatasetRecord:
-    """Return what a file states, `{benchmark_queries (or queries): […], metadata: {}}`, in file order.
+    """Return the dataset of a file `{benchmark_queries (or queries): […], metadata: {}}`, in file order.
 
-    A module is the document that has its name as external_id. A query's `version` becomes its filter: the search looks
-    only at documents whose metadata has that version, or one of those that are stated. Raises a sentence that names the
-    key for whatever is not as docs/formats.md says, a repeated id among it. Counts in the metadata that the queries
-    contradict are warnings.
+    A module is the document that has its name as external_id. A query's `version` becomes its filter: only documents
+    whose metadata has that version, or one of the given versions, are searched. Raises InvalidKeyError, with the key,
+    for content that breaks docs/formats.md, such as a repeated id. Wrong counts in the metadata give warnings.
     """
     value = read_value(path)
     if isinstance(value, list):

@@ -22,15 +22,15 @@ JSON, ZIP = "application/json", "application/zip"
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A format of datasets: the name that people know it by, its reader, how a source is recognised, and its writer.
+    """A format of datasets: its name for users, its reader, the marks of a source, and its writer.
 
-    `file` and `directory` say in words what holds a whole dataset. A file is recognised by its `kind`, a directory by a
-    file called `mark`, or of that kind. `options` are the keywords that `read` takes besides the path.
+    `file` and `directory` describe in words what holds a whole dataset. A file is recognised by its `kind`, a directory
+    by a file called `mark`, or of that kind. `options` are the keywords that `read` takes after the path.
 
-    A format with a `content_type` is written too. `fit` returns what it can hold of a dataset, which is what its reader
-    reads again; it leaves out, and raises WriteError for what would become wrong. `files` writes a dataset that fits:
-    one file, whose `extension` that is, or those of a directory by their relative names. `cautions` yields sentences
-    about what its reader would not take again, though it is written.
+    A format with a `content_type` has a writer. `fit` returns the part of a dataset that the format can hold and its
+    reader would read back. It leaves out the rest, and raises WriteError for content that would be distorted. `files`
+    writes a dataset that fits: one file with `extension`, or the files of a directory by relative name. `cautions`
+    yields sentences about written content that the reader would refuse.
     """
 
     label: str
@@ -173,11 +173,11 @@ def read_dataset(
     ignore: Collection[str] = (),
     is_upload: bool = False,
 ) -> DatasetRecord:
-    """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` tells it.
+    """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` finds it.
 
-    A zip may unpack to BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES. What `is_upload` is smaller: it may unpack to
-    BENCHMARK_DATASET_MAX_UNPACKED_BYTES and have BENCHMARK_DATASET_MAX_ROWS lines. JSON has no lines: its objects are
-    limited by their bytes.
+    A zip may unpack to BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES. With `is_upload` the limits are smaller: a zip may unpack to
+    BENCHMARK_DATASET_MAX_UNPACKED_BYTES, and a file may have BENCHMARK_DATASET_MAX_ROWS lines. JSON has no lines: its
+    objects are limited by their bytes.
 
     `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables.
     """

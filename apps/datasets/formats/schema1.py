@@ -157,7 +157,7 @@ def _dataset(metadata: dict[str, Any], queries: list[records.QueryRecord], dupli
 
 
 def is_own(name: str, value: Any) -> bool:
-    """Tell whether a key of a query's metadata, one of OWN_FIELDS, holds what the query's own field can."""
+    """Return whether a key of a query's metadata, one of OWN_FIELDS, has a valid value for the query's own field."""
     if name in STRINGS:
         return isinstance(value, str) and len(value) <= records.LENGTHS.get(name, len(value))
     if name == "slices" and isinstance(value, list):

@@ -93,5 +93,5 @@ def _fit(query: QueryRecord) -> QueryRecord:
 
 
 def _is_free(key: str, value: Any, query: QueryRecord) -> bool:
-    """Tell whether a key of metadata can be written: the reader must not take it for the query's own field."""
+    """Return whether a key of metadata can be written: the reader must not take it for the query's own field."""
     return key not in OWN_FIELDS or not (is_own(key, value) or getattr(query, key))

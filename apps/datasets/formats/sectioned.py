@@ -33,10 +33,10 @@ class Question(Stated):
 
 
 def read_sectioned(path: Path, *, directory: Path | None = None, most: int | None = None) -> DatasetRecord:
-    """Return the questions of a ground_truth.json, or of the directory that holds it, in file order; the first `most`.
+    """Return the first `most` questions, in file order, of a ground_truth.json or the directory that holds it.
 
-    Where there are documents in `directory`, or else in `documents/` beside the file, each question's document and
-    sections are looked up in them: those that are lacking are dangling, counted and named in warnings.
+    If `directory`, by default `documents/` next to the file, has documents, each question's document and sections are
+    looked up in them. Missing ones are dangling: they are counted and named in warnings.
     """
     file = path if path.is_file() else next((path / name for name in NAMES if (path / name).is_file()), None)
     if file is None:

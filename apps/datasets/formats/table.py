@@ -32,11 +32,11 @@ def read_table_of_judgments(
 ) -> DatasetRecord:
     """Return the queries in the order of their first rows, each with its judgments.
 
-    `columns` says which column holds a field of FIELDS; a field that it leaves out is read from the column of its own
-    name. `doc_ref` is a uri, or an object as in BenchBench JSON; instead, or besides, any key of one may have a column.
-    A row without reference and grade states a query alone. What a query has of its own need stand in one of its rows
-    and must be the same in all. A column that holds no field, and is not to be ignored, is an error. Raises a sentence
-    that names file, line and column.
+    `columns` maps fields of FIELDS to columns; other fields are read from the column of their own name. `doc_ref` is a
+    uri, or an object as in BenchBench JSON. Any key of that object may have its own column, instead or in addition. A
+    row without reference and grade has a query alone. A query's own fields may be given in only one of its rows, but
+    must not differ between rows. A column without a field is an error unless it is in `ignore`. Errors name file, line
+    and column.
     """
     names, rows = read_table(path)
     _require_columns(path, names, columns or {})
@@ -63,7 +63,7 @@ def read_table_of_judgments(
 
 
 def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -> None:
-    """Raise DatasetError for a mapping that is wrong, and where a field that must have a column has none."""
+    """Raise DatasetError for an invalid mapping of columns, and for a required field without a column."""
     for name, column in columns.items():
         if name not in FIELDS:
             raise DatasetError(

@@ -39,7 +39,7 @@ def rows_of(queries: Iterable[QueryRecord]) -> Iterator[tuple[str, str, int]]:
 def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, label: str) -> list[JudgmentRecord]:
     """Return the judgments of a query by their `document_id` alone.
 
-    Raises WriteError for one that has none, for two that have the same, and for a grade that is not among `grades`.
+    Raises WriteError for a judgment without a document_id, a repeated document_id, and a grade that is not in `grades`.
     """
     judgments = []
     seen = set()

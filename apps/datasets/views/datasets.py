@@ -53,9 +53,9 @@ def judgments_shown(query: Query) -> dict[str, Any]:
 
 
 def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: str) -> HttpResponseBase:
-    """Answer with what `make` returns, or go `back`, to a page that says why that cannot be.
+    """Answer with the export that `make` returns, or redirect to `back` with the error as a message.
 
-    What the format has no place for is told on the page that is looked at next.
+    Warnings, such as content that the format cannot hold, are shown on the next page.
     """
     try:
         export = make()
@@ -148,7 +148,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 
 @require_POST
 def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Answer the form as it stands with what its file holds, or with what is wrong with it; nothing is kept."""
+    """Answer the unsaved form with the content of its file, or with its errors; nothing is stored."""
     form = sent_form(request, model_admin, DatasetForm)
 
     def look() -> dict[str, Any]:

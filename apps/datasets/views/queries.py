@@ -26,7 +26,7 @@ RECORDED = {"query_key": "key", "query_text": "text"}  # fields that a record ca
 
 
 class Prose(forms.CharField):
-    """Text as it was written: browsers end its lines otherwise than it may have, and that alone is no change."""
+    """Field for verbatim text. Browsers change its line ends, which alone does not count as a change."""
 
     def __init__(self, *, rows: int, **kwargs: Any) -> None:
         super().__init__(widget=forms.Textarea({"rows": rows}), strip=False, **kwargs)
@@ -164,7 +164,7 @@ def add_to_dataset(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
 
 
 def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpResponse:
-    """Word a query anew, or remove it."""
+    """Reword a query, or remove it."""
     query: Any = model_admin.get_object(request, str(query_id))
     try:
         require_current(query)
