@@ -39,10 +39,10 @@ def markdown_headings(source: str) -> Iterator[Heading]:
 
 
 def sections_of(headings: Sequence[Heading], length: int) -> list[SectionRecord]:
-    """Return the sections of a text of `length` characters: each from its heading to the next, whatever its level.
+    """Return the sections of a text of `length` characters: each from its heading to the next, of any level.
 
-    What stands before the first heading is in none. A section is called as its source says, else by its heading in
-    small letters with hyphens; a name that is taken already has a number.
+    Text before the first heading belongs to no section. A section's name is its id in the source, else its heading in
+    small letters with hyphens; a repeated name gets a number.
     """
     ends = [*(heading.start for heading in headings), length][1:]
     sections: list[SectionRecord] = []

@@ -34,8 +34,7 @@ class CollectionImportError(BenchbenchError):
 
 @dataclass
 class ImportReport:
-    """What an import did. `duplicates` counts documents that the source states more than once, equal each time;
-    `empty` those of the source without a text."""
+    """Report of an import. `duplicates` counts equal repetitions of documents, `empty` documents without a text."""
 
     created: int = 0
     updated: int = 0
@@ -79,7 +78,7 @@ def import_collection(
     remove_missing: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> tuple[Collection, ImportReport]:
-    """Import `source` into the owner's collection `name`, which is made when there is none; all of it or nothing."""
+    """Import `source` into the owner's collection `name`, all of it or nothing. Make the collection if necessary."""
     collection = Collection.objects.filter(owner=owner, name=name.strip()).first()
     if collection is None:
         collection = create_collection(name, owner=owner)
@@ -95,14 +94,14 @@ def import_documents(
     remove_missing: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> ImportReport:
-    """Bring a collection to the state that `records` tell, all of it or nothing, and return what that took.
+    """Make a collection equal to `records`, all of it or nothing, and return a report.
 
-    A document whose content is stored already is left alone. One that `records` lack is removed by a date, unless
-    `remove_missing` is off, and comes back when it is imported again. Records are read once, 1,000 in memory at a time;
-    what is remembered of each is its id and 16 bytes. The collection is locked meanwhile: a second import waits.
-    `on_progress` is called with the number of records read. Raises `DocumentError` for a record that cannot be stored
-    and for an id stated twice with different content, `CollectionImportError` when there is no record at all,
-    `ConflictError` where the collection holds the ids of external runs.
+    Unchanged documents are left alone. Documents missing from `records` are soft-deleted, unless `remove_missing` is
+    off, and restored when they are imported again. Records are read once, 1,000 in memory at a time; only the id and 16
+    bytes of each are remembered. The collection is locked meanwhile: a second import waits. `on_progress` is called
+    with the number of records read. Raises DocumentError for a record that cannot be stored and for an id with
+    different contents, CollectionImportError for an empty source, and ConflictError if the collection holds the ids of
+    external runs.
     """
     locked = read_again(Collection.objects.select_for_update(), collection.pk)
     if locked.kind == Collection.Kind.EXTERNAL:

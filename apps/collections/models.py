@@ -104,9 +104,9 @@ def live(collection: Collection) -> QuerySet[Document]:
 def fingerprint(collection: Collection) -> str:
     """Return the SHA-256 over the live documents in external_id order: all that resolving, chunking and filters read.
 
-    Title and text are there beside the content hash, because a later version of a reader may make another text of the
-    same bytes. Sections enter where there are any. Collections with equal fingerprints resolve, chunk, encode and
-    filter alike.
+    It includes title and text in addition to the content hash, because a later version of a reader may make another
+    text of the same bytes. It includes sections if a document has any. Collections with equal fingerprints resolve,
+    chunk, encode and filter alike.
     """
     content = Func(
         Concat("title", Value("\n", TextField()), "text"),

@@ -16,7 +16,7 @@ SECTION_ID_LENGTH = 200
 
 
 class DocumentError(BenchbenchError):
-    """A document that cannot be kept; the sentence names it and where it stands."""
+    """A document cannot be stored; the message names it and its place in the source."""
 
     code = "invalid_document"
 
@@ -36,8 +36,8 @@ class SectionRecord:
 class DocumentRecord:
     """A document as its source states it.
 
-    `content_hash` is the SHA-256 of the file's bytes; left blank, it is that of title, newline, text. `sections` stand
-    in the order of the document, depth first. `place` says where it was read, for errors: "corpus.jsonl, line 3".
+    `content_hash` is the SHA-256 of the file's bytes; left blank, it is that of title, newline, text. `sections` are in
+    the order of the document, depth first. `place` is its place in the source, for errors: "corpus.jsonl, line 3".
     """
 
     external_id: str
@@ -52,7 +52,7 @@ class DocumentRecord:
 
     @property
     def summary(self) -> str:
-        """What the document is about: the `summary` of its metadata, where that is a text; else its first sentences."""
+        """Return the `summary` in the document's metadata, if that is a text; else its first sentences."""
         summary = self.metadata.get("summary")
         return summary.strip() if isinstance(summary, str) and summary.strip() else first_sentences(self.text)
 

@@ -26,9 +26,9 @@ def find_sectioned(directory: Path) -> list[Path]:
 
 
 def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
-    """Yield a document for each file, its sections depth first; source and summary become its metadata.
+    """Yield a document for each file, with sections depth first, and source and summary as metadata.
 
-    Raises a sentence that names file and key for whatever is not as docs/formats.md says.
+    Raises an error with file and key for content that breaks docs/formats.md.
     """
     for path in files:
         document = read_document(path)
@@ -69,7 +69,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory of documents, as experiments have: the id and the file of each. `folder` is None of those in JSON."""
+    """The ids and files of an experiment's documents. `folder` is None for documents in JSON."""
 
     files: Sequence[tuple[str, Path]]
     folder: Path | None = None
@@ -90,11 +90,11 @@ class Directory:
 
 
 def documents_in(directory: Path, *, besides: Path | None = None) -> Directory:
-    """Return the documents of a directory: those that JSON files state, else each Markdown, HTML or text file in it.
+    """Return the documents of a directory: those in JSON files, else each Markdown, HTML or text file in it.
 
-    Such a file is called by its path in the directory, "guide/setup.md"; its title is its first heading, else its name,
-    and headings begin its sections. The file `besides` is none of them. Raises FolderError where there are none, and a
-    sentence for damaged JSON.
+    The id of such a file is its path in the directory, "guide/setup.md". Its title is its first heading, else its name;
+    each heading begins a section. The optional second file is left out. Raises FolderError for a directory without
+    documents, and an error for damaged JSON.
     """
     files = [file for file in find_documents(directory) if besides is None or not file.samefile(besides)]
     if files:
@@ -107,7 +107,7 @@ def documents_in(directory: Path, *, besides: Path | None = None) -> Directory:
 def open_source(path: Path, *, uri_prefix: str | None = None) -> Source:
     """Return the documents at `path`: a corpus file, or a folder that holds one, sectioned documents, or texts.
 
-    With a URI prefix a folder is one of texts, whatever JSON files stand beside them.
+    With a URI prefix a folder is read as a folder of texts, even if it also has JSON files.
     """
     if not path.exists():
         raise SourceError(f"{path} does not exist.")
