@@ -2,8 +2,8 @@
 
 How to add an endpoint, by the example of datasets:
 
-1. `resources/<things>.py` has the requests of a thing, its answers and its addresses, in this order; the OpenAPI schema
-   is made of nothing else. Each field is declared once.
+1. `resources/<things>.py` has the requests of a thing, its answers and its addresses, in this order. The OpenAPI schema
+   is generated from it. Each field is declared once.
    - A request: a `StrictSerializer` of REST framework's fields, and of those of `apps/api/fields.py` where these are
      too lenient: `Text`, `Whole`, `Number`, `Flag`, `Identifier` (an unknown key, another type: 400). Name it for what
      it is (`DatasetUpload`); its component is called `DatasetUploadRequest`.
@@ -14,17 +14,17 @@ How to add an endpoint, by the example of datasets:
    - A list: `page_of("datasets", DatasetAnswer)`.
 2. There too: a `Resource`, with a method for each operation, whose name is its operationId. `apps/api/resource.py` says
    what its decorators take.
-   - `model` is whose permission of the admin an operation needs: GET view, POST, PUT and PATCH change, DELETE delete;
-     `act="add"` says what differs. A POST that only computes something is a "view", for which a token that reads will
-     do. `throttle="start"` where an operation is none of read, write and upload.
+   - An operation needs the permission of the admin on `model`: GET view, POST, PUT and PATCH change, DELETE delete;
+     `act="add"` overrides it. A POST that only computes something is a "view", for which a read-only token suffices.
+     `throttle="start"` is for an operation that is neither read, write nor upload.
    - `find` returns the object of an address: `find_visible(Thing.objects.all(), thing_id, self.user)`; a nested one, in
-     its parent's rows: `find_visible(dataset.mappings.all(), mapping_id, self.user)`. That answers 403 and 404 as it
-     should, before the body is read, so that a 400 tells nothing to those who may not see it. Rows whose owner is
-     another's (runs, queries): `through="benchmark"`, as in `benchbench.access.visible`.
-   - `@post("/things", ThingAnswer, ThingRequest, status=201)`: the method gets the object, and what the request states;
-     it returns what `ThingAnswer` presents.
-   - `@get("/things", ThingPage, PageQuery)`: it returns the rows, in a total order, with `select_related` for what the
-     answer reads: at most 10 queries whatever the size.
+     its parent's rows: `find_visible(dataset.mappings.all(), mapping_id, self.user)`. It answers 403 and 404 before
+     the body is read, so that a 400 reveals nothing to users who may not see the object. For rows owned through another
+     model (runs, queries): `through="benchmark"`, as in `benchbench.access.visible`.
+   - `@post("/things", ThingAnswer, ThingRequest, status=201)`: the method gets the object and the request's values, and
+     returns what `ThingAnswer` presents.
+   - `@get("/things", ThingPage, PageQuery)`: the method returns the rows in a total order, with `select_related` for
+     the answer's fields: at most 10 queries for any size.
    - A POST that is no "view" honours Idempotency-Key. Errors are raised, never answered: any `BenchbenchError` becomes
      its status and code.
    - The method's docstring is the summary and the description. Errors and headers are added, and the statuses that the

@@ -23,10 +23,10 @@ from apps.operations.admission import require_origin
 
 
 class BearerAuthentication(JWTAuthentication):
-    """Reads `Authorization: Bearer …`: a JWT, or a personal token, which begins with bb_.
+    """Authentication by `Authorization: Bearer …`: a JWT, or a personal token, which begins with bb_.
 
-    The first of the classes, so that whoever is unknown is answered 401 and told how to authenticate. Where
-    DISABLE_AUTH lets everybody in, a token that does not hold, such as one of yesterday, is as good as none.
+    It is the first of the classes, so that unknown callers get a 401 with the way to authenticate. With DISABLE_AUTH
+    an invalid token, such as an expired one, is ignored.
     """
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
@@ -41,9 +41,9 @@ class BearerAuthentication(JWTAuthentication):
 
 
 def user_of(raw: bytes) -> tuple[Any, Any]:
-    """Return the user of a bearer token, and the token; raise AuthenticationFailed where it is none.
+    """Return the user of a bearer token, and the token. Raises AuthenticationFailed if it is invalid.
 
-    For whatever carries the token elsewhere than in a header, such as a WebSocket.
+    For callers that carry the token outside a header, such as a WebSocket.
     """
     if not raw.startswith(PREFIX.encode()):
         jwt = JWTAuthentication()
@@ -105,7 +105,7 @@ class InScope(BasePermission):
     code = "insufficient_scope"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        # A method that there is not is refused as such, later.
+        # An unknown method is refused later, as such.
         operation = view.declared(request.method)
         return operation is None or operation.permission == "view" or scope_of(request.auth) == Scope.WRITE
 
@@ -115,7 +115,7 @@ class MayAct(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         operation = view.declared(request.method)
-        if operation is None:  # a method that the address lacks: 405 is told later
+        if operation is None:  # a method that the address lacks: answered 405 later
             return True
         act = operation.permission
         meta = view.model._meta

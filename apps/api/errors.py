@@ -34,7 +34,7 @@ ROOT = "/api/"
 AWAY = "PostgreSQL or Redis does not answer the site: ask again."
 AWAY_SECONDS = 5  # after which one may ask again
 DISK_FULL_STATUS = 507
-TOLD = 3  # so many faults stand in `detail`; `errors` has all
+TOLD = 3  # the number of errors in `detail`; `errors` has all
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _known(error: BaseException | None, reference: str) -> tuple[int, dict[str, 
         return 413, _body("The form holds too much data.", "too_large")
     if isinstance(error, SuspiciousOperation):  # a form with too many fields
         return 400, _body("The form cannot be read, or has too many parts.", "malformed")
-    if error and isinstance(error.__cause__, ForeignKeyViolation):  # raised by the commit: nobody waited for it
+    if error and isinstance(error.__cause__, ForeignKeyViolation):  # raised by the commit
         return 409, _body("Something that this needs was deleted, or came into use, just now.", "conflict")
     return None
 
@@ -85,7 +85,7 @@ def _is_away(error: BaseException | None) -> bool:
 
 @csrf_exempt
 def unknown(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    """Answer an address of the API that there is not."""
+    """Answer an unknown address of the API."""
     path, without = request.path[:200], request.path.rstrip("/")
     remedy = f"no address ends in a slash, so ask for {without}" if _is_address(without) else "/api/docs/ lists what is"
     return JsonResponse(_body(f"There is nothing at {path}: {remedy}.", "not_found"), status=404)
@@ -171,9 +171,9 @@ def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, refer
 
 @contextmanager
 def naming(**keys: str | None) -> Iterator[None]:
-    """Let an error name what is at fault as the request does: `naming(mapping="mapping_id")`.
+    """Rename the field of an error to the request's key: `naming(mapping="mapping_id")`.
 
-    The names are those by which use cases know the keys; None for what stands in the address, which no key names.
+    The keywords are the use cases' names of the keys. None marks a part of the address, which has no key.
     """
     try:
         yield

@@ -52,7 +52,7 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
         digest, path = body_hash(request.data), request.path[:300].lower()  # an id may come in either case
         with transaction.atomic():
             _forget_old(request.user, path, key)
-            # The unique row is the lock: whoever comes second waits here until the first commits or fails.
+            # The unique row is the lock: a second request waits here until the first commits or fails.
             kept, first = KeptAnswer.objects.get_or_create(
                 user=request.user, path=path, key=key, defaults={"body_hash": digest}
             )

@@ -78,7 +78,7 @@ def put(place: Any, examples: dict[str, Any], name: str) -> None:
 
 
 def named(file_name: str) -> dict[str, Any]:
-    """Return a header of a part of a form: the ending of the name tells what some files are."""
+    """Return a header of a part of a form: for some files the ending of the name gives the format."""
     return {"schema": {"type": "string"}, "example": f'form-data; name="file"; filename="{file_name}"'}
 
 
@@ -144,7 +144,7 @@ class Schema(AutoSchema):
         return dict(sorted((bodies | {status: self._refusal(status) for status in refused}).items()))
 
     def _refusal(self, status: str) -> Any:
-        """Return where the schema has the answer of this status, which is the same whoever gives it."""
+        """Return a reference to the schema's answer of this status, which all operations share."""
         name, description = ERRORS[status]
         component = ResolvedComponent(name, ResolvedComponent.RESPONSE, object=ComponentIdentity(status))
         if component not in self.registry:

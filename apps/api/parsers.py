@@ -20,14 +20,14 @@ class TooLargeError(BenchbenchError):
 
 
 class StrictJSONParser(BaseParser):
-    """Reads JSON as everything here does: a key stands once, NaN is none, depth is an error and never a crash."""
+    """Parser of strict JSON: repeated keys, NaN and deep nesting are errors."""
 
     media_type = "application/json"
 
     def parse(
         self, stream: BinaryIO, media_type: str | None = None, parser_context: dict[str, Any] | None = None
     ) -> Any:
-        """Raises TooLargeError past Django's limit, which holds for a body that Django reads itself, not for this."""
+        """Raise TooLargeError past Django's limit, which Django applies only to bodies that it reads itself."""
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         content = stream.read(limit + 1)
         if len(content) > limit:
@@ -36,9 +36,9 @@ class StrictJSONParser(BaseParser):
 
 
 class UploadParser(MultiPartParser):
-    """Reads a form with a file, and refuses one that is too large before it is read.
+    """Parser of a form with a file. It refuses a form that is too large before reading it.
 
-    A subclass names the setting that limits its file, and tells what to do with a larger one.
+    A subclass names the setting that limits its file, and the remedy for larger files.
     """
 
     limit: ClassVar[str]
@@ -78,7 +78,7 @@ class RunParser(UploadParser):
 
 
 class OnlyJSON(BaseContentNegotiation):
-    """Answers JSON whatever the client says it accepts: there is nothing else, and an error must be readable."""
+    """Content negotiation that always answers JSON, regardless of `Accept`, so that an error can be read."""
 
     def select_parser(self, request: Any, parsers: Any) -> Any:
         media_type = request.content_type.partition(";")[0].strip().lower()

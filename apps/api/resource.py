@@ -54,11 +54,11 @@ class Operation:
     """A decorator that makes a method of a resource the operation `method` at `path`, after the resource's `route`.
 
     `answer` is a serializer, a dataclass or a page, sent with `status`; an operation of several `statuses` returns the
-    response itself. `request` reads the body, of a GET the query string; `form` and its `parser` read an upload,
-    instead or besides. A POST that reads neither takes no body. `act` is the permission of the admin on the resource's
-    model that it needs, `throttle` the rate that it counts against. Errors call fields by `names`. A POST that does
-    more than look honours Idempotency-Key where it `keeps_answer`. `refuses` are the statuses of errors that the schema
-    shows, besides those that it knows and those that the docstring mentions.
+    response itself. `request` reads the body, or the query string of a GET. `form` and its `parser` read an upload,
+    instead or in addition. A POST without either takes no body. `act` is the required permission of the admin on the
+    resource's model, `throttle` the rate that it counts against. Errors call fields by `names`. A POST that is not a
+    "view" honours Idempotency-Key if it `keeps_answer`. `refuses` are further statuses of errors in the schema, in
+    addition to the standard ones and those in the docstring.
     """
 
     method: str
@@ -207,7 +207,7 @@ class Resource(ViewSet):
         return super().initialize_request(request, *args, **kwargs)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find out who asks; whoever is refused counts for the address, beside those there who are let in."""
+        """Authenticate the caller. Count a refused one against its address, separately from accepted callers there."""
         try:
             super().perform_authentication(request)
         except (AuthenticationFailed, PermissionDenied):  # the latter: a session without its CSRF token
@@ -215,7 +215,7 @@ class Resource(ViewSet):
             raise
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        did = isinstance(response, Response) and response.status_code < 400  # and is no kept answer, sent again
+        did = isinstance(response, Response) and response.status_code < 400  # and is not a repeated answer
         operation = self.declared(request.method) if did else None
         if operation and operation.permission != "view" and hasattr(self, "model"):
             log(request, self, response)
@@ -241,7 +241,7 @@ def log(request: Request, view: Resource, response: Response) -> None:
         note_deleted(request.user, view.model, view.kwargs[names[-1]], sentence)
         return
     keys = {name: view.kwargs[name] for name in names[-1:]}
-    if response.status_code == 201 and isinstance(response.data, dict):  # the new row too, besides that of the address
+    if response.status_code == 201 and isinstance(response.data, dict):  # the new row too, not only that of the address
         name = f"{view.model._meta.model_name}_id"
         if name in models and (pk := response.data.get(name) or response.data.get("id")):
             keys[name] = pk
@@ -253,8 +253,8 @@ def log(request: Request, view: Resource, response: Response) -> None:
 def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str = "") -> M:
     """Return the row `pk` of `rows`, which a nested address narrows to those of its parent; `through` as in `visible`.
 
-    Raises NotFound where there is none, PermissionDenied where it belongs to somebody else. An id is random, so that
-    telling the two apart gives nothing away.
+    Raises NotFound if the row does not exist, PermissionDenied if the user may not see it. Ids are random, so this
+    difference reveals nothing.
     """
     row = visible(rows.filter(pk=pk), user, through=through).first()
     if row is not None:

@@ -1,7 +1,7 @@
-"""The user of a WebSocket: checked when it connects, and again as long as it is open.
+"""The user of a WebSocket: checked when it connects, and repeatedly while it is open.
 
-A program offers its token as the subprotocol `access_token.<token>`, since a browser's WebSocket can send no header; a
-page of the site has the session's cookie. Whoever offers a token is known by that alone.
+A program offers its token as the subprotocol `access_token.<token>`, because a browser's WebSocket cannot send headers.
+A page of the site uses the session's cookie. If a token is offered, the cookie is ignored.
 """
 
 from collections.abc import Awaitable, Callable
