@@ -14,10 +14,10 @@ M = TypeVar("M", bound=Model)
 def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[M]:
     """Return the rows of `queryset` that `user` may see.
 
-    An active staff member sees rows that they own, rows of a team they belong to and rows that nobody owns; with the
-    permission `view_all_<model>` (superusers have it) all of them. Everybody else sees nothing. A model says which rows
-    are somebody's by its `seen_by`: operations are whose the thing is that they work on. `through` is the lookup path
-    from the model to the one that decides for it (`"benchmark"` for runs).
+    Active staff see their own rows, those of their teams and those without an owner. With the permission
+    `view_all_<model>`, which superusers have, they see all rows. Other users see none. A model's `seen_by` defines
+    which rows belong to a user: an operation belongs to the owner of its subject. `through` is the lookup path from
+    the model to the model that decides for it (`"benchmark"` for runs).
     """
     if not (user.is_active and user.is_staff):
         return queryset.none()
@@ -25,11 +25,10 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
 
 
 def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[M]:
-    """Return the rows of `queryset` that a thing of `owner` may be made of, wherever a name or a content chooses one.
+    """Return the rows of `queryset` from which a row of `owner` may be made; used when a name or a hash selects them.
 
-    They are what the owner sees, also one who may not sign in any more: commands go on with what such a one left. A
-    thing without an owner is seen by the whole staff, and so is made of what the whole staff sees: of nobody's rows.
-    `through` is as in `visible`.
+    These are the rows that the owner sees. An inactive owner counts too, because commands continue their work. A row
+    without an owner is visible to all staff, so it may use only rows without an owner. `through` is as in `visible`.
     """
     if owner is None:
         return queryset.filter(**{f"{through}__owner" if through else "owner": None})
@@ -46,10 +45,9 @@ def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
 
 
 def teams_of(user: Any) -> QuerySet[Group]:
-    """Return the teams whose names a user may see, and share rows with: the user's own, or all for who sees all rows.
+    """Return the teams whose names a user may see and share rows with.
 
-    Whoever may view all rows of every kind misses nothing of what is shared with a team. Roles are none: viewers have
-    no more in common than that they may look.
+    A user with `view_all` on every model gets all teams; other users get their own. The groups of roles are not teams.
     """
     every = [
         f"{model._meta.app_label}.view_all_{model._meta.model_name}"
@@ -70,19 +68,19 @@ def colleagues_of(user: Any) -> QuerySet[User]:
 
 
 def seen_by_all_who_see(row: Any, shown: Any) -> bool:
-    """Tell whether everybody who sees `shown`, as its owner or by its team, sees `row` too: it may be named there."""
+    """Return whether all users who see `shown`, as owner or by team, see `row` too, so that it may be named there."""
     whose, team = getattr(row, "owner_id", None), getattr(row, "team_id", None)
     shown_to = getattr(shown, "owner_id", None), getattr(shown, "team_id", None)
     return whose is None or (whose == shown_to[0] and shown_to[1] in (None, team))
 
 
 def may_view(row: Model, user: Any) -> bool:
-    """Tell whether `user` sees a root of the object tree and has the permission to view such rows."""
+    """Return whether `user` sees a root of the object tree and may view rows of its model."""
     return _may(row, user, "view", "change")  # who may change may look, as in the admin
 
 
 def may_change(row: Model, user: Any) -> bool:
-    """Tell whether `user` sees a root of the object tree and has the permission to change such rows."""
+    """Return whether `user` sees a root of the object tree and may change rows of its model."""
     return _may(row, user, "change")
 
 

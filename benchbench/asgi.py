@@ -4,8 +4,8 @@ import os
 import warnings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
-# Before NumPy is imported. A request's products are small, and threads that spin beside other requests and workers make
-# them many times slower than one alone.
+# Set this before NumPy is imported. A request's matrix products are small. Several BLAS threads that compete with other
+# requests and workers make them many times slower than one thread.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Opening a connection to PostgreSQL for each request costs more than what most requests ask of it.
 os.environ.setdefault("DATABASE_POOL", "20")

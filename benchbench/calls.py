@@ -1,4 +1,4 @@
-"""Calls of models and libraries that may hang: the process that makes them may have somebody watch."""
+"""Calls of models and libraries that may hang. A process can install a watcher for them."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
@@ -23,5 +23,5 @@ def watch_calls(watch: Watch) -> None:
 
 
 def calling(what: str, *, within: float | None = None) -> AbstractContextManager[None]:
-    """Return the context of a call that may hang, watched where this process has somebody who watches."""
+    """Return the context of a call that may hang. The call is watched if this process has a watcher."""
     return _watch(what, within=within) if _watch else nullcontext()

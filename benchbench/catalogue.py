@@ -1,7 +1,7 @@
 """Public test collections by their id in the catalogue of the library ir_datasets: `beir/scifact/test`, `cranfield`.
 
-The library is optional (`pip install 'benchbench[ir-datasets]'`). It downloads what it does not have yet, from where
-its catalogue says, so an id is no address; only commands take one, never a web request.
+The library is optional (`pip install 'benchbench[ir-datasets]'`). It downloads missing files from the addresses in its
+own catalogue, so a user's id cannot name an address. Only commands take an id, never a web request.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ SHOWN = 5
 
 
 class CatalogueError(BenchbenchError):
-    """A collection of the catalogue that cannot be had; the sentence says why, and the way out."""
+    """A collection of the catalogue is unavailable. The message gives the reason and the remedy."""
 
     code = "catalogue"
 
@@ -41,9 +41,9 @@ def load(id: str) -> Any:
 
 
 def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Yield rows of a dataset, downloaded where they are not there yet; whatever that raises is a CatalogueError.
+    """Yield rows of a dataset, which is downloaded if it is missing. Raises CatalogueError if that fails.
 
-    The library raises what its parsers and its HTTP client raise, and has no error of its own.
+    The library has no error class of its own: it passes on the errors of its parsers and its HTTP client.
     """
     try:
         yield from rows()

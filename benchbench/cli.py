@@ -93,7 +93,7 @@ def misspelt(name: str) -> str:
 
 
 def needs_services(arguments: list[str]) -> bool:
-    """Tell whether the command `arguments` may use a service; completing a word in a shell does not."""
+    """Return whether the command `arguments` may use a service. Shell completion does not use one."""
     if not arguments or "DJANGO_AUTO_COMPLETE" in os.environ or ASKS_FOR_HELP.intersection(arguments):
         return False
     return arguments[0] not in WITHOUT_SERVICES

@@ -28,10 +28,10 @@ def delete_unused(instance: Model) -> None:
 
 
 def delete_rows(rows: QuerySet[Any]) -> None:
-    """Delete rows in one statement, without looking for what points at them.
+    """Delete rows in one statement, without looking for rows that refer to them.
 
-    A queryset's own `delete` loads the rows for that, and deletes them a hundred at a time. The caller deletes first
-    what points at them; whatever is left over fails the transaction when it commits, by its foreign key.
+    A queryset's own `delete` loads the rows and deletes a hundred at a time. The caller first deletes the rows that
+    refer to them. If one remains, its foreign key makes the commit fail.
     """
     rows._raw_delete(rows.db)
 
@@ -70,10 +70,10 @@ def _part(model: type[Model], count: int, example: Model | None, of_others: bool
 
 @contextmanager
 def referring(what: str) -> Iterator[None]:
-    """A transaction that stores rows which point at others. Raises ConflictError where one of those was deleted.
+    """Open a transaction that stores rows which refer to others. Raises ConflictError if one of those was deleted.
 
-    `what` is stored, in a sentence: "The benchmark". PostgreSQL looks at the end of the block, and not only at the
-    commit, and from then on whoever deletes what is pointed at waits (`delete_unused`).
+    `what` names the stored rows in a sentence: "The benchmark". PostgreSQL checks the foreign keys at the end of the
+    block, not only at the commit. From then on, deleting a referenced row waits (`delete_unused`).
     """
     try:
         with transaction.atomic():

@@ -33,14 +33,14 @@ class UnfitWorkerError(BenchbenchError):
 
 
 def told(error: Exception) -> str:
-    """Return what is stored and shown of an error: its sentence, or of one that nobody foresaw its type and text."""
+    """Return the text of an error to store and show: its message, or the type and text of an unexpected error."""
     if isinstance(error, BenchbenchError):
         return error.message
     return f"{type(error).__name__}: {without_folders(str(error))}"
 
 
 def without_folders(text: str) -> str:
-    """Return a text of a library without the folders of this machine, which only the log may tell: `…/model.bin`."""
+    """Return a library's text without the folders of this machine: `…/model.bin`. Only the log may contain those."""
     return FOLDERS.sub("…/", text)
 
 

@@ -41,10 +41,10 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def under_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Made]) -> Made:
-    """Return what `make` makes under the free name that none of `rows` has: the one way to take such a name.
+    """Return the result of `make` for a name that none of `rows` has. This is the only way to take such a name.
 
-    Where another takes it in the same moment all of it is undone and made again, under the next free name; so `make`
-    looks at whatever it rests on by itself. Raises what `make` raises for any other reason.
+    If another transaction takes the name at the same moment, all is undone and `make` is called with the next free
+    name. So `make` must load all rows that it depends on itself. Raises the other errors of `make`.
     """
     while True:
         free = free_name(name.strip(), chain.from_iterable(taken.values_list("name", flat=True) for taken in rows))
@@ -62,10 +62,10 @@ Owned = TypeVar("Owned", bound=OwnedModel)
 
 
 def find_named(model: type[Owned], named: str, *, owner: User | None = None) -> Owned:
-    """Return the row of `model` whose name or id is `named`; for what is to be an `owner`'s, one that the owner sees.
+    """Return the row of `model` whose name or id is `named`; with an `owner`, one that the owner sees.
 
-    Raise a sentence where there is none, or more than one; where the table is empty, the sentence names the command
-    that makes one. The field of the error is what the rows are called.
+    Raises BenchbenchError for no such row or several. If the table is empty, the message names the command that makes
+    a row. The error's field is the model's name.
     """
     objects: Any = model._default_manager if owner is None else usable(model._default_manager.all(), owner)
     noun = model._meta.verbose_name

@@ -33,7 +33,7 @@ DATA_DIR = embedded.here().data
 
 
 def local_secret() -> str:
-    """Return the secret key of an evaluation site, made at its first start and kept beside its data."""
+    """Return the secret key of an evaluation site, made at its first start and stored in its data folder."""
     file = DATA_DIR / "secret_key"
     if not file.exists():
         DATA_DIR.mkdir(parents=True, exist_ok=True)
@@ -160,8 +160,8 @@ CACHES: dict[str, Any] = {
 }
 CHANNEL_LAYERS: dict[str, Any] = {
     # A watcher that falls behind loses its newest messages past the capacity; events are hints, so that costs nothing.
-    # The layer waits five seconds at a time for a message. A reader that gave up as soon, as redis-py 8 does unless
-    # told otherwise, would end every socket that has nothing to tell.
+    # The layer waits five seconds at a time for a message. With redis-py 8's default timeout of the same length, every
+    # socket without events would be closed.
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "capacity": 500},
@@ -255,7 +255,7 @@ BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = env_int("BENCHBENCH_SOCKET_MESSAGES_PER_
 BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir()))
 # Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent or damaged.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
-# Vectors of documents that PostgreSQL keeps beside those of the indexes, so that no text is encoded twice.
+# Cached vectors of documents in PostgreSQL, in addition to those of the indexes, so that no text is encoded twice.
 BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, least=0)
 # Token vectors that a machine keeps in BENCHBENCH_VECTOR_DIR for late interaction.
 BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
@@ -263,7 +263,7 @@ BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
 BENCHBENCH_LLM_SERVERS = env_list("BENCHBENCH_LLM_SERVERS", [])
 BENCHBENCH_LLM_KEYS = env_list("BENCHBENCH_LLM_KEYS", [])
 BENCHBENCH_LLM_TIMEOUT_SECONDS = env_int("BENCHBENCH_LLM_TIMEOUT_SECONDS", 60)
-# Of single servers: NAME=SECONDS, and NAME=TOKENS of the context that Ollama is told to give its models.
+# For single servers: NAME=SECONDS, and NAME=TOKENS of the context that Ollama should give its models.
 BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
 BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
 # Their answers that PostgreSQL keeps, with the prompts.

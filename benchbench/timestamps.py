@@ -11,7 +11,7 @@ def timestamp(when: datetime) -> str:
 
 
 def git_sha(folder: Path) -> str | None:
-    """Return the commit that is checked out in a folder; None where git has none."""
+    """Return the commit that is checked out in a folder; None without a commit or git."""
     command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)

@@ -16,7 +16,7 @@ from apps.api.errors import unknown
 from apps.operations.views import healthz, metrics, readyz
 from benchbench.site.presets import QUEUES
 
-# Errors of the API are JSON, whoever raises them; those of pages are pages.
+# Errors of the API are JSON, wherever they are raised; those of pages are pages.
 handler400 = "apps.api.errors.bad_request"
 handler403 = "benchbench.site.error_pages.forbidden"
 handler404 = "benchbench.site.error_pages.not_found"

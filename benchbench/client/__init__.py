@@ -1,6 +1,6 @@
 """The client of the REST API, for pipelines and scripts: docs/client.md.
 
-It stands on httpx alone, so that a machine without PostgreSQL, Redis or a model can use it.
+It depends on httpx alone, so it runs on machines without PostgreSQL, Redis or a model.
 """
 
 from benchbench.client.client import Client

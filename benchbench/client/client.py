@@ -55,10 +55,10 @@ class Client:
     def upload(
         self, file: str | Path, *, name: str, description: str = "", format: str = "", split: str = ""
     ) -> Answer:
-        """Upload judged queries, and return the dataset that has them.
+        """Upload judged queries and return their dataset.
 
-        A name and content that are there already are no error. Other content under a name needs a new
-        `metadata.version` in the file, and makes the next version of the dataset.
+        Uploading the same content under the same name again succeeds. Other content under a name needs a new
+        `metadata.version` in the file and becomes the next version of the dataset.
         """
         fields = {"name": name, "description": description, "format": format, "split": split}
         form = {key: value for key, value in fields.items() if value}
@@ -80,7 +80,7 @@ class Client:
         )
 
     def map(self, dataset: Thing, collection: Thing) -> Answer:
-        """Lay a dataset over a collection, and return the mapping; the one that is there, where there is one."""
+        """Map a dataset to a collection and return the mapping, or the existing mapping of the two."""
         path = f"/benchmark-datasets/{id_of(dataset)}/mappings"
         try:
             return self._ask("POST", path, once=True, json={"collection_id": id_of(collection)})
@@ -129,7 +129,7 @@ class Client:
         return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/cancel", once=True)
 
     def operation(self, operation: Thing) -> Answer:
-        """Return how far an operation is: one that an answer tells of (`start`, `cancel`, an index that is built)."""
+        """Return the progress of an operation, given its id or the answer of `start`, `cancel` or building an index."""
         return self._ask("GET", f"/operations/{operation_of(operation)}")
 
     def wait(
@@ -231,7 +231,7 @@ class Client:
         return self._of_round("POST", round, "calibration-sample", once=True, json={"size": size})
 
     def llm_judges(self, round: Thing) -> list[Answer]:
-        """Return the models that judge a round, each with its calibration; the one that was started last first."""
+        """Return the models that judge a round, newest first, each with its calibration."""
         return list(self._of_round("GET", round, "llm-judges")["judges"])
 
     def verdicts(self, round: Thing, *, llm: str = "") -> Answer:
@@ -270,7 +270,7 @@ def id_of(thing: Thing) -> str:
 
 
 def operation_of(thing: Thing) -> str:
-    """Return the id of the operation that an answer tells of."""
+    """Return the id of the operation that an answer names."""
     if not isinstance(thing, Mapping):
         return str(thing)
     id = thing.get("operation_uuid") or thing.get("operation_id")

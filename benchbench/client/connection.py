@@ -19,16 +19,16 @@ LONGEST_PAUSE = 120.0  # a site that asks for more is not waited for; its own wi
 ANSWERS_IN_TIME = 100.0  # seconds; an upload is read, checked and stored before it is answered
 TOO_MANY = 429
 UNREACHABLE = "unreachable"
-GATEWAY = (502, 503, 504)  # said by what stands before the site, which may have done what was asked
+GATEWAY = (502, 503, 504)  # from a proxy; the site itself may have handled the request
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class ClientError(BenchbenchError):
-    """A site refused what was asked of it, failed, or did not answer.
+    """A site refused a request, failed, or did not answer.
 
-    `status` is that of HTTP, and 0 where there is no answer to tell of. `code` is stable and for programs: the site's
-    own, or one of the client's (docs/client.md). `message` is the sentence for people; `errors` maps fields of the
-    request to sentences; `reference` is what an administrator finds a fault in the log by.
+    `status` is the HTTP status, or 0 without an answer. `code` is stable and meant for programs. It comes from the site
+    or from the client (docs/client.md). `message` is for people. `errors` maps fields of the request to sentences.
+    `reference` identifies the error in the site's log.
     """
 
     def __init__(

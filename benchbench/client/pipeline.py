@@ -14,10 +14,10 @@ NOT_DECIDED = 2
 
 @contextmanager
 def pipeline(address: str | None = None, *, token: str | None = None) -> Iterator[Client]:
-    """Give a client for the length of a pipeline's step, and end the program with status 2 where a step of it fails.
+    """Yield a client for a step of a pipeline, and exit with status 2 if the step fails.
 
-    What went wrong (a ClientError, or a file that is not there) is a sentence on stderr then. What is printed in the
-    meantime is seen at once: a pipeline's output is no terminal, and Python would keep it to the end.
+    The error (a ClientError or OSError) is printed to stderr. Standard output is flushed after each line: it is not a
+    terminal in a pipeline, and Python would buffer it until the end.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)

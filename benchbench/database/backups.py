@@ -1,7 +1,7 @@
 """Backups of the whole database, by PostgreSQL's own pg_dump and pg_restore.
 
-Everything that figures are made of is in the database: files of a machine are made anew from it, and what Redis holds
-is made anew too. The secret key (SECRET_KEY, or the file `secret_key` of an evaluation site) is no part of a backup.
+The database holds everything that results depend on. A machine's files and the contents of Redis are rebuilt from it.
+A backup does not contain the secret key (SECRET_KEY, or the file `secret_key` of an evaluation site).
 """
 
 import os
@@ -20,8 +20,8 @@ from benchbench.embedded.postgres import programs
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import place
 
-FORMAT = b"PGDMP"  # with what a file of pg_dump's custom format begins
-WITHOUT_RIGHTS = ("--no-owner", "--no-privileges")  # whoever restores owns what comes of it
+FORMAT = b"PGDMP"  # the first bytes of pg_dump's custom format
+WITHOUT_RIGHTS = ("--no-owner", "--no-privileges")  # the user who restores owns the restored tables
 SAID = 8  # the last lines of a program that failed, which say why
 
 
@@ -69,7 +69,7 @@ def restore(path: Path) -> int:
 
 
 def _require_backup(path: Path) -> None:
-    """Raise BackupError where the file is no backup, a newer BenchBench made it, or it is of another application."""
+    """Raise BackupError if the file is not a backup, or was made by another application or a newer BenchBench."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(FORMAT))

@@ -89,7 +89,7 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 @contextmanager
 def copy_into(table: str, columns: Sequence[str]) -> Iterator[psycopg.Copy]:
-    """Open a binary COPY into `table`. Its caller writes whole rows; what stands before and after them is written here.
+    """Open a binary COPY into `table`. The caller writes whole rows; header and trailer are written here.
 
     The caller's types must be the columns' own: binary COPY converts nothing.
     """

@@ -38,15 +38,16 @@ class LockedError(BenchbenchError):
 
 
 class StatementCancelledError(BenchbenchError):
-    """PostgreSQL broke off a statement, because it took longer than statement_timeout or somebody cancelled it."""
+    """PostgreSQL ended a statement because it exceeded statement_timeout or was cancelled."""
 
     code = "statement_cancelled"
     status = 503
 
 
 def was_ended(error: BaseException) -> bool:
-    """Tell whether an error, of Django's or the driver's own, says that the connection to PostgreSQL is gone: it
-    stopped, or somebody broke it off.
+    """Return whether an error of Django or the driver means that the connection to PostgreSQL is lost.
+
+    The server stopped, or it ended the connection.
     """
     if isinstance(error, InterfaceError | psycopg.InterfaceError):
         return True
@@ -57,7 +58,7 @@ def was_ended(error: BaseException) -> bool:
 
 
 def failure_of(error: BaseException | None) -> BenchbenchError | None:
-    """Return what to tell of an error of PostgreSQL's that may pass, while the connection stays; None for any other."""
+    """Return the error to report for a temporary failure of PostgreSQL that keeps the connection; None for others."""
     state = getattr(_of_driver(error), "sqlstate", None)
     if state in DEADLOCKED:
         return DeadlockError(

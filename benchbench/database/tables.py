@@ -15,7 +15,7 @@ from benchbench.decimals import counted
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
-# Cheap, so that it can be asked before every batch: whatever is migrated, forward or back, moves one of the two.
+# Cheap enough to run before every batch. Each migration, forward or back, changes one of the two values.
 STATE = "SELECT count(*), max(id) FROM django_migrations"
 
 
@@ -72,7 +72,7 @@ def why_it_waits() -> str:
         with connection.cursor() as cursor:
             cursor.execute(STATE)
             return _misfit(cursor.fetchone())
-    except ProgrammingError:  # there is no table yet
+    except ProgrammingError:  # the table does not exist yet
         return _misfit(None)
     except (OperationalError, InterfaceError) as error:
         connection.close()
@@ -93,10 +93,10 @@ def _misfit(state: object) -> str:
 
 @contextmanager
 def closing_cursors() -> Iterator[None]:
-    """Close whatever an error leaves half read in this block: clear the frames of it and of the errors behind it.
+    """Close cursors that an error in this block leaves half read, by clearing the frames of the error and its causes.
 
-    Left to a garbage collection, a cursor is closed whenever that comes, and so perhaps amid another statement of the
-    same connection and thread: it then waits for the connection's lock, which its own thread holds, for ever.
+    The garbage collector could close such a cursor during another statement of the same connection and thread. It
+    would then wait forever for the connection's lock, which its own thread holds.
     """
     try:
         yield
@@ -107,6 +107,6 @@ def closing_cursors() -> Iterator[None]:
             raised = behind.pop()
             if raised is not None and id(raised) not in seen:
                 seen.add(id(raised))
-                traceback.clear_frames(raised.__traceback__)  # those that are still at work are left alone
+                traceback.clear_frames(raised.__traceback__)  # leaves running frames alone
                 behind += [raised.__cause__, raised.__context__]
         raise

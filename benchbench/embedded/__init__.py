@@ -1,8 +1,8 @@
 """PostgreSQL with pgvector and Redis, started from wheels where no server is configured.
 
-For development and evaluation: one command on a fresh machine, and the same two services as in production. Whoever
-calls `ensure()` first starts them; they serve every process of the checkout, on Unix sockets, and stop when the last
-one leaves. Production sets DATABASE_URL and REDIS_URL, and then nothing here does anything.
+For development and evaluation: one command on a fresh machine, and the same two services as in production. The first
+call of `ensure()` starts them. They serve all processes of the checkout on Unix sockets and stop with the last one.
+If DATABASE_URL and REDIS_URL are set, as in production, this package does nothing.
 """
 
 import os

@@ -20,21 +20,21 @@ LOOK_SECONDS = 0.5
 
 
 def keep(own_lock: int) -> None:
-    """Wait, stop the services, end. `own_lock` is the descriptor that tells others a keeper lives."""
+    """Wait, stop the services, end. `own_lock` is the descriptor of the lock that shows a running keeper."""
     if os.fork():
-        os._exit(0)  # the child belongs to nobody: its starter is not left with a process to wait for
+        os._exit(0)  # the child is orphaned, so that its starter has no process to wait for
     places = here()
     while (users := locks.try_exclusive(places.users_lock)) is None:
         revive(places)
         time.sleep(LOOK_SECONDS)
     with locks.holding(users):
-        os.close(own_lock)  # before the users' lock: whoever comes next must not take this one for theirs
+        os.close(own_lock)  # before the users' lock: the next process must not mistake this keeper for its own
         for service in (Redis(places), Postgres(places)):
             service.stop()
 
 
 def revive(places: Places) -> None:
-    """Start again each service that ran and of which no process is left, unless somebody starts or stops them now."""
+    """Restart each service that ran and has no process left, unless another process is starting or stopping them."""
     lock = locks.try_exclusive(places.start_lock)
     if lock is None:
         return
@@ -43,7 +43,7 @@ def revive(places: Places) -> None:
             if service.lock.exists() and not locks.is_held(service.lock):
                 try:
                     service.start()
-                except EmbeddedError as error:  # such as a full disk: it may be mended
+                except EmbeddedError as error:  # such as a full disk, which may pass
                     print(error, flush=True)
 
 

@@ -1,8 +1,8 @@
 """Locks that the kernel releases when their holder dies, however it dies.
 
-A lock belongs to an open file, not to a process: a forked child shares its parent's, and a server that is handed the
-descriptor holds the lock for as long as it, or any child of it, lives. That is why nothing here trusts a process id
-read from a file, which after a crash, a reboot or in a container may be somebody else's.
+A lock belongs to an open file, not to a process. A forked child shares its parent's lock. A server that inherits the
+descriptor holds the lock as long as it, or any child of it, lives. Process ids in files are not used: after a crash, a
+reboot or in a container such an id may belong to another process.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ def shared(path: Path) -> int:
 
 
 def exclusive(path: Path) -> int:
-    """Wait until nobody holds `path`, lock it and return the descriptor."""
+    """Wait until `path` is free, lock it and return the descriptor."""
     return _locked(path, fcntl.LOCK_EX)
 
 
@@ -40,7 +40,7 @@ def holding(descriptor: int) -> Iterator[int]:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether anybody holds `path`; a lock that was never taken, or was removed, is not held."""
+    """Return whether a process holds `path`. A lock that was never taken, or was removed, is not held."""
     if not path.exists():
         return False
     descriptor = try_exclusive(path)

@@ -68,7 +68,7 @@ class Places:
         return f"unix://{self.redis_socket}?db=0"
 
     def prepare(self) -> None:
-        """Make the two folders. Raise `EmbeddedError` if either belongs to somebody else."""
+        """Make the two folders. Raises EmbeddedError if either belongs to another user."""
         try:
             self.data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -90,7 +90,10 @@ def here() -> Places:
 
 
 def service_account() -> tuple[int, int]:
-    """Return the user and group that PostgreSQL runs as: ours, or as root those of `nobody`, which every system has."""
+    """Return the user and group that PostgreSQL runs as: our own, or, for root, those of the unprivileged system user.
+
+    Raises EmbeddedError if root has no such user.
+    """
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     try:
@@ -104,7 +107,7 @@ def service_account() -> tuple[int, int]:
 
 
 def private_folder(folder: Path) -> None:
-    """Make `folder` for the service account alone. Raise `EmbeddedError` if somebody else made it first."""
+    """Make `folder` for the service account alone. Raises EmbeddedError if another user made it first."""
     user, group = service_account()
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()

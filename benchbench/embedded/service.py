@@ -19,8 +19,8 @@ PATIENCE_S = 30.0
 class Service(ABC):
     """A server that outlives the process that starts it.
 
-    It is handed a lock when it is launched and never lets go, so the lock tells whether it lives: a free lock means
-    that no process of it is left, and that whatever files it left behind are stale.
+    It inherits a lock when it is launched and holds it until it ends. A free lock therefore means that no process of
+    the server is left and that its remaining files are stale.
     """
 
     title: ClassVar[str]
@@ -39,7 +39,7 @@ class Service(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Tell whether a client can work with it now."""
+        """Return whether the server accepts clients now."""
 
     @abstractmethod
     def launch(self, lock: int) -> None:

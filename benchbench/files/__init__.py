@@ -1,5 +1,5 @@
-"""The formats of files as plain Python: what a file states as records, without Django and without a database.
+"""File formats as plain Python: readers and writers of records, without Django and without a database.
 
-A reader takes a path, unpacks `.gz`, and raises a `BenchbenchError` that names file and line or key for whatever is not
-as the format says. The rooms in `apps` make rows of what is read here; `benchbench score` measures it as it is.
+A reader takes a path and unpacks `.gz`. It raises a `BenchbenchError` with file and line or key for content that
+breaks the format. The rooms in `apps` store these records as rows; `benchbench score` measures them directly.
 """

@@ -1,4 +1,4 @@
-"""Archives that somebody uploads, unpacked so that they can do no harm."""
+"""Safe unpacking of uploaded archives."""
 
 import os
 import stat

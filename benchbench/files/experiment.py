@@ -53,7 +53,7 @@ COUNT, CHUNKS = whole(1, 10**9), whole(1, MOST_CHUNKS)
 
 @dataclass(frozen=True, slots=True)
 class Data(Stated):
-    """What is searched and asked. Paths are as stated: relative ones start at the directory of the YAML file."""
+    """Documents and questions of an experiment. Relative paths start at the directory of the YAML file."""
 
     documents_dir: Annotated[str, TEXT]
     ground_truth_path: Annotated[str, TEXT]
@@ -63,7 +63,7 @@ class Data(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Stated):
-    """How it is measured. `top_k_values` are cutoffs: there is one search, at the greatest."""
+    """Settings of the measuring. `top_k_values` are cutoffs of one search, made at the greatest of them."""
 
     runs_per_query: Annotated[int, whole(1, 100)] = 3
     top_k_values: Annotated[tuple[int, ...], CUTOFFS] = (1, 3, 5, 10)
@@ -99,10 +99,10 @@ class Backend(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Strategy(Stated):
-    """A way to cut and to search, its sizes in characters.
+    """A chunking and search strategy, with sizes in characters.
 
-    `doc_top_k` and `section_top_k` are how many documents and sections the lod strategies go on with, level by level;
-    what a search returns is cut at `top_k_values`. `max_layers` and `cluster_threshold` shape the tree of raptor.
+    `doc_top_k` and `section_top_k` are the numbers of documents and sections that the lod strategies keep at each
+    level. Results are cut at `top_k_values`. `max_layers` and `cluster_threshold` shape the tree of raptor.
     """
 
     name: Annotated[str, one_of(*STRATEGIES)]
@@ -151,11 +151,10 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def experiment_of(value: Any, *, where: str) -> Experiment:
-    """Return the experiment that plain data states; `where` names the file in errors.
+    """Return the experiment that plain data describes; `where` names the file in errors.
 
-    A key that is null is not stated. Raises a sentence that names file and key for whatever is unknown, missing or
-    not what it must be, for an entry of a list that repeats another, and for a strategy that asks a language model
-    while none is stated.
+    A null key counts as absent. Raises InvalidKeyError or FileFormatError, with file and key, for unknown, missing and
+    invalid keys, for repeated list entries, and for a strategy that needs a language model if `llms` is empty.
     """
     experiment = read_as(Experiment, value, prefix=f"{where}, ")
     for key in ("embeddings", "llms", "backends", "strategies"):

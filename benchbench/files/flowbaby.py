@@ -23,7 +23,7 @@ OrderBy = Literal["agree", "rank", "score"]
 
 @dataclass(frozen=True, slots=True)
 class Metadata(Stated):
-    """What a dataset says about itself."""
+    """Metadata of a dataset."""
 
     dataset_id: str
     version: str = "1.0"
@@ -51,7 +51,7 @@ class Topic(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Judgment(Stated):
-    """How relevant an item is to a query."""
+    """Relevance of an item to a query."""
 
     query_id: Filled
     canonical_item_id: Filled
@@ -78,7 +78,7 @@ class Dataset:
         return next(iter(splits)) or None if len(splits) == 1 else None
 
     def of_split(self, split: str) -> "Dataset":
-        """The part whose topics are in `split`. Raises FileFormatError where there is none."""
+        """Return the part whose topics are in `split`. Raises FileFormatError if no topic is."""
         topics = tuple(topic for topic in self.topics if topic.split == split)
         if not topics:
             there = ", ".join(sorted({topic.split for topic in self.topics if topic.split})) or "none"
@@ -93,9 +93,9 @@ class Dataset:
 def read_dataset(directory: Path) -> Dataset:
     """Return the dataset in a directory; metadata.json may be missing, and each file may be a `.gz`.
 
-    Raises a sentence for an unknown canonicalization version, a judgment of a query that topics.json lacks, and an item
-    judged twice with different grades, besides whatever is not as docs/formats.md says. An undeclared slice, an
-    expected_positive_count that the judgments contradict and a missing metadata.json are warnings.
+    Raises a BenchbenchError for content that breaks docs/formats.md, such as an unknown canonicalization version, a
+    judgment of a query that topics.json lacks, or an item judged twice with different grades. An undeclared slice, an
+    expected_positive_count that contradicts the judgments and a missing metadata.json give warnings.
     """
     if not directory.is_dir():
         raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is one with topics.json in it.")

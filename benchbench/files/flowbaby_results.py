@@ -46,7 +46,7 @@ class QueryFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What summary.json says besides the figures; None is left out. `timestamp` is UTC in ISO 8601."""
+    """Fields of summary.json other than the figures. None is left out. `timestamp` is UTC in ISO 8601."""
 
     run_id: str
     timestamp: str
@@ -67,10 +67,10 @@ def measures_at(cutoffs: Sequence[int]) -> list[Measure]:
 def results(
     queries: Sequence[QueryFigures], *, profile: Profile, cutoffs: Sequence[int], judged: Sequence[int]
 ) -> dict[str, Any]:
-    """The content of results.json, keys in its order.
+    """Return the content of results.json, keys in its order.
 
-    `queries` are those with judgments, `judged` how many judgments of any grade each query of the dataset has, which
-    Flowbaby calls positives. Without queries there are no figures, rather than zeros.
+    `queries` are those with judgments. `judged` has the number of judgments of any grade of each query of the dataset,
+    which Flowbaby calls positives. Without queries the figures are missing, not zero.
     """
     shape = asdict(label_shape(judged))
     return {
@@ -210,7 +210,7 @@ Number = Annotated[int | float, Must("a number")]
 
 @dataclass(frozen=True, slots=True)
 class Summary(Stated):
-    """What summaries are compared by; a summary.json states more. `execution` and `failed_queries` only our own has."""
+    """Fields of summary.json that a comparison needs. Only our own files have `execution` and `failed_queries`."""
 
     IGNORES_OTHERS = True
 
@@ -234,9 +234,9 @@ def read_summary(path: Path) -> Summary:
 
 
 def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
-    """Return what changed, as plain facts; warnings name what may move a figure besides the program.
+    """Return the changes between two summaries; warnings name other causes of a difference than the program.
 
-    Raises IncomparableSummariesError where dataset, canonical ids, split or profile are not the same.
+    Raises IncomparableSummariesError if dataset, canonical ids, split or profile differ.
     """
     same = dict(SAME)
     if before.profile and after.profile:  # which Flowbaby's own program does not state

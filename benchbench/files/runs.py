@@ -37,9 +37,9 @@ Read = tuple[tuple[str, ...], int, dict[str, Ranked], list[str]]  # tags, longer
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What a file states: the rankings of the queries asked for, how many others it answers, with the first of them.
+    """A run file: rankings of the wanted queries, the number of `others` that it answers, and the first of those.
 
-    `tags` are the names that it gives itself, in the order in which they occur. `sha256` is of the file as it is.
+    `tags` are the run's own names in order of occurrence. `sha256` is the hash of the file's bytes.
     `longer` counts the lines of a TREC run with more than its six columns.
     """
 

@@ -52,11 +52,11 @@ def read_document(path: Path) -> Document:
 
 
 def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of the document read from `path`, and where in it each section begins and ends, in characters.
+    """Return the text of the document read from `path`, and the start and end of each section in it, in characters.
 
-    The text is that of the `.md` file beside it, else the headings and contents of the sections. A section reaches from
-    its heading to that of the next one, its subsections not included. One whose heading and content the `.md` lacks has
-    an empty span.
+    The text is that of the `.md` file in the same folder, else the headings and contents of the sections. A section
+    reaches from its heading to the next one, without its subsections. Its span is empty if the `.md` lacks its heading
+    and content.
     """
     stem = path.name.removesuffix(".gz").removesuffix(".json")
     beside = next(

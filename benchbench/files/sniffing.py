@@ -26,12 +26,12 @@ Kind = Literal[
     "",
 ]
 COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
-# Columns stand between ASCII's white space, as TREC's readers part them: an id may hold any other.
+# Columns are separated by ASCII white space, as in TREC's readers. An id may contain other white space.
 QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}", re.ASCII)
 TOPIC = re.compile(r"\S+ *\t[^\t]+", re.ASCII)
 RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*", re.ASCII)
-# In this order: the first key that a file begins with decides. Within a string of JSON a quote has a backslash before
-# it, so these do not stand in a text that is quoted.
+# In this order: the first matching key at a file's beginning decides. Inside a JSON string a quote has a backslash
+# before it, so these do not match quoted text.
 OBJECTS: tuple[tuple[str, Kind], ...] = (
     ('"benchmark_queries"', "module-queries"),
     ('"expected_modules"', "module-queries"),
@@ -50,9 +50,9 @@ LISTS: tuple[tuple[str, Kind], ...] = (
 
 
 def sniff(path: Path) -> Kind:
-    """Return what `path` is by its first 256 KiB, unpacked where it is a `.gz`; "" where they do not tell.
+    """Return the kind of `path` by its first 256 KiB, unpacked if it is a `.gz`; "" if it is not recognised.
 
-    The guess may be wrong for a damaged file: whoever reads it as what it was taken for says so.
+    The guess may be wrong for a damaged file; the reader of that kind then raises an error.
     """
     head = next(raw_chunks(path), b"").removeprefix(codecs.BOM_UTF8)
     if len(head) == BLOCK_BYTES:

@@ -73,7 +73,7 @@ def baseline(
 
 
 def detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, Any]:
-    """What the file says of one query."""
+    """Return the content of the file for one query."""
     return _details([answer], limit)[0]
 
 
@@ -131,7 +131,7 @@ DIFFICULTIES = ("easy", "medium", "hard")
 
 
 def opening(title: str, *, source: str, queries: int) -> list[str]:
-    """What stands above the queries: whose run this is, and where they come from."""
+    """Return the lines above the queries: the title of the run and the source of the queries."""
     return [
         RULE,
         on_one_line(title),

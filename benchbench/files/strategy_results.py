@@ -22,7 +22,7 @@ FAILED: Sequence[Hashable] = (None,)  # stands for the documents of a search tha
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What tells one row of index_stats.csv and summary.csv from the others; None for what it does not use."""
+    """Key of a row in index_stats.csv and summary.csv; None for a part that the strategy does not use."""
 
     strategy: str
     backend: str | None = None
@@ -32,7 +32,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class IndexStats:
-    """What building the index took and holds; None where it was never built, `error` says why."""
+    """Cost and size of an index; None if it was never built, for the reason in `error`."""
 
     duration_sec: float | None = None
     num_documents: int | None = None
@@ -45,7 +45,7 @@ class IndexStats:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the texts of the first k chunks hold of evidence and answer; None where the query states none."""
+    """Share of evidence and answer in the texts of the first k chunks; None if the query has no such text."""
 
     evidence_recall: float | None = None
     answer_token_overlap: float | None = None
@@ -142,12 +142,12 @@ def summarised(
     runs_per_query: int,
     error: str = "",
 ) -> Summary:
-    """Return the summary of a configuration's rows, so that whoever counts in search_results.csv finds the same.
+    """Return the summary of a configuration's rows, computed so that search_results.csv gives the same figures.
 
-    The share of queries one of whose documents, or sections, is found in the first k, and the mean of one over the rank
-    of the first, are over the queries that expect one, of several repetitions by the first that did not fail; times are
-    of every search that did not. Sums are of all searches. The consistency score is of whole rankings, which the rows
-    do not hold. Of a configuration with an `error` only its index is told, and how little was evaluated.
+    Hit rates (a document or section in the first k) and reciprocal ranks are means over the queries that expect one,
+    by the first repetition that did not fail. Times cover every search that did not fail; sums cover all searches. The
+    consistency score needs whole rankings, which the rows do not hold. With an `error`, the summary has only the index
+    and zero evaluated queries.
     """
     values: dict[str, float | str | None] = {
         "index_time_sec": stats.duration_sec,

@@ -62,7 +62,7 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
 
 
 def delimiter_of(header: str) -> str:
-    """Return what stands between the columns of a header: the delimiter that it has most often."""
+    """Return the delimiter of a header: the one that occurs most often."""
     return max(DELIMITERS, key=header.count)
 
 

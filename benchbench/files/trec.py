@@ -74,10 +74,10 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
 
 
 def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
-    """Return the distinct tags of a run, the sixth column, in the order in which they occur first; and of how many
-    lines more follows, which trec_eval skips: where an id has white space, its score is what stands as its rank.
+    """Return the distinct tags of a run (the sixth column) in order of occurrence, and the number of longer lines.
 
-    A tag is a name and compared with nothing: what of it is no text, or NUL, is shown as U+FFFD.
+    trec_eval skips the columns after the tag. If an id has white space, its rank column is read as its score. A tag is
+    only displayed, so invalid UTF-8 and NUL become U+FFFD.
     """
     tags: dict[bytes, None] = {}
     longer = 0
@@ -121,7 +121,7 @@ def column(text: str) -> str:
 
 
 def fits_column(text: str) -> bool:
-    """Whether an id is read as it was written: it is not blank, and has none of ASCII's white space, as C knows it."""
+    """Return whether an id survives writing and reading: it is not blank and contains no ASCII white space (C's)."""
     return text.encode().split() == [text.encode()]
 
 
@@ -144,7 +144,7 @@ def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:
 
 
 def _shown(column: bytes) -> str:
-    """Return what a column holds as an error has it: text, whatever bytes it is."""
+    """Return a column as text for an error message, even if its bytes are not valid UTF-8."""
     return ascii(column.decode(errors="replace")[:60])
 
 
@@ -175,8 +175,8 @@ class Topic:
 def read_topics(path: Path) -> list[Topic]:
     """Return the topics in file order.
 
-    The text of a topic is its title, or where it has none its query, question or description. Tags may be left open,
-    as TREC's own are, so this is no XML parser, and entities of a document type expand to nothing.
+    The text of a topic is its title, else its query, question or description. Tags may be left open, as in TREC's own
+    files, so this is not an XML parser. Entities of a document type are not expanded.
     """
     places: dict[str, str] = {}
     topics = []

@@ -1,10 +1,10 @@
 """Bounds of a measure: its least and greatest value once the unjudged documents of a ranking are judged.
 
-Whoever judges a document adds it to the truth. So a document that turns out relevant counts in the recall base and in
-the ideal as well as in the ranking, and the value may fall: a run whose one relevant document is first has an AP of 1,
-and less once a second is found at place 10. The bounds are exact under these outcomes: each unjudged document of the
-first k places (of the whole ranking, where the measure has no cutoff) gets any grade from 0 to the highest of the
-scale, documents that were not retrieved stay as they are.
+Judging a document adds it to the truth. A document that turns out relevant therefore counts in the recall base and the
+ideal as well as in the ranking, and the value may fall. A run whose one relevant document is first has an AP of 1, and
+less once a second is found at rank 10. The bounds are exact under these outcomes: each unjudged document of the first k
+ranks (of the whole ranking, if the measure has no cutoff) gets any grade from 0 to the highest of the scale, and
+documents that were not retrieved keep theirs.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class _Open:
 
     @property
     def first(self) -> Values:
-        """(q,): the rank of the first unjudged document, infinite where there is none."""
+        """Return the rank of the first unjudged document, (q,); infinite if all are judged."""
         return np.where(self.unjudged.any(axis=-1), self.unjudged.argmax(axis=-1) + 1.0, np.inf)
 
     def counted_down(self) -> Values:
-        """(q, depth): how many unjudged documents stand at each rank or above."""
+        """Return the number of unjudged documents at each rank or above, (q, depth)."""
         return np.cumsum(self.unjudged, axis=-1, dtype=np.float64)
 
     def counted_up(self) -> Values:
-        """(q, depth): how many unjudged documents stand at each rank or below."""
+        """Return the number of unjudged documents at each rank or below, (q, depth)."""
         return _from_below(self.unjudged.astype(np.float64))
 
 
@@ -121,12 +121,12 @@ def _least_ndcg(open_: _Open) -> Values:
 
 
 def _greatest_ndcg(open_: _Open) -> Values:
-    """By Dinkelbach's method: raise λ to the ratio of the grades that make DCG − λ · ideal greatest, until it stays.
+    """Return the greatest nDCG by Dinkelbach's method.
 
-    A grade is a sum of steps, from each grade of the scale to the next. DCG and ideal add up over the steps, and at
-    each the topmost x documents take it, for the x that makes that step's part greatest. Higher steps ask for no more
-    documents than lower ones, since fewer stand there already, so that the ideal grows at an earlier place: together
-    they are grades.
+    λ becomes the ratio DCG / ideal of the grades that maximise DCG − λ · ideal, until it no longer changes. A grade is
+    a sum of steps, from each grade of the scale to the next. DCG and ideal are sums over the steps. At each step the
+    topmost x documents take it, for the x that maximises that step's part. A higher step never takes more documents
+    than a lower one, because fewer have it already and the ideal grows at an earlier rank. So the steps form grades.
     """
     levels, ratio = _Levels.of(open_), open_.value
     taken = np.cumsum(np.where(open_.unjudged, levels.discounts, 0.0), axis=-1)
@@ -181,7 +181,7 @@ class _Levels:
         return zip(self.widths, self.numbers, strict=True)
 
     def ideal(self, numbers: Values) -> Values:
-        """What a step of width 1 adds to the ideal where so many documents reach it."""
+        """Return what a step of width 1 adds to the ideal if the given numbers of documents reach it."""
         return self.summed[numbers.astype(np.int64)]
 
 

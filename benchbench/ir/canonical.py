@@ -38,7 +38,7 @@ class RunEntry(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Run(Stated):
-    """What one system retrieved, query by query."""
+    """Results of one system, query by query."""
 
     run_id: Filled
     entries: Listed[RunEntry]
@@ -49,9 +49,9 @@ class Run(Stated):
 
 
 def rules(version: str) -> Callable[[str | None, str | None], str | None]:
-    """The function (topic_id, topic) → id, None for an item that has none, of a version of the rules.
+    """Return the function (topic_id, topic) → id of a version of the rules; it returns None for an item without an id.
 
-    Raises CanonicalizationError for another version.
+    Raises CanonicalizationError for an unknown version.
     """
     if version not in VERSIONS:
         raise CanonicalizationError(
@@ -65,12 +65,12 @@ def rules(version: str) -> Callable[[str | None, str | None], str | None]:
 def export_retrieval_results_to_run(
     results: Mapping[Any, Iterable[Any]], run_id: str | UUID | Integral, *, version: str = CURRENT
 ) -> Run:
-    """The run of live results: query id → results, each an object or a mapping with topic_id, topic, score, metadata.
+    """Return the run of live results: query id → results, objects or mappings with topic_id, topic, score, metadata.
 
-    Ids may be texts, UUIDs or whole numbers, and scores numbers of Python or NumPy; the run holds texts and floats of
-    Python. Left out: results whose metadata.source holds "llm" or "completion" in any case, and those without an id.
-    Equal scores keep their order; of two results with one id the better stays, since a ranking holds an item once.
-    Raises CanonicalizationError for an id or a score that is none, and where two query ids are one as text.
+    Ids may be texts, UUIDs or whole numbers; scores may be numbers of Python or NumPy. The run holds Python texts and
+    floats. Results whose metadata.source contains "llm" or "completion" (in any case) and those without an id are left
+    out. Equal scores keep their order. A ranking holds an item once, so of two results with one id the better is kept.
+    Raises CanonicalizationError for an invalid id or score, and for two query ids that are equal as text.
     """
     name = rules(version)
     entries: list[RunEntry] = []

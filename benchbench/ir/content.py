@@ -17,9 +17,9 @@ def words(text: str) -> list[str]:
 
 
 def evidence_recall(evidence: Sequence[str], texts: Sequence[str]) -> float | None:
-    """The share of the evidence passages whose words stand, in order and without a gap, in one of the texts.
+    """Return the share of the evidence passages whose words occur, in order and without a gap, in one of the texts.
 
-    Passages without a word are no evidence. None without evidence.
+    Passages without words are ignored. Returns None without evidence.
     """
     passages = [passage for passage in map(words, evidence) if passage]
     retrieved = [_spaced(words(text)) for text in texts]
@@ -50,7 +50,7 @@ def rouge_l(answer: str, texts: Sequence[str]) -> float | None:
 
 
 def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many words the longest common subsequence holds.
+    """Return the number of words in the longest common subsequence.
 
     Bit-parallel (Hyyrö 2004): a row of the table is one integer, with a 0 where the length goes up.
     """

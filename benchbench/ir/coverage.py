@@ -1,8 +1,8 @@
 """Coverage of a value by judgments: its judged share, and what the rest could change.
 
-An unjudged document counts as not relevant in every value. Beside the value stand
+An unjudged document counts as not relevant in every value. Each value is shown with
 
-- the share of the documents it looked at that are judged (`Judged` at the same cutoff);
+- the share of the documents it considers that are judged (`Judged` at the same cutoff);
 - the condensed value: the same measure of the ranking without its unjudged documents (Sakai 2007);
 - its bounds: the least and the greatest value that judging the unjudged documents of the first k places could lead to
   (`benchbench.ir.bounds`).

@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 class Outcome(StrEnum):
-    """What cannot be decided is never a pass: the measured data do not hold what the rule asks for."""
+    """Outcome of a rule. `UNDECIDED`, when the measured data lack what the rule needs, is never a pass."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -50,10 +50,9 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What may become of a measure's mean against the baseline: one of the two is stated, as a difference of means.
+    """A limit on the change of a measure's mean against the baseline. Exactly one of the two differences is given.
 
-    `may_lose`: no loss that is significant and larger than this. `must_gain`: a gain that is significant and at least
-    this large.
+    `may_lose`: no significant loss larger than this. `must_gain`: a significant gain of at least this.
     """
 
     measure: Measure
@@ -63,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class MustNotFail:
-    """In each of these queries the measure is at least this. A query that ended in an error has failed."""
+    """A rule that the measure is `at_least` this in each of `queries`. A query that ended in an error fails it."""
 
     queries: tuple[str, ...]
     measure: Measure
@@ -72,11 +71,11 @@ class MustNotFail:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a gate asks for.
+    """Rules of a gate.
 
-    `false_answers` is the greatest share of the queries without any relevant judgment that may be answered at all;
-    `latency_ms` the greatest mean, p50, p95 or p99. `alpha` is shared by all `changes`. With `runs_may_fail` those
-    that completed stand for a benchmark of which others did not.
+    `false_answers` is the greatest allowed share of answered queries among those without a relevant judgment.
+    `latency_ms` holds the greatest mean, p50, p95 or p99. All `changes` share `alpha`. With `runs_may_fail`, the
+    completed runs represent a benchmark in which other runs failed.
     """
 
     floors: tuple[Floor, ...] = ()
@@ -97,9 +96,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The mean of a measure less that of the baseline over the `n` queries compared, and its interval.
+    """Difference of a measure's mean from the baseline's over the `n` compared queries, with its interval.
 
-    Significant, and only then, the interval leaves out 0. It is None where n is too small for anything to be so.
+    The interval excludes 0 if and only if the difference is significant. It is None if `n` is too small for any
+    difference to be significant.
     """
 
     mean: float
@@ -110,7 +110,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What was measured of one run over the q queries of a dataset version. Masks and values are (q,)."""
+    """Measurements of one run over the q queries of a dataset version. Masks and values are (q,)."""
 
     keys: Sequence[str]
     failed: Mask  # ended in an error: in no mean
@@ -123,7 +123,7 @@ class Evidence:
     latency_ms: Mapping[str, float]
     samples: int  # searches that were timed
     shared: bool  # times are sums of shared stages, not of single searches
-    differences: Mapping[Measure, Difference | str]  # against the baseline, or why there is none
+    differences: Mapping[Measure, Difference | str]  # against the baseline, or the reason why it is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +275,6 @@ def _passed(yes: bool) -> Outcome:
 
 
 def _beside(value: float, limit: float) -> str:
-    """A value with enough digits to be told from its limit: .69996 is not .7."""
+    """Return a value with enough digits to differ from its limit: .69996 is not .7."""
     short = figure(value)
     return repr(value) if value != limit and short == figure(limit) else short

@@ -22,11 +22,11 @@ class ProfileError(BenchbenchError):
 
 
 class Mean(StrEnum):
-    """Which mean of a measure a figure is: over which queries, and how much each of them weighs.
+    """Kind of mean of a measure: its queries and their weights.
 
-    `benchmark`: every query that the policies of a benchmark count, those without a judgment too, the same. `macro`:
-    every query with a judgment, the same; Flowbaby's macro metrics, and trec_eval -c. `weighted`: every query with a
-    judgment, by the number of its judgments of any grade; Flowbaby's aggregate metrics.
+    `benchmark`: all queries that the policies of a benchmark count, also those without a judgment, weigh the same.
+    `macro`: all queries with a judgment weigh the same, as in Flowbaby's macro metrics and trec_eval -c. `weighted`:
+    each query with a judgment weighs the number of its judgments of any grade, as in Flowbaby's aggregate metrics.
     """
 
     BENCHMARK = "benchmark"
@@ -35,7 +35,7 @@ class Mean(StrEnum):
 
     @property
     def words(self) -> str:
-        """What it is, as a clause."""
+        """Return the kind of mean as a clause."""
         return {
             Mean.BENCHMARK: "every query that the benchmark's policies count weighs the same",
             Mean.MACRO: "every query with a judgment weighs the same",
@@ -43,9 +43,9 @@ class Mean(StrEnum):
         }[self]
 
     def of(self, values: Values, n_judgments: ArrayLike) -> float:
-        """The mean of one measure, `values` (q,), over queries that have so many judgments (q,).
+        """Return the mean of one measure, `values` (q,), over queries with `n_judgments` (q,) judgments.
 
-        Σ wv / Σ w, the sums correctly rounded. A query whose value is NaN has none and is left out; NaN of nothing.
+        Σ wv / Σ w, with correctly rounded sums. NaN values are left out. Returns NaN if no value is left.
         """
         judgments = np.asarray(n_judgments, np.float64)
         weights = np.maximum(judgments, 1.0) if self is Mean.WEIGHTED else np.ones(len(values))
@@ -78,7 +78,7 @@ class Profile:
         return self.name
 
     def slices_of(self, names: Sequence[str]) -> Sequence[str]:
-        """Of the slices that a query states, those in which it counts."""
+        """Return those of a query's slices in which it counts."""
         return names if self.slices == "every" else names[:1]
 
 

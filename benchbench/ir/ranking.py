@@ -86,13 +86,13 @@ def unit_scores(kind: UnitKind, scores: Scores) -> Scores:
         case "hybrid":
             return scores
         case "cross_encoder":
-            falling = np.exp(-np.abs(scores))  # never overflows, whatever the sign
+            falling = np.exp(-np.abs(scores))  # never overflows, for either sign
             return np.where(scores >= 0, 1.0, falling) / (1.0 + falling)
     raise ValueError(f"No kind of score is called {kind!r}.")
 
 
 def cut(ranked: ScoredList, *, unit_scores: Scores, threshold: float | None, top_k: int) -> ScoredList:
-    """What a run returns of a ranking: the chunks whose unit score (n,) reaches `threshold`, then the first `top_k`."""
+    """Return a run's part of a ranking: the first `top_k` chunks with a unit score (n,) of at least `threshold`."""
     if threshold is not None:
         passed = unit_scores >= threshold
         ranked = ScoredList(ranked.ids[passed], ranked.scores[passed])
@@ -110,7 +110,7 @@ def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.
 
 
 def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
-    """What `_reaching` returns, by a look at every score."""
+    """Return the same as `_reaching`, by looking at every score."""
     rest = max(len(scores) - depth, 0)
     best = np.partition(scores, rest)[rest:] if rest else scores
     if np.isnan(best).any():  # partition puts them last, among the best
@@ -164,8 +164,8 @@ def _flaw(length: float) -> str:
 def rrf(lists: Sequence[ScoredList], *, k: int, depth: int) -> ScoredList:
     """Reciprocal rank fusion (Cormack, Clarke, Büttcher 2009): the sum over the lists of 1 / (k + rank), rank from 1.
 
-    Only the first `depth` entries of each list take part; their union is returned, the caller cuts it. Scores are
-    divided by the possible maximum, first place in every list, and so lie in (0, 1] whatever k.
+    Only the first `depth` entries of each list take part. Returns their union, which the caller cuts. Scores are
+    divided by the possible maximum, the first rank in every list, so they lie in (0, 1] for any k.
     """
     heads = [ranked.head(depth) for ranked in lists]
     shares = [1.0 / (k + np.arange(1, len(head) + 1)) for head in heads]

@@ -19,10 +19,10 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The logical calls that a query takes, as if it were asked alone: encodings of it, and of a language model.
+    """Logical calls of a query, as if it were searched alone: encodings and calls of a language model.
 
-    `llm_cached` of these were answered from the cache. `fallback_used`: a model named nothing that it was offered, and
-    something else was gone on with.
+    The cache answered `llm_cached` of the latter. `fallback_used`: the model named none of the offered candidates, so
+    the search continued with others.
     """
 
     embed: int = 0
@@ -65,7 +65,7 @@ class ScoredList:
 
     @property
     def compared_scores(self) -> Scores:
-        """What thresholds compare, once `benchbench.ir.ranking.unit_scores` has put it on its scale."""
+        """Return the scores that thresholds compare, once `benchbench.ir.ranking.unit_scores` has scaled them."""
         return self.scores if self.threshold_scores is None else self.threshold_scores
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ Id = TypeVar("Id", str, bytes)
 
 
 class RepeatedDocumentError(BenchbenchError):
-    """A document that stands twice among the results of one query."""
+    """A document occurs twice among the results of one query."""
 
     code = "repeated_document"
 

@@ -21,7 +21,7 @@ NONE = "(none)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFacts:
-    """What is known of a query that it can be sliced by. Blank means not stated."""
+    """Properties of a query by which it can be sliced. Blank means unknown."""
 
     text: str
     n_relevant: int
@@ -51,7 +51,7 @@ class Slice:
         return int(self.members.sum())
 
     def among(self, queries: NDArray[np.bool_]) -> Slice:
-        """What of it is among `queries` (q,), such as those with a value; small as well where fewer than 10 are."""
+        """Return its part among `queries` (q,), such as those with a value; marked as small below 10 queries."""
         members = self.members & queries
         return replace(self, members=members, is_small=self.is_small or int(members.sum()) < MINIMUM)
 
@@ -89,12 +89,12 @@ class WeakSlice:
 
 
 def weak_slices(values: Values, slices: Sequence[Slice], *, alpha: float = ALPHA) -> list[WeakSlice]:
-    """The slices whose mean lies significantly below that of all other queries, the widest gap first.
+    """Return the slices whose mean is significantly below that of all other queries, the widest gap first.
 
-    `values` (q,): one run's values of one measure, NaN where a query has none. A slice is compared with the queries
-    outside it by Welch's t-test, one-sided; p is multiplied by the number of slices
-    compared (Bonferroni), and weak is p < alpha. Slices are returned with the queries that have a value; those that are
-    small then, and those with fewer than 2 such queries outside, are not compared.
+    `values` (q,) are one run's values of one measure, NaN for a query without a value. A slice is compared with the
+    queries outside it by Welch's one-sided t-test. p is multiplied by the number of compared slices (Bonferroni); a
+    slice is weak if p < alpha. Slices are reduced to queries with a value. Slices that are small then, or have fewer
+    than 2 such queries outside, are not compared.
     """
     known = ~np.isnan(values)
     valued = [slice_.among(known) for slice_ in slices]
@@ -119,12 +119,12 @@ class Reversal:
 
 
 def reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Reversal]:
-    """The partitions in which the run that leads overall is behind in more than half of the slices.
+    """Return the partitions in which the overall leader is behind in more than half of the slices.
 
-    `first` and `second` (q,): values of the same measure for the same queries, NaN where a run has none; means are over
-    what each run has. A slice counts if it is not small and both runs have values in it; a partition needs two such.
-    Where both runs answered the same queries, the overall difference is a weighted mean of those of a partition, so the
-    leader leads somewhere: a complete reversal takes queries that one of them did not answer.
+    `first` and `second` (q,) are values of the same measure for the same queries, NaN for a missing value. Each run's
+    mean is over its own values. A slice counts if it is not small and both runs have values in it; a partition needs
+    two such slices. If both runs answered the same queries, the overall difference is a weighted mean of a partition's
+    differences, so the leader leads somewhere. A complete reversal needs queries that one run did not answer.
     """
     overall = _difference(first, second)
     if not overall:  # NaN is not 0, but compares with nothing below
@@ -145,7 +145,7 @@ def reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Re
 
 @dataclass(frozen=True, slots=True)
 class LabelShape:
-    """How many relevant documents the queries of a dataset have; shares are percentages of all queries."""
+    """Distribution of the number of relevant documents per query; shares are percentages of all queries."""
 
     min: int
     max: int

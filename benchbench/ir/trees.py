@@ -22,7 +22,7 @@ DIMENSIONS = 10  # as the paper's code has them
 
 
 def lack_of(reduction: Reduction) -> str:
-    """Return why a reduction is not to be had here, without a full stop; "" where it is."""
+    """Return why a reduction is unavailable, without a full stop; "" if it is available."""
     if reduction == "umap" and importlib.util.find_spec("umap") is None:
         return "the reduction umap needs the package umap-learn, which is not installed (pip install umap-learn)"
     return ""
@@ -47,7 +47,7 @@ def reduce(vectors: NDArray[np.float32], reduction: Reduction, *, neighbours: in
 def principal_components(vectors: NDArray[np.floating], most: int) -> NDArray[np.float64]:
     """Return `vectors` (n, d) along their first principal axes, (n, min(most, n, d)), from the mean; not scaled.
 
-    Each axis points to where its greatest component is positive, so that signs are no matter of chance.
+    Each axis is oriented so that its greatest component is positive, which makes the signs deterministic.
     """
     centred = vectors.astype(np.float64)
     centred -= centred.mean(axis=0)
@@ -59,9 +59,9 @@ def principal_components(vectors: NDArray[np.floating], most: int) -> NDArray[np
     return np.asarray(centred @ (axes * np.where(greatest < 0, -1.0, 1.0)[:, None]).T, np.float64)
 
 
-MOST_COMPONENTS = 50  # as the paper's code has them
-PATIENCE = 5  # counts in a row that are no better, after which no greater one is tried
-FLOOR = 0.1  # of the mean variance: what is added to each
+MOST_COMPONENTS = 50  # as in the paper's code
+PATIENCE = 5  # consecutive counts without improvement, after which the search stops
+FLOOR = 0.1  # of the mean variance, added to each variance
 
 
 def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int) -> list[NDArray[np.int64]]:
@@ -127,11 +127,11 @@ def clusters(
 ) -> list[Members]:
     """Return the clusters of a layer of texts by their `vectors` (n, d): rows, ascending. None if it would not shrink.
 
-    As RAPTOR has it (Sarthi et al., 2024): a mixture over all (global), then one over each of its components (local),
-    each in few dimensions. Each row is in a cluster, and may be in several (`mixture_members`). A cluster whose
-    `lengths` (n,) come to more than `most` is parted along its first principal axis until each part has room. Clusters
-    of the same rows are one. They are ordered by their rows, and the same for one seed whatever the number of threads:
-    products are made by one. Raises TreeError for a text that is longer than `most`.
+    As in RAPTOR (Sarthi et al., 2024): a mixture over all rows (global), then one over each of its components (local),
+    each in few dimensions. Each row is in one or more clusters (`mixture_members`). A cluster whose `lengths` (n,)
+    exceed `most` in sum is split along its first principal axis until each part fits. Duplicate clusters are merged.
+    Clusters are ordered by their rows. One seed gives one result on any number of cores, because matrix products use
+    one thread. Raises TreeError for a text that is longer than `most`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -232,8 +232,8 @@ def _expanded(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, dept
 def layer_by_layer(tree: Tree, near: Near, mask: Mask | None, depth: int, *, layer_top_k: int) -> ScoredList:
     """Return the best `depth` leaves below the nearest summaries (RAPTOR's tree traversal).
 
-    From the uppermost level down, the nearest `layer_top_k` summaries are gone on with, of those below what was gone on
-    with before, and `mask` (n,) admits. Leaves have their own similarity.
+    From the uppermost level down, each step keeps the nearest `layer_top_k` summaries among the children of those kept
+    before that `mask` (n,) admits. Leaves are ranked by their own similarity.
     """
     level = int(tree.levels.max(initial=0))
     within = tree.levels == level if mask is None else (tree.levels == level) & mask

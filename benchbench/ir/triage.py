@@ -49,9 +49,9 @@ class Relevant:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a document stands after a stage: its rank among documents, its best chunk's score. None: not there.
+    """A document's rank among documents and its best chunk's score after a stage; None if the list lacks it.
 
-    `is_read` is false where the stored list has it deeper than the run reads.
+    `is_read` is false if its rank in the stored list is below the depth that the run reads.
     """
 
     stage: str
@@ -102,14 +102,17 @@ def triage(
 def standings_of(
     run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int], wanted: Iterable[int]
 ) -> dict[int, tuple[Standing, ...]]:
-    """Where each of the documents `wanted` stands after every stage of one query, found or lost. Else as `triage`."""
+    """Return the standing of each of the documents `wanted`, found or lost, after every stage of one query.
+
+    Parameters and errors are those of `triage`.
+    """
     trace = _Trace.of(run, lists, documents)
     return {document: tuple(trace.standings(document).values()) for document in wanted}
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many documents of how many queries a run lost in one way."""
+    """Number of documents that a run lost in one way, and of the queries they belong to."""
 
     documents: int
     queries: int

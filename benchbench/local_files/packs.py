@@ -1,8 +1,8 @@
-"""A cache of records by key, packed in a few files of a folder that many processes read and add to.
+"""A cache of records by key, packed in a few files of a folder that many processes read and append to.
 
-A pack only grows, one record after the other: a header (key, size, checksums), then the content. Whatever is read is
-checked, so nothing need be on the disk before it is used (`sync` puts it there): a record that a power cut, a killed
-process or a bad disk has spoilt counts as missing, and is added anew. Of two records of one key the later counts.
+A pack only grows, one record after the other: a header (key, size, checksums), then the content. Every read is checked,
+so a record may be used before it is on the disk (`sync` flushes it). A record damaged by a power cut, a killed process
+or a bad disk counts as missing and is added again. Of two records with one key the later counts.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ FRESH_SECONDS = 86_400  # a pack's time of use is right to a day
 
 
 class Place(NamedTuple):
-    """Where a record lies: its pack, where it begins there, and its bytes, header included."""
+    """Position of a record: its pack, its start there, and its size in bytes with the header."""
 
     pack: str
     start: int
@@ -62,10 +62,12 @@ class Packs:
         return records
 
     def add(self, key: bytes, content: bytes, *, most: int) -> None:
-        """Add a record to the newest pack, or to a new one where that would pass `most` bytes or does not end with a
-        record: a process was killed while it wrote. For whoever holds `writing`, once `read` has not found it.
+        """Add a record to the newest pack, or to a new one.
 
-        Raises OutputError, where the disk is full for example."""
+        A new pack begins if the newest would exceed `most` bytes, or ends with half a record of a killed process.
+        Call this while holding `writing`, after `read` found no record. Raises OutputError, for example if the disk is
+        full.
+        """
         header = HEADER.pack(MAGIC, key, len(content), zlib.crc32(content, zlib.crc32(key)))
         record = header + HEADER_CHECK.pack(zlib.crc32(header)) + content
         _, size, newest = max(_packs(self.folder), key=lambda pack: pack[2], default=(0, 0, Path()))
@@ -131,9 +133,9 @@ class Packs:
                     self._scan(name)
 
     def _scan(self, name: str) -> None:
-        """Note the records of a pack that were not there before; what is no record is passed over.
+        """Note the new records of a pack; skip damaged ones.
 
-        A record that a later pack has too is known already: this one was damaged, or was added by two.
+        A record that a later pack has too is ignored: this copy was damaged, or two processes added it.
         """
         with (self.folder / name).open("rb", buffering=0) as pack:
             size, start = os.fstat(pack.fileno()).st_size, self._ends.get(name, 0)
@@ -154,7 +156,7 @@ class Packs:
 
 
 def _bytes(pack: int, place: Place) -> bytes:
-    """What lies at a place of an open pack; nothing where the disk cannot read it."""
+    """Return the bytes at a place of an open pack; none if the disk cannot read them."""
     try:
         return os.pread(pack, place.size, place.start)
     except OSError:
@@ -190,7 +192,7 @@ def writing(root: Path) -> Iterator[None]:
 
 
 def packed_bytes(root: Path) -> int:
-    """Return the bytes of all packs under `root`, in whatever folder."""
+    """Return the total bytes of all packs in the folders under `root`."""
     return sum(size for _, size, _ in _packs(root, "*/"))
 
 

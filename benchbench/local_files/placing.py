@@ -144,10 +144,10 @@ YOUNG_SECONDS = 60  # one that was made just now may not be locked yet
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Give an empty folder among the temporary files of this machine while the block runs.
+    """Yield an empty temporary folder that exists while the block runs.
 
-    Its lock is the kernel's, which ends with the process, however that ends. Folders that nobody holds are removed
-    first: kill -9 leaves files for as long as nobody needs such a folder again, and no longer.
+    The kernel releases its lock when the process ends, however that happens. Folders without a holder are removed
+    first, so the files of a process ended by kill -9 stay only until the next call.
     """
     _sweep(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
@@ -172,7 +172,7 @@ def _sweep(among: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock a folder and return its descriptor, or None where somebody holds it, or it is gone or another user's."""
+    """Lock a folder and return its descriptor; None if it is locked, missing or another user's."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:

@@ -1,8 +1,8 @@
 """Arrays in files of this machine: sealed when they are written, checked when they are opened, mapped read-only.
 
-A file is the bytes of the array, row by row, and then its seal, a line of JSON: type, shape, what the array holds, and
-the CRC-32 of the bytes. A file whose seal is not the one that its bytes and its reader make is no such file, whatever
-became of it. The checksum is the standard library's fastest: 1.5 GB take about a second, where SHA-256 takes ten.
+A file is the bytes of the array, row by row, and then its seal, a line of JSON: type, shape, a name of the content, and
+the CRC-32 of the bytes. A file is rejected if its seal differs from the seal that the reader computes. The checksum is
+the standard library's fastest: 1.5 GB take about a second, with SHA-256 ten.
 """
 
 import json
@@ -30,7 +30,7 @@ Identity = tuple[int, ...]
 
 
 class Checked(NamedTuple):
-    """What a file was found to be."""
+    """Identity and content of a checked file."""
 
     identity: Identity
     dtype: np.dtype[Any]
@@ -51,9 +51,9 @@ def kept_array(
 ) -> NDArray[Any]:
     """Return the array of `file`, mapped read-only: processes share its pages.
 
-    Where there is no such file, or another than was written for `holds` (at most 64 characters), `make` gives the rows
-    anew, in parts. The first length of `shape` may be -1, for any. Reads the whole file once in a process, as long as
-    nobody writes it. Raises OutputError, and what `make` raises.
+    If the file is missing, or was not written for `holds` (at most 64 characters), `make` yields the rows in parts and
+    the file is written. The first length of `shape` may be -1, for any. Each process reads the whole file once, and
+    again only after it was written. Raises OutputError, and the errors of `make`.
     """
     array = _opened(file, np.dtype(dtype), shape, holds)
     if array is None:
@@ -72,7 +72,7 @@ def checked_as(file: Path) -> Identity:
 
 
 def is_still(file: Path, identity: Identity) -> bool:
-    """Whether nobody has written or replaced a file since it was checked as `identity`."""
+    """Return whether a file is unchanged since it was checked as `identity`."""
     try:
         return identity_of(os.stat(file)) == identity
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def is_still(file: Path, identity: Identity) -> bool:
 
 
 def _tidy(file: Path) -> None:
-    """Delete what a process that was killed while it wrote `file` has left: nobody has written it for an hour."""
+    """Delete the remains of a process killed while it wrote `file`: temporary files unchanged for an hour."""
     for left in file.parent.glob(f".{file.name}.*"):
         with suppress(FileNotFoundError):
             if left.stat().st_mtime < time.time() - LEFT_SECONDS:
@@ -112,7 +112,10 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 def _is_sealed(opened: IO[bytes], size: int, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str) -> bool:
-    """Whether the file's bytes are what its seal says. Read, not mapped: a bad sector is an error and kills nobody."""
+    """Return whether the seal matches the file's bytes.
+
+    They are read, not mapped: a bad sector raises an error then, instead of killing the process.
+    """
     checksum = 0
     block = memoryview(bytearray(BLOCK_BYTES))
     try:

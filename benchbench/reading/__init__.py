@@ -1,4 +1,4 @@
-"""Reading files and bodies of users: JSON and YAML without surprises, objects as records, the kinds of values.
+"""Parsing of users' files and request bodies: strict JSON and YAML, objects as records, kinds of values.
 
-Knows no room and no framework; imported by whatever reads input.
+Depends on no room and no web framework.
 """

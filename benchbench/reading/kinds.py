@@ -10,10 +10,10 @@ from benchbench.reading.objects import STRICT, shown, told
 
 
 class Kind:
-    """What a value may be. `words` and `schema` follow from the type, unless `words` are given.
+    """A kind of value. `words` and `schema` follow from the type, unless `words` are given.
 
-    The type is one that pydantic knows. It is strict: true is no 1, "5" and 5.0 are no 5, and no number is infinite.
-    In an annotation, `Annotated[int, COUNT]`, it is what a key of a record must be (`benchbench.reading.objects`).
+    The type is one that pydantic knows. It is strict: true is not 1, "5" and 5.0 are not 5, and numbers are finite.
+    In an annotation, `Annotated[int, COUNT]`, it restricts a key of a record (`benchbench.reading.objects`).
     """
 
     def __init__(self, of: Any, words: str = "") -> None:
@@ -32,7 +32,7 @@ class Kind:
 
     @property
     def or_null(self) -> "Kind":
-        """The same kind, with null besides."""
+        """Return the same kind that also admits null."""
         return Kind(self._of | None, f"{self.words}, or null")
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -77,7 +77,7 @@ def split_calls(text: str) -> list[str]:
 
 
 def read_options(text: str, *, example: str) -> dict[str, str]:
-    """Return the options of what stands between the parentheses, as texts. Raises CallError."""
+    """Return the options in the text between the parentheses, as texts. Raises CallError."""
     given: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))

@@ -1,6 +1,6 @@
-"""Objects in somebody's file, read as the records that they state: `read_as`, and what a record says of its keys.
+"""Objects of input files, read as records: `read_as`, and the annotations of a record's keys.
 
-pydantic does the testing. It is imported by the first object that is read: a command that reads none starts sooner.
+pydantic does the testing. It is imported when the first object is read, so commands that read none start faster.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ class InvalidKeyError(BenchbenchError):
 
 
 class Stated:
-    """Base of a dataclass that an object states: key by key, no key besides.
+    """Base of a dataclass read from an object. Unknown keys are refused, unless it `IGNORES_OTHERS`.
 
-    `KEYS` has the keys of the file that are called otherwise here, `ALIASES` a second name of some, which must agree
-    with the first. Null is as if the key were not there, unless `NULL_IS_A_VALUE`. Fields are strict: a string or a
-    record is what it is, a list is a `Listed`, true is no 1 and 5.0 is no 5; `Must` and `Checked` say what else. A
-    record that `IGNORES_OTHERS` reads its own keys of an object that has more.
+    `KEYS` maps fields to keys of other names. `ALIASES` gives some keys a second name, whose value must agree with the
+    first. Null counts as absent, unless `NULL_IS_A_VALUE`. Fields are strict: true is not 1, 5.0 is not 5, and a list
+    field is a `Listed`. `Must` and `Checked` add conditions.
     """
 
     __slots__ = ()
@@ -56,8 +55,8 @@ class Stated:
         known = dict.fromkeys(name for key in keys for name in (key, cls.ALIASES.get(key)) if name)
         cls.__pydantic_config__ = STRICT | {"alias_generator": lambda name: cls.KEYS.get(name, name)}  # type: ignore[attr-defined]
         inner: Any = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
-        # Records that stand in several places, or in themselves, are told by their `ref`: that of the whole, not of the
-        # part without what `as_object` tests.
+        # A `ref` identifies records that occur in several places or contain themselves. It must refer to the whole
+        # schema, not to the part without the tests of `as_object`.
         ref = inner.pop("ref", None)
         return core_schema.no_info_before_validator_function(lambda value: cls.as_object(value, known), inner, ref=ref)
 
@@ -78,9 +77,9 @@ class Stated:
 
 
 class Checked:
-    """In an annotation: `check` takes a value of the type, or with `before` any value, and returns what it stands for.
+    """An annotation: `check` takes a value of the type, or with `before` any value, and returns its meaning.
 
-    It raises a `fault` for what it does not take.
+    It raises a `fault` for an invalid value.
     """
 
     def __init__(self, check: Callable[[Any], Any], *, before: bool = False) -> None:
@@ -96,7 +95,7 @@ class Checked:
 
 
 class Must:
-    """In an annotation: what is not of the type, or does not hold, "must be WORDS, not VALUE"."""
+    """An annotation with a condition: a value that breaks it, or the type, "must be WORDS, not VALUE"."""
 
     def __init__(self, words: str, holds: Callable[[Any], bool] = lambda value: True) -> None:
         self._words = words
@@ -146,7 +145,7 @@ Strings = Annotated[tuple[str, ...], Checked(different_strings, before=True)]  #
 
 
 def told(schema: CoreSchema, words: str) -> CoreSchema:
-    """What a schema of pydantic tests, with one sentence for whatever fails: "must be WORDS, not VALUE"."""
+    """Return a pydantic schema with one message for every failure: "must be WORDS, not VALUE"."""
     from pydantic_core import core_schema
 
     return core_schema.custom_error_schema(

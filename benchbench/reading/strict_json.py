@@ -27,19 +27,19 @@ class MalformedFileError(BenchbenchError):
 
 
 def parse(text: str, *, where: str) -> Any:
-    """Return the value of one JSON text. `where` begins the sentence of an error: "corpus.jsonl, line 3,".
+    """Return the value of one JSON text. `where` begins an error's message: "corpus.jsonl, line 3,".
 
-    Where it ends with a comma it has told the line, so that a fault has only its column.
-    Refused besides broken JSON: NaN and Infinity, numbers past the range of a double, a key twice in one object, NUL
-    characters and lone surrogates (PostgreSQL stores neither), nesting deeper than 100.
+    If it ends with a comma it names the line, and the error adds only the column. Raises MalformedFileError for broken
+    JSON, NaN and Infinity, numbers outside the range of a double, a repeated key in one object, NUL characters and lone
+    surrogates (PostgreSQL stores neither), and nesting deeper than 100.
     """
     try:
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int
         )
     except json.JSONDecodeError as error:
-        # How deep the parser goes before it gives up differs between versions of Python: what it meets first may be
-        # another fault further in.
+        # The depth at which the parser gives up differs between versions of Python: the first error that it meets may
+        # be a different one further in.
         if _is_deep(text[: error.pos]):
             raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
         raise MalformedFileError(_not_json(text, where, error)) from None
@@ -80,7 +80,7 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def raw_chunks(path: Path) -> Iterator[bytes]:
-    """Yield a file's bytes, BLOCK_BYTES at a time whatever its lines; `.gz` is unpacked."""
+    """Yield a file's bytes, BLOCK_BYTES at a time regardless of lines; `.gz` is unpacked."""
     with _opened(path) as file:
         while chunk := file.read(BLOCK_BYTES):
             yield chunk
@@ -205,7 +205,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def _is_deep(text: str) -> bool:
-    """Tell whether the beginning of a JSON text opens more brackets at once than a value may have levels."""
+    """Return whether the beginning of a JSON text nests brackets deeper than MAX_DEPTH."""
     depth = 0
     for match in STRING_OR_BRACKET.finditer(text):
         depth += (match[0] in "[{") - (match[0] in "]}")

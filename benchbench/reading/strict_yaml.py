@@ -22,10 +22,10 @@ CONSTRUCTORS: dict[
 
 
 class _Loader(yaml.SafeLoader):
-    """Tells what a plain scalar is by the core schema; one with a leading zero, as in `017`, is a text.
+    """Loader that resolves plain scalars by the core schema; one with a leading zero, as in `017`, is a text.
 
-    Depth is counted while it reads, and that of brackets before the library looks ahead past them, whose
-    time would grow with the square of it.
+    It counts depth while it reads. The depth of brackets is counted before the library looks ahead past them, because
+    that takes time quadratic in the depth.
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}
@@ -77,9 +77,9 @@ def dump(value: Any) -> str:
 def parse(text: str, *, where: str) -> Any:
     """Return the value of one YAML document. `where` begins the sentence of an error: "experiment.yaml".
 
-    Refused besides broken YAML: a key twice, aliases (of which a few lines can make gigabytes) and tags, numbers out of
-    range, what JSON or PostgreSQL could not hold, and texts of more than 100,000 characters. Errors name the path of
-    the key, such as `strategies[1].name`, or the line. Raises MalformedFileError.
+    Raises MalformedFileError for broken YAML, repeated keys, tags, aliases (a few lines can expand to gigabytes),
+    numbers out of range, values that JSON or PostgreSQL cannot hold, and texts of more than 100,000 characters. Errors
+    name the path of the key, such as `strategies[1].name`, or the line.
     """
     if len(text) > MAX_CHARACTERS:
         raise MalformedFileError(f"{where} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")

@@ -105,7 +105,7 @@ def _add_files(files: argparse._ArgumentGroup) -> None:
 
 
 def _misuse(options: argparse.Namespace) -> str:
-    """What is wrong about options that the parser lets pass, or ""."""
+    """Return what is wrong with options that the parser accepts, or ""."""
     writes = any(getattr(options, name) for name in FILES)
     if not options.dataset and (writes or options.evaluation_split or options.selection_split or options.git_sha):
         return "--output, --markdown, --summary, --git-sha and the splits belong to --dataset"
@@ -141,7 +141,7 @@ def _score_dataset(options: argparse.Namespace) -> None:
     if options.evaluation_split:
         dataset = dataset.of_split(options.evaluation_split)
     results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
-    # A run without any entry is no answer to any query: Flowbaby has no figures of it.
+    # A run without entries answers no query, so Flowbaby has no figures for it.
     judged_grades = in_bytes(dataset.qrels) if results.rankings or results.others else {}
     scores = score(judged_grades, results.rankings, measures, profile=profile)
     _warn(options.run, results, scores, other_splits=frozenset(topics - {topic.key for topic in dataset.topics}))
@@ -227,5 +227,5 @@ def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> N
 
 
 def _figures(names: Sequence[str], values: Values) -> dict[str, float | None]:
-    """Full precision; null where there is no value."""
+    """Return the figures in full precision; null for a missing value."""
     return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}

@@ -27,7 +27,7 @@ from benchbench.site.pages import next_page
 from benchbench.site.panels import ADDITIONS, Addition, Button, Page, Panel, Table, change_url, changelist_url, table
 from benchbench.site.strict import StrictAdmin
 
-# Colours of unfold's labels, by the status of whatever has one.
+# Colours of unfold's labels, by status.
 STATUS_COLOURS = {
     **dict.fromkeys(("completed", "ready", "resolved", "done"), "success"),
     **dict.fromkeys(("running", "indexing", "evaluating"), "info"),
@@ -41,9 +41,9 @@ PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by
 
 
 class OwnedForm(forms.ModelForm):
-    """Checks the constraints that name the owner even where the owner is not among the fields.
+    """Form that checks the constraints on the owner even if the owner is not among the fields.
 
-    The team that a row has stays a choice, whoever changes it: who sees the row is told so on its page.
+    The row's team stays a choice for every user who changes the row; its page shows the team anyway.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -64,15 +64,15 @@ class OwnedForm(forms.ModelForm):
 
 
 def unlinked(shown: str) -> str:
-    """Return what is shown of somebody without the link to his account, which most may not open."""
+    """Return the display of a user without the link to the account, which most users may not open."""
     return mark_safe(strip_tags(shown))  # nosec # no tag is left
 
 
 class SiteAdmin(StrictAdmin):
-    """Shows the rows that `visible` lets the user see: any other is not found.
+    """Admin class that shows the rows that `visible` lets the user see; any other is not found.
 
-    Subclasses name the buttons, panels and the trail of an object's page, and `pages` beside Django's own; rooms above
-    add theirs (`additions.add_to`). What is not in `editable` is read-only.
+    Subclasses define the buttons, panels and trail of an object's page, and `pages` in addition to Django's. Higher
+    rooms add theirs (`panels.add_to`). Fields outside `editable` are read-only.
     """
 
     through: ClassVar[str] = ""
@@ -125,15 +125,15 @@ class SiteAdmin(StrictAdmin):
         return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in editable]
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions without the one that deletes many rows: each is deleted from its own page."""
+        """Return the actions without `delete_selected`: rows are deleted one by one, on their own pages."""
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may start and stop work on these rows, edited by hand or not."""
+        """Return whether the user may start and stop work on these rows, also if the rows are read-only."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
 
     def each(self, request: HttpRequest, rows: Iterable[Any], act: Callable[[Any], str]) -> HttpResponse | None:
-        """Do `act` to every row, tell its sentence or its error, and go back to where the button stands."""
+        """Call `act` on every row, show its sentence or error, and return to the page with the button."""
         for row in rows:
             try:
                 said = act(row)
@@ -145,11 +145,11 @@ class SiteAdmin(StrictAdmin):
         return redirect(target) if target else None
 
     def concerned(self, row: Any) -> list[Model]:
-        """Return the rows whose history tells of an act on `row`."""
+        """Return the rows whose history records an act on `row`."""
         return [row]
 
     def buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
-        """Return what can be done to `obj` in its present state, by whoever may; pages show those `offered`."""
+        """Return the buttons for `obj` in its present state, for any user; pages show those `offered`."""
         return []
 
     def offered(self, request: HttpRequest, obj: Any) -> list[Button]:
@@ -217,7 +217,7 @@ class SiteAdmin(StrictAdmin):
 
 
 class OwnedAdmin(SiteAdmin):
-    """A root of the object tree: whoever makes it owns it."""
+    """Admin class of a root of the object tree. The user who creates a row owns it."""
 
     form = OwnedForm
     list_select_related: Sequence[str] = ("owner",)

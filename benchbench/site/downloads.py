@@ -46,7 +46,7 @@ class NamelessFileUploadHandler(FileUploadHandler):
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
-        # Nobody has a name to open it by; the upload closes it.
+        # The file has no name; the upload closes it.
         self.file = UploadedFile(
             cast(Any, tempfile.TemporaryFile()),  # noqa: SIM115
             self.file_name,

@@ -20,7 +20,7 @@ DISK_FULL = (
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer an address that there is not, or a thing that the user may not see: the two read alike."""
+    """Answer an unknown address, or a thing that the user may not see, with the same page."""
     there_is_none = "There is nothing at this address. What was here may have been deleted, or never was."
     return _page(request, 404, "Not found", _said(exception, Http404) or there_is_none)
 
@@ -57,7 +57,7 @@ def server_error(request: HttpRequest, reference: str) -> HttpResponse:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Tell whether an error says that a disk of this machine, or of the database, has no room."""
+    """Return whether an error means that a disk of this machine, or of the database, is full."""
     no_room = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return no_room or isinstance(getattr(error, "__cause__", None), DiskFull)
 

@@ -27,7 +27,7 @@ def note_deleted(user: Any, model: type[Model], pk: Any, said: str) -> None:
 
 
 def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase, said: str) -> None:
-    """Write down what a form did: to the row of its page, else to the one that it leads on to."""
+    """Log the result of a form in the history of its page's row, else of the row that it redirects to."""
     match = request.resolver_match
     key = match.kwargs.get("object_id") if match else None
     try:

@@ -58,7 +58,7 @@ def dress(field: forms.Field) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FieldFaults:
-    """What is wrong with one field of a form, or nothing, in sentences."""
+    """Errors of one field of a form, in sentences; may be empty."""
 
     name: str
     label: str
@@ -112,7 +112,7 @@ class PageForm(forms.Form):
             dress(field)
 
     def drop_bad_values(self) -> None:
-        """Forget first values that are no choice of the user's: anybody may have written the query string."""
+        """Drop initial values that the user may not choose. They come from the query string, which is untrusted."""
         for name, value in list(self.initial.items()):
             field = self.fields.get(name)
             if isinstance(field, forms.ModelChoiceField):
@@ -221,11 +221,10 @@ def preview_page(
     awaited: Sequence[str] = (),
     **context: Any,
 ) -> HttpResponse:
-    """Answer a form as it stands with what it would do, which `look` finds where no field is wrong; or with what is
-    wrong and where, what `look` raises included.
+    """Render a preview of an unsaved form: the context from `look` if all fields are valid, else the errors.
 
-    The template is given the faults and not the form, so that a preview, which may come late, can hold no input: what
-    the reader enters meanwhile stays. `awaited` are fields that nobody need have filled in yet.
+    Errors that `look` raises are included. The template gets the errors and not the form. So a late preview contains no
+    inputs and cannot overwrite what the user typed meanwhile. `awaited` are fields that may still be empty.
     """
     if not any(field.errors for field in form.faults(awaited=awaited)):
         try:
@@ -250,7 +249,7 @@ def choices_page(
 
 
 def next_page(request: HttpRequest, target: str) -> str:
-    """Return the address that a form names as the page to go on with, or "" where it is not of this site."""
+    """Return the address that a form names as the next page, or "" if it is on another site."""
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""
 

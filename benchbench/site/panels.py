@@ -37,8 +37,8 @@ def change_url(model: type[Model] | Model, pk: Any = None) -> str:
 class Button:
     """An action of the list, as a button on the page of one row; with `href` a plain link.
 
-    A link that `returns` tells the page that it leads to where it stands (`?next=`), to be gone back to from there.
-    `needs` is the permission without which where it leads refuses: `mappings.add_mapping`.
+    A link that `returns` passes its own page as `?next=`, so that the target can lead back. `needs` is the permission
+    that the target requires: `mappings.add_mapping`.
     """
 
     label: str
@@ -59,10 +59,10 @@ def add_button(label: str, icon: str, model: str, *, primary: bool = False, **in
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Related rows, of which the first are shown, in columns that the rows' own admin knows.
+    """A table of the first related rows, in columns of the rows' own admin.
 
-    `total` says how many there are where that is known, `every` is the address of the whole list, `page` leads to the
-    page of a row. One that comes `last` stands below what rooms above add.
+    `total` is the number of rows, if known; `every` is the address of the whole list; `page` returns the address of a
+    row. A panel with `last` is shown below the panels of higher rooms.
     """
 
     title: str
@@ -109,7 +109,7 @@ def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
 class Page:
     """A page below the address of a model: `view` is called with the request, `model_admin` and what `route` holds.
 
-    With the route and the name of a page of Django's (`add/`, `benchmarks_run_change`) it stands in that one's place.
+    With the route and the name of a page of Django's (`add/`, `benchmarks_run_change`) it replaces that page.
     """
 
     route: str
@@ -122,7 +122,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What a room adds: pages; and for the page of a row its panels and what the template is given besides."""
+    """Additions of a room: pages, and for the page of a row panels and extra context of the template."""
 
     pages: Sequence[Page]
     panels: Callable[[HttpRequest, Any], list[Panel]]
@@ -139,5 +139,5 @@ def add_to(
     panels: Callable[[HttpRequest, Any], list[Panel]] = lambda request, obj: [],
     context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {},
 ) -> None:
-    """Add to the admin class of `model`. Additions stand in the order of the rooms: INSTALLED_APPS."""
+    """Add to the admin class of `model`. Additions are in the order of the rooms: INSTALLED_APPS."""
     ADDITIONS[model].append(Addition(pages, panels, context))

@@ -76,7 +76,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "frame-ancestors": [NONE],
     }
 }
-# Of django-rq's pages, which superusers alone see: scripts stand in them.
+# For django-rq's pages, which have inline scripts. Only superusers see them.
 QUEUES: dict[str, Any] = {"script-src": [UNSAFE_INLINE]}
 FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
@@ -96,7 +96,7 @@ def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
 
 
 def at_operations(request: HttpRequest) -> bool:
-    """Tell whether a page is about operations, and not that of the workers, which lies below them."""
+    """Return whether a page is about operations; the page of the workers, whose address lies below, is not."""
     lists = reverse_lazy("admin:operations_operation_changelist"), reverse_lazy("admin:workers")
     below, workers = (request.path.startswith(str(address)) for address in lists)
     return below and not workers

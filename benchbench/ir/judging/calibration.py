@@ -41,10 +41,10 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class OrderEffect:
-    """What the model's grades in a person's place do to the runs.
+    """Effect on the runs of replacing a person's grades by the model's.
 
-    `tau` is Kendall's τ-b between the orders of the runs by mean; None where all means of one are equal, or under 2
-    runs. `values` is the mean absolute difference of a run's value of a query, `rise` the mean difference.
+    `tau` is Kendall's τ-b between the orders of the runs by mean. It is None for fewer than 2 runs, or if all means by
+    either are equal. `values` is the mean absolute difference of a run's value of a query, `rise` the mean difference.
     """
 
     tau: float | None
@@ -69,9 +69,9 @@ def calibrate(person: Sequence[float], model: Sequence[float], scale: Sequence[f
 
 
 def order_effect(person: Values, model: Values) -> OrderEffect:
-    """The effect on runs from values (runs, queries) by a person's and by the model's grades of the same documents.
+    """Return the effect on runs from values (runs, queries) by a person's and the model's grades of the same documents.
 
-    Queries count in which every value is there. Raises JudgingError where there is none.
+    Only queries in which every value is present count. Raises JudgingError if no query has all values.
     """
     if person.shape != model.shape or person.ndim != 2:
         raise JudgingError("Values by the person's and by the model's grades are given for the same runs and queries.")

@@ -1,10 +1,10 @@
 """Corrected verdicts: a model's grades everywhere, and a person's on a uniform sample of the queries as the correction.
 
 Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Science 2023), tuned as PPI++
-(Angelopoulos, Duchi and Zrnic 2023): the model's value stands in for the person's with a factor λ, which the sample
-chooses so that the variance is least. A useless model gets λ near 0 and costs nothing; its bias is removed for any λ.
-The person judges the whole pools of the sampled queries, so any measure is corrected, nDCG with its own ideal too. The
-estimand is the mean difference by the person's grades over the queries that the sample is drawn from.
+(Angelopoulos, Duchi and Zrnic 2023): the model's value replaces the person's with a factor λ. The sample determines the
+λ of least variance. A useless model gets λ near 0 and costs nothing; its bias is removed for any λ. The person judges
+the whole pools of the sampled queries, so any measure is corrected, including nDCG with its ideal. The estimand is the
+mean difference by the person's grades over the queries that the sample is drawn from.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Corrected:
     pairs: tuple[CorrectedPair, ...]
     judged: int  # queries, by a person
     queries: int
-    group: tuple[int, ...]  # the best run and what cannot be told from it
+    group: tuple[int, ...]  # the best run and the runs not significantly different from it
 
     @property
     def gain(self) -> float:
@@ -93,10 +93,10 @@ def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples:
 class _MaxT:
     """The greatest |t| of the family under random signs of its centred terms (a wild bootstrap: Wu 1986).
 
-    The terms are centred first: a biased model shifts the sampled and the other queries in opposite directions, so that
-    their signs may not be tossed as they stand. Terms and error are the observed ones, so the greatest is on the scale
-    of a normal deviate; an observed t, whose error is estimated from few queries, is brought to it by its degrees of
-    freedom (Welch and Satterthwaite).
+    The terms are centred first: a biased model shifts the sampled and the other queries in opposite directions, so the
+    signs of uncentred terms may not be flipped. Terms and error are the observed ones, so the greatest |t| is on the
+    scale of a normal deviate. The degrees of freedom (Welch and Satterthwaite) convert an observed t, whose error is
+    estimated from few queries, to this scale.
     """
 
     error: Values
@@ -183,7 +183,7 @@ def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
 
 
 def _checked(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which queries have a value of the model in every run, and which of these a person's."""
+    """Return masks of the queries with a value by the model in every run, and of those with a person's value too."""
     if checked(model).shape != checked(person).shape:
         raise JudgingError("Values by the model's grades and by the person's are given for the same runs and queries.")
     everywhere = np.asarray(~np.isnan(model).any(axis=0), np.bool_)

@@ -102,10 +102,10 @@ def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
 
 
 def _of_best(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
-    """The greatest difference of a measure of the first relevant document.
+    """Return the greatest difference of a measure of the first relevant document.
 
-    A filling's value is the greatest over its relevant documents. Of several that are relevant the one that is best for
-    the first run gives its value, and the others can only help the second: so one hole, or none, is relevant.
+    A filling's value is the greatest over its relevant documents. The best relevant document of the first run gives its
+    value, and further ones can only help the second run. So at most one hole is relevant.
     """
     first, second = pairs
     shares = query.discounts / query.ranks if shape.measure.name == "RR" else query.discounts
@@ -148,9 +148,9 @@ def _tried(shape: Shape, query: OpenQuery, holes: NDArray[np.intp], unseen: int,
 
 
 def _ranges(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
-    """The least and greatest AP of each run, both (R,), whatever is found in the pool.
+    """Return the least and greatest AP of each run, both (R,), over all fillings of the pool.
 
-    As `bounds._average_precision`, and the holes that a run does not rank enlarge the base where that lessens it.
+    Works like `bounds._average_precision`. Holes that a run does not rank enlarge the base where that lowers the AP.
     """
     ranks = query.row.ranks[:, 0]
     order = np.argsort(ranks, axis=1, kind="stable")

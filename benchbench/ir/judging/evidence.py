@@ -1,4 +1,4 @@
-"""Evidence of relevance: what ranks, texts and a language model say of each pair of a pool, as columns of numbers.
+"""Evidence of relevance from ranks, texts and a language model: columns of numbers for the pairs of a pool.
 
 The columns, (size, 7 + R), are in this order:
 
@@ -13,7 +13,7 @@ The columns, (size, 7 + R), are in this order:
   graded too. Each share begins as `SEEN_BEFORE` pairs of which the model grades as it grades all: no evidence.
 - one for each run: 1 / log2(rank + 1).
 
-A column without its data is 0, and so says nothing.
+A column without data is 0 and so gives no evidence.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Axes = NDArray[np.float16]
 
 
 def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Axes:
-    """(size, AXES): coordinates whose inner products are the cosines of documents within their query, centred.
+    """Return coordinates (size, AXES) whose inner products are the centred cosines of documents within their query.
 
-    `vectors` (n, d) has in its row `rows` (size,) the vector of each pair's document; −1 is none, and its coordinates
-    are 0. The best approximation by so few axes (Eckart and Young, Psychometrika 1936), in half precision. For w
-    documents of a query it costs w² · d.
+    `rows` (size,) gives the row of `vectors` (n, d) with the vector of each pair's document. −1 means no vector, and
+    coordinates of 0. This is the best approximation by AXES axes (Eckart and Young, Psychometrika 1936), in half
+    precision. For w documents of a query it costs w² · d.
     """
     axes = np.zeros((pool.size, AXES), np.float16)
     for part in pool.rows_of_queries:

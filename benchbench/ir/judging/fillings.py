@@ -44,13 +44,13 @@ _WHY = {
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What a measure makes of a pool before any grade: `discounts` of each pair and run, and the ideal's sums."""
+    """Parts of a measure on a pool that need no grades: `discounts` of each pair and run, and the ideal's sums."""
 
     measure: Measure
     # The grades above 0 that count apart, rising; the first alone for a measure of binary relevance.
     levels: tuple[float, ...]
-    discounts: Values  # (R, Q, width): what a gain counts at its place; 0 past the cutoff and where it is not ranked
-    # (n + 1,): the sum of the first 0, 1, 2, … discounts of an ideal ranking; None where nothing is divided by.
+    discounts: Values  # (R, Q, width): weight of a gain at its rank; 0 past the cutoff and if not ranked
+    # (n + 1,): the sum of the first 0, 1, 2, … discounts of an ideal ranking; None for a measure without an ideal.
     ideal: Values | None
 
     @classmethod
@@ -69,7 +69,7 @@ class Shape:
         return cls(measure, levels, discounts, _ideal(measure))
 
     def only(self, part: slice) -> Shape:
-        """Of some queries."""
+        """Return the shape of some queries."""
         return replace(self, discounts=self.discounts[:, part])
 
     @property

@@ -28,16 +28,16 @@ EARLY, SURER = 100, 0.97  # with fewer grades the probability jumps: the verdict
 
 
 class Judging:
-    """The grades of a pool so far, and what follows of them for one measure.
+    """The grades of a pool so far, and the state that they imply for one measure.
 
-    `truths` are the judgments of each query (document id → grade), those outside the pool among them; `scale` has every
-    grade that can be given. Without `truths_teach` the model of relevance learns from later grades alone: judgments may
-    be no fair picture, such as those of a dataset that states relevant documents alone.
+    `truths` are the judgments of each query (document id → grade), including those outside the pool. `scale` has every
+    possible grade. Without `truths_teach` the model of relevance learns from later grades alone: existing judgments may
+    be biased, for example if a dataset lists relevant documents only.
 
-    It keeps what it knows of each query, so that a state after one more grade costs that query alone; the model is
-    learnt anew after each twentieth part more grades, and before anything is called settled. Freshly learnt, equal
-    grades and seed give an equal state. Raises JudgingError for a measure whose holes cannot be reckoned with, a scale
-    without a grade above 0, and fewer than 2 runs or 2 queries that every run answered.
+    Results are cached by query, so a state after one more grade costs that query alone. The model is refitted after
+    every 5 % more grades, and before a round is called settled. After a refit, equal grades and seed give an equal
+    state. Raises JudgingError for a measure that does not support holes, a scale without a grade above 0, and fewer
+    than 2 runs or 2 queries that every run answered.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Judging:
         self._model = None
 
     def state(self, *, bounds: bool = True) -> State:
-        """The state after the grades so far. What an older model calls settled is looked at again by a new one.
+        """Return the state after the grades so far. If an older model calls it settled, a refitted one decides.
 
-        Without `bounds` those are NaN and nothing is called certain, for whoever asks often and shows none.
+        Without `bounds` those are NaN and `certain` is false: cheaper for frequent calls that do not show them.
         """
         state = self._state(bounds)
         if state.settled and self._learnt != state.judged:
@@ -126,7 +126,7 @@ class Judging:
         )
 
     def _verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[tuple[int, ...], float]:
-        """What the likeliest outcomes come to, and the share of the fillings that end in it."""
+        """Return the best group by the likeliest outcomes, and the share of the fillings that end in it."""
         best = int(outcomes.means.mean(axis=0).argmax())
         group = np.ones(self.pool.runs, bool)
         for first, second, outcome in zip(*self.pairs, likeliest, strict=True):

@@ -1,12 +1,12 @@
 """Orders in which the pairs of a pool are judged, with a uniform random sample mixed into each of them.
 
-Some order of the whole pool is drawn once, uniformly, from the round's seed: the sample's order. Whatever else a round
-judges, after n pairs the first ⌈share · n⌉ of the sample's order are among them. So these are a simple random sample of
-the pool, whose size rests on n alone and not on any grade, and each pair of the pool is in it with the same known
-probability. Estimates from it are unbiased (Horvitz and Thompson 1952), however the other pairs were chosen.
+The sample's order is an order of the whole pool, drawn once and uniformly from the round's seed. After n judged pairs
+the first ⌈share · n⌉ of the sample's order are among them. These are a simple random sample of the pool. Its size
+depends on n alone and not on any grade, and each pair of the pool is in it with the same known probability. Estimates
+from it are unbiased (Horvitz and Thompson 1952), regardless of how the other pairs were chosen.
 
-An order of whole queries is drawn in the same way, from the same seed and apart from that of the pairs. The queries at
-its beginning whose pairs are all judged are a simple random sample of the queries.
+An order of whole queries is drawn in the same way from the same seed, independently of the order of the pairs. The
+queries at its beginning whose pairs are all judged are a simple random sample of the queries.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Numbers = NDArray[np.int64]
 
 
 def depth_order(pool: Pool) -> Numbers:
-    """The numbers of the pairs by best rank over the runs, as TREC pools are judged: all first places, then on.
+    """Return the numbers of the pairs by best rank over the runs, (size,), as TREC pools are judged.
 
-    (size,). Pairs of one rank stand in the order of the queries.
+    All first ranks come first. Pairs of one rank are in the order of the queries.
     """
     return np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")
 
@@ -43,9 +43,9 @@ def weight_order(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
 
 
 def query_order(pool: Pool, *, seed: int) -> Numbers:
-    """The queries of a pool in random order, (Q,): uniform, and the same for pools of as many queries and equal seeds.
+    """Return the queries of a pool in uniform random order, (Q,). It depends on the number of queries and the seed.
 
-    It is drawn apart from `random_order`, so that neither tells anything of the other.
+    The order is independent of `random_order`.
     """
     return np.random.default_rng((seed, 17)).permutation(pool.queries)
 
@@ -57,8 +57,10 @@ def by_query_order(pool: Pool, queries: Numbers) -> Numbers:
 
 
 def whole_queries(queries: Numbers, waiting: Collection[int]) -> Numbers:
-    """The queries at the beginning of a random order of them that are judged in whole: those before the first one of
-    which a pair is `waiting`. What is judged beyond it is no uniform sample, and waits for it."""
+    """Return the fully judged queries at the beginning of a random order: those before the first with a `waiting` pair.
+
+    Queries judged beyond that one are not a uniform sample until it is judged.
+    """
     gaps = np.flatnonzero(np.isin(queries, list(waiting)))
     return queries[: gaps[0]] if len(gaps) else queries
 
@@ -88,7 +90,7 @@ def upcoming(primary: Numbers, sample: Numbers, given: Collection[int], *, share
 
 
 def sampled(given: int, share: float, size: int) -> int:
-    """How many pairs of the sample's order are among the first `given` of a round over `size` pairs."""
+    """Return how many pairs of the sample's order are among the first `given` of a round over `size` pairs."""
     return min(math.ceil(share * given - 1e-9), size)
 
 

@@ -33,7 +33,7 @@ AT_ONCE = 20  # fillings whose centred values are in memory together: as many as
 
 
 def critical_value(expected: Values, *, seed: int) -> float:
-    """What |t| has to exceed, of the expected values (R, Q); infinite where nothing can be significant."""
+    """Return the |t| to exceed, given the expected values (R, Q); infinite if no difference can be significant."""
     critical = Flipped.of(expected, Family.of(expected, None), resamples=FLIPS, seed=seed).critical(ALPHA)
     return np.inf if critical is None else critical
 
@@ -51,7 +51,10 @@ class Outcomes:
 
     @classmethod
     def of(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:
-        """Of `values` (m, R, Q) without NaN, Q ≥ 2, `pairs` of `max_t.family_of` and a `critical_value`."""
+        """Return the outcomes of `values` (m, R, Q) without NaN, Q ≥ 2, by a `critical_value`.
+
+        `pairs` are those of `max_t.family_of`.
+        """
         means = values.mean(axis=2)
         products = np.empty((*values.shape[:2], values.shape[1]))
         for start in range(0, len(values), AT_ONCE):
@@ -72,7 +75,7 @@ class Outcomes:
         return (np.sign(self.differences) * (np.abs(self.differences) > bar)).astype(np.int8)
 
     def groups(self) -> NDArray[np.bool_]:
-        """(m, R): the runs that cannot be told from the one of the greatest mean, itself among them."""
+        """Return masks (m, R) of the run with the greatest mean and the runs not significantly different from it."""
         m, runs = self.means.shape
         told = np.zeros((m, runs, runs), bool)
         told[:, self.first, self.second] = told[:, self.second, self.first] = self.signs != 0
@@ -86,7 +89,7 @@ def likeliest_of(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
 
 
 def settled_together(agreeing: NDArray[np.bool_], shares: Values, confidence: float) -> NDArray[np.bool_]:
-    """Which pairs are settled together, from (m, p) whether a filling has each pair's likeliest outcome."""
+    """Return a mask of the pairs settled together; `agreeing` (m, p) marks fillings with a pair's likeliest outcome."""
     order = np.argsort(-shares, kind="stable")
     all_agree = np.logical_and.accumulate(agreeing[:, order], axis=1).mean(axis=0)
     settled = np.zeros(len(order), bool)

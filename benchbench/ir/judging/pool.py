@@ -82,7 +82,7 @@ class Pool:
 
     @cached_property
     def size(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return int(self.there.sum())
 
     @cached_property

@@ -28,7 +28,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known of β and u before any grade: means and spreads, in the order of `evidence.COLUMNS`."""
+    """Prior of β and u: means and spreads, in the order of `evidence.COLUMNS`."""
 
     means: tuple[float, ...]
     spreads: tuple[float, ...]
@@ -67,7 +67,7 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Relevance:
-    """What is known of β (f,) and u (Q,): the mode, and the spread about it."""
+    """Posterior of β (f,) and u (Q,): the mode and the spread about it."""
 
     beta: Values
     u: Values
@@ -130,8 +130,8 @@ def _sigmoid(logits: Values) -> Values:
 class Drawing:
     """The values of each run and query under the drawn fillings.
 
-    Every hole has one uniform number for each filling, drawn once: it is relevant where that is below its chance. So
-    fillings before and after a grade differ by what the grade tells, and by no new luck.
+    Every hole has one uniform number for each filling, drawn once. It is relevant if that number is below its chance.
+    So fillings before and after a grade differ only by the effect of the grade, not by new random numbers.
     """
 
     def __init__(self, pool: Pool, features: Features, shape: Shape, outside: Values, *, draws: int, seed: int) -> None:

@@ -1,9 +1,9 @@
 """State of a judging round: what its grades have settled, and which pair to judge next.
 
-Two levels, of two statements.
+There are two levels of certainty.
 
 **Under every filling.** `Pair.least` and `greatest` bound the difference of two means over all grades that the holes
-could get. Where both have one sign, the order of the two runs on these queries stands, whatever anybody grades.
+could get. If both have one sign, no further grade can change the order of the two runs on these queries.
 
 **At 95 %.** The verdict is that of `statistics`: the best group, by significant differences. The grades so far and a
 model of relevance (`relevance`) give the chance of each filling; `draws` fillings are drawn, each measured and judged
@@ -58,8 +58,8 @@ class State:
     verdict: tuple[int, ...]  # the likeliest best group, by row
     winner: int | None  # where the group is one run
     probability: float  # of the verdict
-    settled: bool  # whether it stands at 95 %: the round's question is answered
-    certain: bool  # whether every pair's order stands under every filling
+    settled: bool  # at 95 %: the round's question is answered
+    certain: bool  # every pair has the same order under every filling
     judged: int  # pairs of the pool with a grade
     holes: int
     queries: int  # compared: every run answered them

@@ -21,7 +21,7 @@ from benchbench.ir.measures import Values
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What is expected of each cell, (Q, width): 0 or 1 and the grade where it is judged."""
+    """Expected relevance and grade of each cell, (Q, width): 0 or 1 and the grade if it is judged."""
 
     chance: Values  # that it is relevant; 0 in an empty cell
     grade: Values  # its mean grade: chance · the mean of a relevant document's where it is a hole
@@ -63,7 +63,7 @@ def effects(pool: Pool, shape: Shape, expected: Expected) -> Values:
 
 
 def _between(shape: Shape, counts: Values) -> Values:
-    """The ideal's sum over a count that is no whole number: in a straight line between its neighbours."""
+    """Return the ideal's sum over a fractional count, by linear interpolation between its neighbours."""
     low = np.floor(counts)
     below = shape.summed(low)
     return below + (counts - low) * (shape.summed(low + 1) - below)

@@ -2,8 +2,8 @@
 
 Definitions are trec_eval's where it has the measure. A document is relevant when its grade is above 0; a negative grade
 is a judgment, and gains nothing. R, AP and the ideal of nDCG divide by all relevant judgments of the query, found or
-not: a judgment whose document cannot be found stands in the truth under an id that no ranking contains. A query without
-relevant judgments, or without results, scores 0. `definitions` states what each measure means.
+not. A judgment whose document cannot be found is in the truth under an id that no ranking contains. A query without
+relevant judgments, or without results, scores 0. `definitions` defines each measure.
 """
 
 from benchbench.ir.measures.definitions import DEFINITIONS, Definition

@@ -53,12 +53,12 @@ def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
 
 
 def _first_relevant(graded: GradedRankings, cutoff: int | None) -> Values:
-    """NaN where there is none: no number says "nowhere" without posing as a rank."""
+    """Return the rank of the first relevant document; NaN without one, because any number could be read as a rank."""
     return np.where(graded.until(graded.sums.hits, cutoff) > 0, graded.sums.first_relevant, np.nan)
 
 
 def _ideal(graded: GradedRankings, cutoff: int | None) -> Values:
-    """The DCG of the ideal ranking at the cutoff, or of all of it where there is none or it lies beyond."""
+    """Return the DCG of the ideal ranking at the cutoff; of the whole ranking without a cutoff or past its end."""
     if cutoff == 0:
         return np.zeros(len(graded.lengths))
     width = graded.ideal_dcg.shape[-1]

@@ -24,7 +24,7 @@ class GradedRankings:
     padded does not change the last bit of a value.
     """
 
-    # (q, depth): the grade at each rank; NaN where there is no judgment, and past the end of the ranking.
+    # (q, depth): the grade at each rank; NaN without a judgment and past the end of the ranking.
     grades: Values
     lengths: NDArray[np.int64]  # (q,): how many documents each ranking holds
     ideal: Values  # (q, width): the grades above 0 of each query's truth, falling, then zeros
@@ -95,17 +95,17 @@ class RunningSums:
 
     @cached_property
     def hits(self) -> Values:
-        """How many relevant documents stand at each rank or above."""
+        """Return the number of relevant documents at each rank or above."""
         return np.cumsum(self.relevant, axis=-1, dtype=np.float64)
 
     @cached_property
     def first_relevant(self) -> Values:
-        """The rank of the first relevant document, (q,); 1 where there is none."""
+        """Return the rank of the first relevant document, (q,); 1 without a relevant document."""
         return np.asarray(self.relevant.argmax(axis=-1) + 1.0, np.float64)
 
     @cached_property
     def judged(self) -> Values:
-        """How many judged documents stand at each rank or above."""
+        """Return the number of judged documents at each rank or above."""
         return np.cumsum(~np.isnan(self.grades), axis=-1, dtype=np.float64)
 
     @cached_property
@@ -174,7 +174,7 @@ class Truths:
 
 
 def _find(rising: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where among `rising` those of `wanted` stand that are there, and which of them are."""
+    """Return the positions in `rising` of those `wanted` values that it contains, and the indices of these values."""
     places = np.searchsorted(rising, wanted)
     known = np.flatnonzero(np.append(rising, -1)[places] == wanted) if len(rising) else places[:0]
     return places[known], known
@@ -211,5 +211,5 @@ def _padded(rows: Sequence[Sequence[float]], filler: float) -> tuple[Values, NDA
 
 
 def share(part: Values, whole: Values | NDArray[np.int64] | int) -> Values:
-    """Return part / whole; 0 where there is no whole."""
+    """Return part / whole; 0 where `whole` is 0."""
     return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=np.greater(whole, 0))

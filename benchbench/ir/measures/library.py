@@ -1,7 +1,7 @@
-"""Measures beyond our own, by the library ir_measures, of our ranks and under our policies.
+"""Further measures by the library ir_measures, from our ranks and under our policies.
 
-The library re-sorts by score, each of its providers breaking ties in its own way; it is given strictly falling scores,
-so that the stored order stands. A query that it has no value for, because nothing was found or judged, scores 0.
+The library sorts by score, and its providers break ties differently. It therefore gets strictly falling scores, which
+preserve the stored order. A query without a value, because nothing was found or judged, scores 0.
 """
 
 from __future__ import annotations

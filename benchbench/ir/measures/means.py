@@ -35,11 +35,11 @@ def mean(
     failed: NDArray[np.bool_] | None = None,
     empty: EmptyQueries = "zero",
 ) -> Means:
-    """The plain mean over queries of each row of `values` (m, q), correctly rounded, so independent of their order.
+    """Return the mean over queries of each row of `values` (m, q), correctly rounded and so independent of their order.
 
-    `failed` (q,) marks the queries that ended in an error: never counted. Queries without relevant judgments, by
-    `has_relevant` (q,), count with the value they have (0) or, with `empty="skip"`, not at all. A query whose value is
-    NaN has none of that measure (`FirstRelevant`, where nothing relevant was found) and is left out of its mean.
+    `failed` (q,) marks queries that ended in an error; they never count. Queries without relevant judgments, by
+    `has_relevant` (q,), count with their value (0) or, with `empty="skip"`, not at all. A NaN value is left out of the
+    mean of its measure (`FirstRelevant`, if nothing relevant was found).
     """
     answered = np.ones(has_relevant.shape, bool) if failed is None else ~failed
     counted = answered & has_relevant if empty == "skip" else answered
@@ -59,7 +59,7 @@ MOST_LOST_PERCENT = 5
 
 
 def too_many_lost(*, counted: int, lost: int) -> bool:
-    """Tell whether more than MOST_LOST_PERCENT of `counted` + `lost` queries are lost."""
+    """Return whether more than MOST_LOST_PERCENT of `counted` + `lost` queries are lost."""
     return 100 * lost > MOST_LOST_PERCENT * (counted + lost)
 
 

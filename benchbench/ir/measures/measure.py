@@ -97,6 +97,6 @@ def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:
 
 
 def _split(text: str) -> tuple[str, int | None]:
-    """Name and cutoff; the whole is the name where what follows the @ is no whole number."""
+    """Return name and cutoff. Without a whole number after the @, the whole text is the name."""
     written = re.fullmatch(r"(.+)@([0-9]+)", text)
     return (written[1], int(written[2])) if written else (text, None)

@@ -1,4 +1,4 @@
-"""Matrices and plans: the axes, the configurations that they spell out, and the distinct stages that those need.
+"""Matrices and plans: the axes, the configurations that they define, and the distinct stages of these.
 
-Plain Python. Imported by whatever defines, runs or words configurations.
+Plain Python. Modules that define, run or describe configurations import it.
 """

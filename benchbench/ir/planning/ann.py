@@ -19,15 +19,15 @@ Value = int | str
 
 
 class Option(NamedTuple):
-    """What may be said about a method. `builds`: it shapes the index itself; else only how that is searched."""
+    """An option of a method. `builds`: it shapes the index itself; else only the search."""
 
     default: Value
     kind: Kind
     builds: bool = False
 
 
-# Defaults and bounds are the store's own, so that a bare "hnsw" is what pgvector does when it is told nothing. Product
-# quantisation has no default of `m`, in FAISS and in LanceDB.
+# Defaults and bounds are the store's own, so a bare "hnsw" is pgvector's default. Product quantisation has no default
+# of `m`, in FAISS and in LanceDB.
 STORAGE = Option("vector", one_of("vector", "halfvec", "binary"), builds=True)
 PARTS = Option(16, whole(1, 1024), builds=True)
 STORES: dict[str, dict[str, dict[str, Option]]] = {
@@ -99,22 +99,22 @@ OF_STORES = [
 
 
 TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
-OBJECT = ("store", "method")  # of an object, beside the options
+OBJECT = ("store", "method")  # keys of an object other than the options
 
 
 class AnnError(BenchbenchError):
-    """An ANN setting that there is not."""
+    """An ANN setting is unknown or invalid."""
 
     code = "invalid_ann"
 
 
 @dataclass(frozen=True, slots=True)
 class Ann:
-    """A method of a store and the value of each of its options, in their order. Made by `parse`, so always valid.
+    """A method of a store, and the value of each of its options in order. Made by `parse`, so always valid.
 
-    `str` gives the one text of a setting: the store where the method does not say it, then options in their order,
-    those at their default left out, so that equal settings are equal texts. `storage` is what pgvector's index holds of
-    each vector: `halfvec` rounds to 16 bits, `binary` keeps the signs. Whatever it is, what a store finds is scored
+    `str` gives the canonical text of a setting, so equal settings are equal texts. It names the store unless the method
+    implies it, then the options in order without those at their default. `storage` is the form of the vectors in
+    pgvector's index: `halfvec` rounds to 16 bits, `binary` keeps the signs. The candidates of every store are scored
     again from the full vectors.
     """
 
@@ -126,7 +126,7 @@ class Ann:
     def parse(cls, setting: str | Mapping[str, Any]) -> Ann:
         """Read "exact", "hnsw(ef_search=100)", "faiss:hnsw(m=32)", or {"method": "hnsw", "store": "faiss", "m": 32}.
 
-        Raises AnnError, which lists what there is.
+        Raises AnnError, which lists the valid choices.
         """
         store, method, given = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
         store, method = _known(store, method)
@@ -203,7 +203,7 @@ def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: boo
 
 
 def _known(store: Any, method: Any) -> tuple[str, str]:
-    """The store and the method that are named; a method without a store is the one that had the name first."""
+    """Return the named store and method. A method without a store belongs to the first store that has it."""
     if store is None:
         if not isinstance(method, str) or method not in STORE_OF:
             raise AnnError(f"There is no method {shown(method)}; there are {', '.join(STORE_OF)}.{OF_A_STORE}")

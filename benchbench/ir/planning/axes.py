@@ -50,7 +50,7 @@ def by_commas(text: str) -> list[str]:
 
 
 def whole_numbers(text: str) -> list[int]:
-    """The whole numbers between commas. Raises ValueError, whose text is the part that is none."""
+    """Return the whole numbers between commas. Raises ValueError with the invalid part as its text."""
     return [_read(int, part) for part in by_commas(text)]
 
 
@@ -67,7 +67,7 @@ def _read(read: Callable[[str], Any], part: str) -> Any:
 
 
 class Reader(NamedTuple):
-    """How a value is read from text, and what the text must be, in words."""
+    """Reader of a value from text; `expects` describes the text in words."""
 
     expects: str
     read: Callable[[str], Any]

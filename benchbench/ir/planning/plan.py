@@ -1,9 +1,9 @@
-"""Plans: the distinct stages that the runs of a matrix need. What is equal in several runs is done once.
+"""Plans: the distinct stages that the runs of a matrix need. Stages that runs share are done once.
 
-A run's result is a function of its own configuration alone. Exact lists are made once per index, as deep as the deepest
-run needs, and each run reads only the first `candidates` entries; approximate lists depend on the depth they are asked
-for and are therefore made per depth. What an approximate search misses is known only beside the truth: such a run has
-a counterpart in `Plan.truths`, the same configuration with exact search, whose stages are done too.
+A run's result is a function of its own configuration alone. Exact lists are made once per index, at the depth of the
+deepest run, and each run reads only the first `candidates` entries. Approximate lists depend on the requested depth, so
+they are made per depth. The losses of an approximate search are measured against exact search: such a run has a
+counterpart in `Plan.truths`, the same configuration with exact search, whose stages are done too.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class Plan:
         return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs, truths)
 
     def distinct(self, queries: int) -> dict[str, int]:
-        """How often each kind of work is done for `queries` queries.
+        """Return how often each kind of work is done for `queries` queries.
 
-        Pairs of query and chunk are an upper bound: each is scored once per reranker, and how far the lists that it
-        reads overlap is only known once they exist.
+        The number of pairs of query and chunk is an upper bound. Each pair is scored once per reranker, and the overlap
+        of the reranker's lists is unknown until they exist.
         """
         counts = Counter(type(stage) for stage in self.stages)
         done = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
@@ -220,8 +220,10 @@ def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[D
 
 
 def _exact_depths(runs: Iterable[Configuration], asking: Collection[str | None]) -> dict[str, int]:
-    """How deep the deepest run reads each first-stage list, by key; the key of a list that is not shared across depths
-    holds its own."""
+    """Return the greatest depth at which a run reads each first-stage list, by key.
+
+    The key of a list that is not shared across depths contains its depth.
+    """
     depths: dict[str, int] = {}
     for stage in (stage for run in runs for engine in _searches(run, asking) for stage in engine):
         depths[stage.key] = max(stage.depth, depths.get(stage.key, 0))

@@ -41,7 +41,7 @@ MAX_TOKENS: Mapping[str, int] = {REWRITE: 100, HYDE: 300, MULTI: 500}
 
 
 class QueryTextError(BenchbenchError):
-    """A way to make the text of a query that there is not, or an answer that holds no such text."""
+    """A query-text method is unknown, or a model's answer contains no query text."""
 
     code = "invalid_query_text"
 
@@ -98,7 +98,10 @@ class QueryText:
         return tuple(dict.fromkeys(text for text in plain if text))[: self.count]
 
     def _parts(self, answer: str) -> list[str]:
-        """What may hold a text: a passage is the whole answer, a query a line of it that introduces no others."""
+        """Return the parts of an answer that may be texts: the whole answer for a passage, else its query lines.
+
+        A line that ends with a colon introduces others and is left out.
+        """
         if self.method == HYDE:
             return [answer]
         lines = [line for line in answer.splitlines() if not line.rstrip().endswith(":")]

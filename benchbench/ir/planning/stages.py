@@ -14,7 +14,7 @@ from benchbench.ir.planning.query_text import PROMPT_VERSION
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
 def stage_key(kind: str, *parts: str | float | None) -> str:
-    """A name for a stage that tells it from every other of its benchmark, and that a reader can make out."""
+    """Return a readable name of a stage that is unique in its benchmark."""
     return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"
 
 
@@ -100,10 +100,10 @@ class DenseStage:
 
 @dataclass(frozen=True, slots=True)
 class AskStage(DenseStage):
-    """The chunks that a strategy finds which asks a language model while it searches, `depth` of them.
+    """Search by a strategy that asks a language model, for `depth` chunks.
 
-    Vectors are compared as `ann` says. What it finds at one depth is no part of what it finds at another, and a second
-    time it may be something else.
+    `ann` is the method for comparing vectors. The result at one depth need not contain that at another, and a second
+    search may give another result.
     """
 
     @property
@@ -210,12 +210,12 @@ def _worded(wording: Wording | None) -> str | None:
 
 
 def _method_of(ann: str) -> str:
-    """What a name tells of the method that vectors are searched by, where it is not exact search in memory."""
+    """Return the part of a name for the vector search method; "" for exact search in memory."""
     return "" if ann == "exact" else f", {ann.partition('(')[0]}"
 
 
 def _text_of(wording: Wording | None) -> str:
-    """What a name tells of the text that is searched for, where it is not the query as asked."""
+    """Return the part of a name for the searched text; "" for the query as asked."""
     if wording is None:
         return ""
     return ", passage" if wording.is_passage else f", text {wording.place + 1}"

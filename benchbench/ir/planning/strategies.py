@@ -18,10 +18,10 @@ from benchbench.reading.kinds import Kind, whole
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a strategy: its default, whose type it has, and what it must be besides.
+    """A parameter of a strategy. Its values have the type of its `default` and are of its `kind`.
 
-    `of_search`: it shapes a search and no chunk. One with a `label` is asked for by the form and by the command, with
-    the sentence `help`; `choices` says what each of a few values means.
+    `of_search`: it affects searching, not the chunks. The form and the command offer parameters with a `label`, with
+    the sentence `help`. `choices` explains each of a few values.
     """
 
     default: bool | int | float | str

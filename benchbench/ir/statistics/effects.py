@@ -29,12 +29,12 @@ class Contrast:
 
 
 def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], axis: str) -> list[Contrast]:
-    """What each value of `axis` makes of every query, against the value of the axis that appears first.
+    """Return the effect of each value of `axis` on every query, against the axis's first value.
 
-    `values` is float64 (runs, queries) with NaN for a failed query, and only queries count that every run answered.
+    `values` is float64 (runs, queries) with NaN for a failed query; only queries that every run answered count.
     `configurations` has a mapping for each run, from axis to value; an absent axis counts as None. Runs of equal
     configuration count as one, by their average. A value without a matched set has no contrast. Raises ComparisonError
-    for fewer than 2 common queries, or another number of configurations than runs.
+    for fewer than 2 common queries, or if the numbers of configurations and runs differ.
     """
     array = np.asarray(values, np.float64)[:, resampling.common_queries(values)]
     if len(configurations) != len(array):

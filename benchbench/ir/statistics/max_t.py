@@ -61,10 +61,10 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Flipped:
-    """What random signs do to the pairs that vary.
+    """Statistics of the varying pairs under random signs.
 
-    The statistic is r = |Σd| / √Σd². Flipping signs leaves Σd² alone, and t² = (n − 1) r² / (n − r²) rises with r, so
-    the greatest r of a family is its greatest |t|, without a variance per flip and pair.
+    The statistic is r = |Σd| / √Σd². Flipping signs does not change Σd², and t² = (n − 1) r² / (n − r²) rises with r.
+    So the greatest r of a family gives its greatest |t|, without a variance per flip and pair.
     """
 
     n: int
@@ -92,7 +92,7 @@ class Flipped:
         return (1 + len(self.greatest) - smaller) / (1 + len(self.greatest))
 
     def critical(self, alpha: float) -> float | None:
-        """The |t| above which, and only above which, p_family ≤ alpha; None if there is none."""
+        """Return the |t| above which, and only above which, p_family ≤ alpha; None if no |t| suffices."""
         tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
         if tolerated < 0 or not len(self.observed):
             return None

@@ -62,9 +62,9 @@ def checked(values: Values) -> Values:
 
 
 def common_queries(values: Values) -> NDArray[np.bool_]:
-    """Which queries every run answered, shape (queries,).
+    """Return a mask of the queries that every run answered, shape (queries,).
 
-    Raises ComparisonError where fewer than 2 are left: one query has no spread from which to judge.
+    Raises ComparisonError for fewer than 2 such queries: the spread of one query is unknown.
     """
     array = checked(values)
     answered = ~np.isnan(array)

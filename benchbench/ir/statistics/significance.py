@@ -94,7 +94,7 @@ class Comparison:
         return pair if pair.first == first else pair.reversed
 
     def _place(self, first: int, second: int) -> int | None:
-        """Return where the two stand in `pairs`; looking through all of them takes longer than comparing did."""
+        """Return the index of the two in `pairs`. It is computed, because a search would cost more than comparing."""
         runs = len(self.means)
         low, high = sorted((first, second))
         if low < 0 or high >= runs or low == high:
@@ -118,7 +118,7 @@ def compare(
 ) -> Comparison:
     """Compare the runs of `values`, float64 (runs, queries) with NaN for a failed query, on the queries all answered.
 
-    The family is all pairs, or with `baseline` (a row) every other run against it. Name the baseline before you look.
+    The family is all pairs, or with `baseline` (a row) every other run against it. Choose the baseline in advance.
 
     p-values are (1 + as large) / (1 + drawn), never 0 (Phipson and Smyth 2010); with 2^n ≤ resamples every pattern of
     signs is used and they are exact. Intervals take `resamples` draws. `detectable` is (critical + z) × standard
@@ -126,7 +126,7 @@ def compare(
     on: reordered runs keep their p-values, and their intervals to rounding.
 
     120 pairs × 10,000 × 1,000 queries take a quarter of a second on 2 cores; memory grows with runs × resamples and
-    with pairs. Raises ComparisonError for fewer than 2 runs or common queries, a baseline that is no row, alpha or
+    with pairs. Raises ComparisonError for fewer than 2 runs or common queries, a baseline that is not a row, alpha or
     power outside (0, 1), too few resamples to reach alpha.
     """
     resampling.require_settings(alpha=alpha, power=power, resamples=resamples)

@@ -8,15 +8,15 @@ from statistics import NormalDist
 
 from benchbench.ir.statistics.significance import Comparison, Pair
 
-MOST_QUERIES = 100_000  # nobody judges more of them to settle a difference this small
+MOST_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Every run of a comparison, sorted by how it stands to `reference`: significantly better, worse, or undecided.
+    """The runs of a comparison, grouped by their relation to `reference`: significantly better, worse, or undecided.
 
-    Without a baseline the reference is the run of the greatest mean, and of equal ones the first. With a baseline it is
-    the baseline; the other runs were not tested against each other, so nothing is said about which of them is best.
+    Without a baseline the reference is the run with the greatest mean, and of equal means the first. With a baseline
+    it is the baseline. The other runs were not tested against each other then, so the verdict names no best run.
     """
 
     reference: int
@@ -28,12 +28,12 @@ class Verdict:
 
     @property
     def winner(self) -> int | None:
-        """The run that is significantly better than every other; None if there is none, or a baseline was asked for."""
+        """Return the run that is significantly better than every other; None without such a run or with a baseline."""
         return None if self.against_baseline or self.undecided else self.reference
 
     @property
     def group(self) -> tuple[int, ...]:
-        """The reference and what cannot be told from it."""
+        """Return the reference and the runs not significantly different from it."""
         return (self.reference, *self.undecided)
 
     @property
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def verdict(comparison: Comparison) -> Verdict:
-    """Who wins, or who cannot be told from the best; with a baseline, who is better or worse than it."""
+    """Return the winner or the best group; with a baseline, the runs that are better or worse than it."""
     order = sorted(range(len(comparison.means)), key=lambda run: (-comparison.means[run], run))
     reference = order[0] if comparison.baseline is None else comparison.baseline
     pairs = {run: comparison.pair(run, reference) for run in order if run != reference}
