@@ -21,7 +21,7 @@ from benchbench.site.panels import Button, Page, Panel, change_url, changelist_u
 
 
 def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Answer the bar of an operation; once that has ended, ask the page that shows it to load itself again."""
+    """Render the progress bar of an operation. Once it has ended, make HTMX reload the page."""
     operation: Operation = model_admin.viewed(request, object_id)
     if not operation.is_active:
         return HttpResponse(headers={"HX-Refresh": "true"})
@@ -31,7 +31,7 @@ def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID)
 
 
 def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """Answer who works, on what, and what waits; of operations that the user may not see, that there is one."""
+    """Render the workers with their operations, and the queues. Operations hidden from the user appear unnamed."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     workers = crew()

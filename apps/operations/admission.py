@@ -1,4 +1,4 @@
-"""Admission to sockets: who may open one, how many, and how much may be sent on it."""
+"""Admission to sockets: allowed origins, sockets per user, and the size and rate of messages."""
 
 import time
 from collections import deque
@@ -14,12 +14,12 @@ from benchbench.errors import BenchbenchError
 
 CLOSE_ORIGIN = 4003
 CLOSE_POLICY = 1008
-KEEP_SECONDS = 30  # a socket whose process was killed holds its place so long
+KEEP_SECONDS = 30  # a socket of a killed process counts for this long
 MINUTE = 60
 
 
 class RefusedError(BenchbenchError):
-    """A socket is not opened, or not kept open. `close_code` is the WebSocket's."""
+    """A socket was refused or must close. `close_code` is the WebSocket's."""
 
     status = 403
 
@@ -30,17 +30,17 @@ class RefusedError(BenchbenchError):
 
 
 def require_origin(headers: Mapping[bytes, bytes]) -> None:
-    """Admit a page whose forms the site would take too: its own, and those of CSRF_TRUSTED_ORIGINS.
+    """Require the origin of a page whose forms the site accepts: its own, or one of CSRF_TRUSTED_ORIGINS.
 
-    A browser always names the origin of the page, and sends the session along whosever page it is; what sends no
-    Origin is no browser. Raises RefusedError with the close code 4003.
+    Browsers always send the page's Origin, and the session cookie from any page. Clients without Origin are not
+    browsers, and are admitted. Raises RefusedError with the close code 4003.
     """
     origin = headers.get(b"origin", b"").decode("latin-1")
     if not origin:
         return
     try:
         given = urlsplit(origin)
-    except ValueError:  # no address at all, such as "http://["
+    except ValueError:  # not a URL, such as "http://["
         given = urlsplit("")
     trusted = [urlsplit(pattern) for pattern in settings.CSRF_TRUSTED_ORIGINS]
     host = headers.get(b"host", b"").decode("latin-1")
@@ -55,9 +55,9 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
 
 
 def take_place(user_id: int, socket: str) -> None:
-    """Count a socket among those that its user has open, on all processes of the site.
+    """Count a socket among the open sockets of its user, across all processes of the site.
 
-    Call `keep_place` at least every KEEP_SECONDS while it is open. Raises RefusedError for one too many.
+    Call `keep_place` at least every KEEP_SECONDS while it is open. Raises RefusedError above the limit.
     """
     redis = django_rq.get_connection("default")
     redis.zremrangebyscore(_places(user_id), 0, time.time() - KEEP_SECONDS)
@@ -86,13 +86,13 @@ def _places(user_id: int) -> str:
 
 
 class Pace:
-    """What one client has said within the last minute."""
+    """The times of a client's messages within the last minute."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque()
 
     def hear(self, message: str | bytes) -> None:
-        """Raise RefusedError for a message that is too long, or one too many."""
+        """Count a message. Raises RefusedError if it is too long or above the rate."""
         longest, most = settings.BENCHBENCH_SOCKET_MAX_BYTES, settings.BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE
         if len(message.encode() if isinstance(message, str) else message) > longest:
             raise RefusedError("message_too_long", f"A message may have at most {longest} bytes.")

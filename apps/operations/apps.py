@@ -19,6 +19,6 @@ class OperationsConfig(AppConfig):
 
 
 def _count_server_error(**_: Any) -> None:
-    from apps.operations.metrics import count  # RQ needs the settings
+    from apps.operations.metrics import count  # imported here because RQ needs the settings
 
     count({("benchbench_server_errors",): 1})

@@ -1,4 +1,4 @@
-"""System checks of the site: what is missing before it can work."""
+"""System checks: the services and settings that the site needs."""
 
 import sys
 from typing import Any
@@ -24,7 +24,7 @@ def wanted() -> bool:
 
 @register
 def check_database(**kwargs: Any) -> list[CheckMessage]:
-    """PostgreSQL answers, has pgvector, and its tables are up to date."""
+    """Check that PostgreSQL answers, has pgvector and up-to-date tables."""
     if not wanted():
         return []
     try:
@@ -50,9 +50,9 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_password_of_redis(**kwargs: Any) -> list[CheckMessage]:
-    """Who can write to Redis stops and starts work, and ends throttles: it lets in only who knows its password."""
+    """Warn if Redis has no password: anyone who can write to it controls the job queue and the throttles."""
     url = urlsplit(settings.REDIS_URL)
-    if url.scheme == "unix" or url.password:  # a socket has its folder's permissions
+    if url.scheme == "unix" or url.password:  # a Unix socket is protected by its folder's permissions
         return []
     hint = "Give it one (requirepass), and state it: REDIS_URL=redis://:PASSWORD@HOST/0."
     return [Warning(f"Redis at {url.hostname!r} asks for no password.", hint=hint, id="benchbench.W002")]
@@ -60,7 +60,7 @@ def check_password_of_redis(**kwargs: Any) -> list[CheckMessage]:
 
 @register
 def check_redis(**kwargs: Any) -> list[CheckMessage]:
-    """Redis answers; without it nothing is queued and no page updates itself."""
+    """Check that Redis answers. Without it no jobs are queued and pages do not update themselves."""
     if not wanted():
         return []
     try:

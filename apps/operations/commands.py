@@ -1,4 +1,4 @@
-"""The base of management commands: errors as sentences, an owner by name, reports for people or programs, progress."""
+"""The base of management commands: errors as sentences, `--owner`, reports as text or JSON, and progress."""
 
 import json
 import sys
@@ -18,24 +18,24 @@ from benchbench.database.failures import was_ended
 from benchbench.errors import BenchbenchError
 
 FILE_SECONDS = 10
-ESTIMATING = ", estimating…"  # the time that is left
+ESTIMATING = ", estimating…"  # the remaining time
 
-# Fields of errors that are options of these names, and never keys of a file that the command reads.
+# Fields of errors that are options of the same name, never keys of a file that the command reads.
 OPTION_FIELDS = ("mapping", "collection", "dataset", "benchmark", "baseline", "run", "measures")
 
 
 class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
-    """Keeps the lines of a command's help as they are written: it teaches, with examples."""
+    """A formatter that keeps the line breaks of help texts, which contain examples."""
 
 
 class UseCaseCommand(BaseCommand):
-    """A command that parses its options, calls one use case and presents what came of it.
+    """A command that parses its options, calls one use case and presents the outcome.
 
-    Subclasses write `act(**options)` instead of `handle`. A `BenchbenchError` becomes a sentence on stderr and exit
-    status `error_status`. An option made by `add_owner_argument` arrives as `owner`: a user, or None.
+    Subclasses define `act(**options)` instead of `handle`. A `BenchbenchError` becomes a sentence on stderr and exit
+    status `error_status`. `add_owner_argument` passes `owner`: a user, or None.
 
-    The module's docstring is the line that lists the command, `help` teaches it with examples, and `statuses`, which
-    stands at the end of that, says what its exit statuses mean.
+    The module's docstring describes the command in the list of commands. `help` explains it with examples, and ends
+    with `statuses`, the meanings of its exit statuses.
     """
 
     error_status = 1
@@ -53,7 +53,7 @@ class UseCaseCommand(BaseCommand):
         super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Do what Django does, but say an error as a sentence without the name of its class before it."""
+        """Execute as Django does, but print an error as a sentence without the name of its class."""
         try:
             return super().execute(*args, **options)
         except CommandError as error:
@@ -88,7 +88,7 @@ class UseCaseCommand(BaseCommand):
             raise CommandError("Interrupted.", returncode=130) from None
 
     def _with_option(self, error: BenchbenchError, options: Mapping[str, Any]) -> str:
-        """Return the sentence after the option that it is about, where one was given that it does not name itself."""
+        """Return the message, prefixed with the option that it concerns if that was given and is not named in it."""
         field = error.field if error.field in OPTION_FIELDS else None
         actions = self.parser._actions if field and options.get(field) else []
         option = next((name for action in actions if action.dest == field for name in action.option_strings), "")
@@ -100,28 +100,28 @@ class UseCaseCommand(BaseCommand):
         raise NotImplementedError("A command says in act() what it does.")
 
     def misuse(self, sentence: str) -> CommandError:
-        """Return the error of options that do not go together: wrong usage, which argparse could not know."""
+        """Return the error for options that conflict in a way that argparse cannot check. Exit status 2."""
         return CommandError(sentence, returncode=2)
 
     def report(self, facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-        """Print the outcome on stdout: `facts` as one JSON object, or `text` without what a terminal would obey."""
+        """Print the outcome on stdout: `facts` as a JSON object, or `text` without terminal control characters."""
         self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else printable(text))
 
     def warn(self, sentence: str) -> None:
-        """Say on stderr something that did not stop the command."""
+        """Print a warning on stderr; the command continues."""
         self.stderr.write(self.style.WARNING(printable(sentence)))
 
     def busy(self, what: str) -> AbstractContextManager[None]:
-        """Show on a terminal that `what` goes on ("Reading the queries"), where nobody can say how far it is."""
+        """Show on a terminal that `what` is running ("Reading the queries"), for work without measurable progress."""
         return busy(sys.stderr, what)
 
     def progress(self, noun: str, total: int | None = None) -> "Progress":
-        """Return what shows on stderr how much is done, once it is entered. `noun` is plural: "documents"."""
+        """Return a context manager that shows progress on stderr. `noun` is plural: "documents"."""
         return Progress(sys.stderr, noun, total)
 
 
 def _told_of_postgresql(error: Error) -> str:
-    """Return what whoever can mend it shall know of an error of PostgreSQL's."""
+    """Return a message for an error of PostgreSQL, with its remedy."""
     said = on_one_line(str(error))
     said += "" if said.endswith((".", "?")) else "."
     if not was_ended(error):
@@ -134,7 +134,7 @@ def _left(seconds: float | None) -> str:
 
 
 def find_owner(username: str | None) -> Any:
-    """Return the user called `username`, or None when no name is given."""
+    """Return the user called `username`, or None without a name. Raises BenchbenchError for an unknown name."""
     if not username:
         return None
     users = get_user_model()
@@ -148,16 +148,16 @@ def find_owner(username: str | None) -> Any:
 
 
 class Progress:
-    """What is done, the rate and the time left: on a terminal beside a bar, elsewhere in a line every ten seconds.
+    """Units done, rate and remaining time: a progress bar on a terminal, elsewhere a line every ten seconds.
 
-    Enter it, and call it with the number of units done, as often as is convenient. On a terminal the time that has gone
-    by moves on between the calls too.
+    Enter it, and call it with the number of units done as often as convenient. On a terminal the elapsed time also
+    advances between calls.
     """
 
     def __init__(
         self, stream: TextIO, noun: str, total: int | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        from rich import progress  # here, because most commands never show one
+        from rich import progress  # imported here: most commands show no progress
         from rich.console import Console
 
         columns = (
@@ -189,7 +189,7 @@ class Progress:
     def count(self, event: Mapping[str, Any], done: str, total: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for.
 
-        Where all are done, what concludes the work is not counted, and may take long.
+        Once all units are done it shows "finishing…": concluding the work is not counted and may take long.
         """
         if not self._waits(event):
             line = self._counted(event[done], event[total])
@@ -201,7 +201,7 @@ class Progress:
         self.count(event, "processed_documents", "total_documents")
 
     def share(self, event: Mapping[str, Any]) -> None:
-        """Show the progress event of an operation: a share of the work and the time left, or what it waits for."""
+        """Show the progress event of an operation: percent done and remaining time, or what it waits for."""
         if not self._waits(event):
             self._move(event["percent"], 100)
             line = f"{self.task.completed:.0f} % of the {self.noun}"
@@ -214,7 +214,7 @@ class Progress:
         return f"{self.task.completed:,.0f}{of_total} {self.noun}{rate}"
 
     def _waits(self, event: Mapping[str, Any]) -> bool:
-        """Tell whether the work waits for a worker or a host, and show what for if it does."""
+        """Return whether the work waits for a worker or a host. If so, show the reason."""
         position, reason = event["queue_position"], event["waiting_for"]
         if position is None and not reason:
             return False
@@ -223,7 +223,7 @@ class Progress:
         return True
 
     def _move(self, done: float, total: float | None) -> None:
-        """Move the bar, but never back: a worker that takes over a batch does again what another had counted."""
+        """Advance the bar, never back: a worker that takes over a batch repeats units that another had counted."""
         self.bar.update(self.task.id, completed=max(done, self.task.completed), total=total or None)
 
     def _say(self, line: str) -> None:

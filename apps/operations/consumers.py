@@ -1,8 +1,8 @@
 """Consumers of WebSockets on which staff watch operations. Each message is the state of the database (docs/events.md).
 
-Whoever composes the site says who is there. The scope has `identify`, a coroutine function that returns the user whom
-the credentials make out at that moment, an anonymous one when they do not hold, or no longer, and when they end, in
-seconds since 1970, or None; it may have `subprotocol`, which is echoed.
+The scope must have `identify`, a coroutine function that authenticates the credentials at that moment. It returns the
+user, anonymous if the credentials are invalid, and their expiry in seconds since 1970, or None. `subprotocol` in the
+scope is optional and echoed.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from benchbench.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5
-MISSED = timedelta(minutes=1)  # how long after it an end is still found that no hint told of
+MISSED = timedelta(minutes=1)  # an operation that ended this recently is still reported if its hint was lost
 SHOWN = 100
 PERMISSIONS = ("operations.view_operation", "operations.change_operation")
 CLOSE_ERROR = 1011
@@ -41,10 +41,10 @@ def _envelope(kind: str, data: dict[str, Any]) -> str:
 
 
 class _Watcher(AsyncWebsocketConsumer):
-    """What the two sockets share: who may connect and stay, ping, and looking without being told."""
+    """The base of the sockets: permission to connect and stay, ping, and polling in case hints are lost."""
 
     group: str
-    open_here: ClassVar[set[str]] = set()  # the sockets of this process, by channel
+    open_here: ClassVar[set[str]] = set()  # channel names of the sockets of this process
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.user: Any = None
@@ -55,15 +55,15 @@ class _Watcher(AsyncWebsocketConsumer):
         self._hinted = asyncio.Event()
         self._moved: dict[str, None] = {}
         self._announced: dict[str, int] = {}
-        self._open: set[str] = set()  # what was last told to be at work
-        self._ended: set[str] = set()  # what was told to have ended
+        self._open: set[str] = set()  # ids last reported as active
+        self._ended: set[str] = set()  # ids reported as ended
         try:
             await super().__call__(scope, receive, send)
-        finally:  # also after an error: nobody is left to watch for
+        finally:  # also after an error: no client is left
             await self._release()
 
     async def connect(self) -> None:
-        # A socket closed before it is accepted reaches the browser as a bare HTTP 403; accept, then say why.
+        # A socket closed before it is accepted reaches the browser as a bare HTTP 403, so accept, then send the reason.
         await self.accept(self.scope.get("subprotocol"))
         try:
             admission.require_origin(dict(self.scope["headers"]))
@@ -92,9 +92,9 @@ class _Watcher(AsyncWebsocketConsumer):
         await self.send_event("error", {"code": "unknown_message", "detail": 'Send {"type": "ping"}, or nothing.'})
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Note a hint of the channel layer; those that come while others are told are told together afterwards.
+        """Note a hint of the channel layer. Hints that arrive while others are being sent are sent together afterwards.
 
-        Channels would first tidy up in the thread that tells, where each hint would wait its turn, and be told alone.
+        Channels would handle each hint alone, after a cleanup in the thread that also reads the database.
         """
         if message["type"] != events.HINT:
             await super().dispatch(message)
@@ -107,9 +107,9 @@ class _Watcher(AsyncWebsocketConsumer):
             await self.send(_envelope(kind, data))
 
     async def _watch(self) -> None:
-        """Tell the whole state, then what hints name, as they come; and look by itself, for a hint may be lost.
+        """Send the whole state, then changes as hints arrive. Poll too, since hints may be lost.
 
-        An error closes the socket: whoever connects again is right at once.
+        An error closes the socket: a client that reconnects gets the current state.
         """
         try:
             await self.channel_layer.group_add(self.group, self.channel_name)
@@ -126,12 +126,12 @@ class _Watcher(AsyncWebsocketConsumer):
             await self.close(CLOSE_ERROR)
 
     async def arrive(self) -> None:
-        """Tell where all that is watched is, before any hint."""
+        """Send the current state of all watched operations, before any hint."""
         await self.send_event("current_state", await self.current_state())
         await self._tell(list(self._open), arriving=True)
 
     async def _listen(self, seconds: float) -> None:
-        """Tell what hints name, for so long."""
+        """Send the changes of hinted operations for `seconds`."""
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
             try:
@@ -143,7 +143,7 @@ class _Watcher(AsyncWebsocketConsumer):
             await self._tell(list(moved))
 
     def _patience(self) -> float:
-        """Return the seconds until the next look: no more than the credentials still hold."""
+        """Return the seconds until the next poll, at most until the credentials expire."""
         left = (self._until or float("inf")) - time.time()
         return min(LOOK_SECONDS, left) if left > 0 else LOOK_SECONDS
 
@@ -153,7 +153,7 @@ class _Watcher(AsyncWebsocketConsumer):
                 await self.send_event(kind, data)
 
     async def _require(self) -> None:
-        """Raise RefusedError where the user may not watch this, or not any more."""
+        """Authenticate again. Raises RefusedError if the user may not watch this, or no longer."""
         self.user, self._until = await self.scope["identify"]()
         await database_sync_to_async(self._require_user)()
 
@@ -186,7 +186,7 @@ class _Watcher(AsyncWebsocketConsumer):
 
     @database_sync_to_async
     def _news(self, operation_id: str, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
-        """Return what to tell of an operation that may have moved; its end once, as the last."""
+        """Return the messages for an operation that may have changed. Its end is reported once, as the last."""
         if operation_id in self._ended:
             return []
         self._open.discard(operation_id)
@@ -197,9 +197,9 @@ class _Watcher(AsyncWebsocketConsumer):
         return self.messages(operation, arriving)
 
     def messages(self, operation: Operation, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
-        """Return the parts of an operation that have finished, in order and each once, and then where it is.
+        """Return events for the newly finished parts of an operation, in order and each once, then its state.
 
-        Whoever is just `arriving` knows where it is, unless it is over.
+        A client that is just `arriving` has the state of an active operation already.
         """
         operation_id, handler = str(operation.pk), handler_for(operation)
         parts = handler.completions(operation, self._announced.get(operation_id, 0))
@@ -215,18 +215,18 @@ class _Watcher(AsyncWebsocketConsumer):
         return snapshot(operation)
 
     def require_more(self) -> None:
-        """Raise RefusedError where this socket asks for more than the permission to view operations."""
+        """Check requirements beyond the permission to view operations. Raises RefusedError."""
 
     async def current_state(self) -> dict[str, Any]:
         raise NotImplementedError
 
     async def active(self) -> list[str]:
-        """Return the ids of the watched operations that may have moved since they were last told."""
+        """Return the ids of the watched operations that may have changed since last reported."""
         raise NotImplementedError
 
 
 class OperationConsumer(_Watcher):
-    """`/ws/operations/<uuid>`: one operation, to its end."""
+    """`/ws/operations/<uuid>`: one operation until its end."""
 
     def require_more(self) -> None:
         self.operation_id = str(self.scope["url_route"]["kwargs"]["operation_id"])
@@ -246,7 +246,7 @@ class OperationConsumer(_Watcher):
 
 
 class HintsConsumer(OperationConsumer):
-    """`/ws/operations/<uuid>/hints`: that it may have moved, to a page that then asks for what it shows."""
+    """`/ws/operations/<uuid>/hints`: signals that an operation may have changed, for pages that then reload it."""
 
     async def arrive(self) -> None:
         await self._tell([self.operation_id])
@@ -274,13 +274,13 @@ class OperationsConsumer(_Watcher):
         return [pk for pk in dict.fromkeys((*recent, *self._open)) if pk not in self._ended]
 
     def _recent(self) -> QuerySet[Operation]:
-        """What is at work, and what ended just now: perhaps no hint told of that."""
+        """Return active operations and those that just ended, whose hint may have been lost."""
         recent = Q(status__in=Status.active()) | Q(finished_at__gte=Now() - MISSED)
         return visible(Operation.objects.filter(recent), self.user)
 
 
 class NowhereConsumer(AsyncWebsocketConsumer):
-    """Any other address: without this, asking for it would be an error of the server."""
+    """Any other address, which would otherwise be a server error."""
 
     async def connect(self) -> None:
         await self.accept(self.scope.get("subprotocol"))

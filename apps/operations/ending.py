@@ -1,6 +1,6 @@
-"""The end of an operation: completed after its last batch, failed with an error, or cancelled. Each happens once.
+"""The end of an operation: completed after its last batch, failed with an error, or cancelled. It happens once.
 
-Sweeping puts right what a killed worker or a restarted Redis left behind.
+The sweep repairs what a killed worker or a restarted Redis left behind.
 """
 
 import logging
@@ -21,7 +21,7 @@ from benchbench.decimals import counted
 from benchbench.errors import told
 
 log = logging.getLogger(__name__)
-UNFIT_SECONDS = 60  # in which one that restarts would be there again
+UNFIT_SECONDS = 60  # grace period for a restarting worker
 LOST = (
     "The worker stopped without a message on the last attempt at this batch, as on those before; it may have run out "
     "of memory. Look at the worker's log, then retry."
@@ -29,7 +29,7 @@ LOST = (
 
 
 def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
-    """Fail or cancel an active operation, once. Return whether this call did it. Raises HeldError."""
+    """Fail or cancel an active operation, once. Return whether this call ended it. Raises HeldError."""
     with limited():
         changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
             status=status, error=error, finished_at=Now()
@@ -43,11 +43,11 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
 
 
 def conclude(operation: Operation) -> bool:
-    """Complete the operation if every batch is done: once, whoever comes last. Return whether this call did it.
+    """Complete the operation, once, if every batch is done. Return whether this call ended it.
 
-    Two workers that end the last two batches both come here after their commits, so at least one sees both done. One
-    that cannot be finalised fails. Where another is at it, or the connection breaks, nothing is changed: the sweep
-    comes again.
+    Two workers that end the last two batches both call this after their commits, so at least one sees both done. If
+    finalising raises an error, the operation fails. If the row is locked or the connection breaks, nothing changes and
+    the sweep tries again.
     """
     if Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE).exists():
         return False
@@ -76,10 +76,10 @@ def conclude(operation: Operation) -> bool:
 
 
 def settle(operation: Operation, *, patient: bool = True) -> bool:
-    """End an operation whose worker died before it could: fail it for a batch that is lost for good, or conclude it.
+    """End an operation whose worker died: fail it if a batch has no attempts left, otherwise conclude it.
 
-    It fails too when every worker has given it back, and for UNFIT_SECONDS no other came, unless `patient` is false.
-    Waits for no lock: where another holds it, nothing is done. Return whether this call ended it.
+    It also fails if all workers have released it and no other came within UNFIT_SECONDS (at once unless `patient`).
+    Does not wait for locks: a locked operation stays as it is. Return whether this call ended it.
     """
     expired = operation.batches.filter(
         state=Batch.State.RUNNING, lease_until__lt=Now(), attempts__gte=settings.BENCHBENCH_MAX_ATTEMPTS
@@ -101,30 +101,30 @@ def settle(operation: Operation, *, patient: bool = True) -> bool:
 
 
 def _fail_unless_held(operation: Operation, error: str) -> bool:
-    """Fail an operation where nobody holds it or what belongs to it. Return whether this call did it."""
+    """Fail an operation unless it or its rows are locked. Return whether this call ended it."""
     try:
         with limited():
             if _hold(operation):
                 return end_operation(operation, Status.FAILED, error=error)
     except HeldError as held:
         log.warning("%s could not be failed, the sweep will: %s", operation, held)
-    operation.refresh_from_db()  # it may still say how a transaction that was undone left it
+    operation.refresh_from_db()  # may hold values of a transaction that was rolled back
     return False
 
 
 def _hold(operation: Operation) -> bool:
-    """Lock an operation for this transaction, and return whether it was to be had at once, and is active."""
+    """Lock an active operation for this transaction without waiting. Return whether that succeeded."""
     rows = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).select_for_update(skip_locked=True)
     return bool(rows.order_by().values_list("pk"))
 
 
 def fit_workers(operation: Operation) -> set[str]:
-    """Return the workers that serve the operation's queue and have not given it back."""
+    """Return the workers that serve the operation's queue and have not released it."""
     return queueing.workers_on(operation.queue) - operation.unfit_workers.keys()
 
 
 def _awaited(operation: Operation, *, patient: bool) -> bool:
-    """Tell whether an operation that was given back is at work, or a worker may come for it, or nothing is left."""
+    """Return whether the released operation is running, can still be claimed, or has no pending batch."""
     waiting = operation.batches.filter(state=Batch.State.PENDING)
     at_work = Q(state=Batch.State.RUNNING, lease_until__gt=Now())
     if patient:
@@ -133,11 +133,11 @@ def _awaited(operation: Operation, *, patient: bool) -> bool:
 
 
 def sweep() -> int:
-    """Enqueue every batch that could be worked on but has no job, fail those whose last attempt expired, end the
-    transactions of those that lost their leases, conclude operations whose worker died between the last batch and the
-    end, and have handlers tidy up. Return how many batches were enqueued.
+    """Repair operations after failures. Return the number of batches enqueued.
 
-    Any process may call it at any time: each step is conditional or harmless when repeated, and waits for no lock.
+    Ends the transactions of attempts that lost their leases, fails batches whose last attempt expired, concludes
+    operations whose worker died after the last batch, enqueues claimable batches without a job, and calls `tidy` of all
+    handlers. Any process may call it at any time: each step is conditional or idempotent, and does not wait for locks.
     """
     break_off_lost()
     waiting: dict[str, list[Batch]] = {}
@@ -154,7 +154,7 @@ def sweep() -> int:
         present = queueing.queued_job_ids(queue) if batches else set()
         if missing := [batch for batch in batches if queueing.job_id(batch) not in present]:
             log.warning("On %s %s without a job, enqueued again.", queue, counted(len(missing), "batch"))
-            queueing.pass_on(queue, *missing)  # under other names: a worker may be at a job that was taken for lost
+            queueing.pass_on(queue, *missing)  # under new names: a worker may still run a job believed lost
             enqueued += len(missing)
     for kind in HANDLERS:
         handler_of(kind).tidy()

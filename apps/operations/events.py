@@ -18,21 +18,21 @@ def group_of(operation_id: uuid.UUID | str) -> str:
 
 
 def publish(operation_id: uuid.UUID, *, always: bool = False) -> None:
-    """Tell watchers that there is news: at most one hint per interval and operation, unless `always`, as for an end.
+    """Send watchers a hint, at most one per interval and operation unless `always`, as for an end.
 
-    A lost hint costs a watcher at most the five seconds after which it looks by itself.
+    A lost hint delays a watcher by at most five seconds, its polling interval.
     """
     try:
         if not always and not _first_in_interval(operation_id):
             return
         async_to_sync(_send)({"type": HINT, "operation": str(operation_id)})
     except Exception:
-        # Never let a watcher's trouble stop the work that is watched.
+        # A failure to notify must not stop the work.
         log.warning("Could not publish progress of operation %s.", operation_id, exc_info=True)
 
 
 async def _send(hint: dict[str, str]) -> None:
-    """Send to both groups from one event loop: each new one connects to Redis anew, which costs more than sending."""
+    """Send to both groups from one event loop: each loop opens a connection to Redis, which costs more than sending."""
     layer = get_channel_layer()
     for group in (group_of(hint["operation"]), GROUP):
         await layer.group_send(group, hint)

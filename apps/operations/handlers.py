@@ -1,4 +1,4 @@
-"""Handlers of the kinds of operations, named by dotted path, and the tracebacks that they keep with a batch."""
+"""Handlers of the kinds of operations, by dotted path, and the tracebacks stored with a batch."""
 
 import sys
 import traceback
@@ -26,32 +26,32 @@ class Handler(Protocol):
     """The work of one kind of operation."""
 
     def perform(self, batch: Batch, lease: "Lease") -> None:
-        """Do the batch, calling `lease.check()` between parts, and store what it made inside `with lease.commit(…)`.
+        """Do the batch, calling `lease.check()` between parts, and store the result inside `with lease.commit(…)`.
 
-        It may run twice: what it wrote before a crash must not count double.
+        It may run twice: rows written before a crash must not count twice.
         """
 
     def finalise(self, operation: Operation) -> None:
         """Conclude once every batch is done, within the transaction that completes the operation."""
 
     def stop(self, operation: Operation) -> None:
-        """Settle the subject of an operation that failed or was cancelled, within the transaction that says so."""
+        """Update the subject of a failed or cancelled operation, within the transaction that ends it."""
 
     def tidy(self) -> None:
-        """Give back what operations that ended have left, at each sweep. It must wait for nobody."""
+        """Clean up after ended operations, at each sweep. Must not wait for locks."""
         return None
 
     def name(self, operation: Operation) -> str:
-        """Name what the operation is about, for people: benchmark "Does hybrid pay?"."""
+        """Return a readable name of the operation's subject: benchmark "Does hybrid pay?"."""
         return str(operation)
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
-        """Return the event type and its data: the whole progress as the database tells it."""
+        """Return the event type and its data: the whole progress stored in the database."""
 
     def completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
-        """Return the parts that finished past ordinal `after`, by ordinal, each with what its event says instead.
+        """Return the parts that finished past ordinal `after`, by ordinal, each with the fields its event overrides.
 
-        A watcher is told of each once and in order, before it is told that the operation is over.
+        Watchers receive each part once and in order, before the end of the operation.
         """
         return []
 
@@ -64,25 +64,25 @@ def handler_of(kind: Operation.Kind) -> Handler:
     return import_string(HANDLERS[kind])
 
 
-KEY = "tracebacks"  # of a batch's result
-MOST = 20  # of one batch
-LONGEST = 20_000  # characters: those of the last frames
+KEY = "tracebacks"  # in a batch's result
+MOST = 20  # per batch
+LONGEST = 20_000  # characters: the last frames are kept
 
 
 class Faults(dict[str, str]):
-    """Tracebacks by the message of their error, the first of each, at most MOST."""
+    """Tracebacks by error message: the first of each message, at most MOST."""
 
     def add(self, message: str, error: BaseException) -> None:
         if len(self) < MOST:
             self.setdefault(message.replace("\0", ""), traceback_of(error))
 
     def as_result(self) -> dict[str, dict[str, str]]:
-        """Return what of a batch's result they are: nothing where nothing failed."""
+        """Return the tracebacks as part of a batch's result; empty without errors."""
         return {KEY: dict(self)} if self else {}
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback of an error, with paths as they are inside the project and its libraries."""
+    """Return the traceback of an error, with paths relative to the project and the Python installation."""
     told = "".join(traceback.format_exception(error)).replace("\0", "")
     for folder in (str(settings.BASE_DIR), sys.prefix, sys.base_prefix):
         told = told.replace(f"{folder}/", "")
@@ -90,7 +90,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def tracebacks_of(subject_ids: Iterable[object]) -> dict[str, str]:
-    """Return the tracebacks of all work on these subjects, by the message of the error, the latest of each."""
+    """Return the tracebacks of all operations on these subjects by error message, the latest of each."""
     batches = Batch.objects.filter(operation__subject_id__in=set(subject_ids), result__has_key=KEY).order_by("pk")
     tracebacks: dict[str, str] = {}
     for told in batches.values_list(f"result__{KEY}", flat=True):

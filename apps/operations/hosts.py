@@ -1,4 +1,4 @@
-"""Locks of a host that keep it quiet while something is timed on it, and notes of who holds it, for those who wait."""
+"""Locks that keep a host idle while runs are timed on it, and notes on their holders for batches that wait."""
 
 import fcntl
 import json
@@ -17,18 +17,18 @@ from benchbench.local_files.placing import try_lock
 
 log = logging.getLogger(__name__)
 WAIT_SECONDS = 0.2
-PREFIX = "benchbench-holder-"  # of the names of notes
-LONGEST = 200  # characters of a text in a note, which another site writes
-LOCKS, STOPPED = Path("/proc/locks"), "T"  # Linux's list of locks with their processes, and the state of one
+PREFIX = "benchbench-holder-"  # of the file names of notes
+LONGEST = 200  # characters of a text in a note, which another site may have written
+LOCKS, STOPPED = Path("/proc/locks"), "T"  # Linux's list of locks, and the state of a stopped process
 
 
 @contextmanager
 def share_of_host(*, alone: bool, wait: Callable[[float], None]) -> Iterator[None]:
-    """Hold the host for a batch: together with others, or `alone`. `wait(seconds)` is called until it is free.
+    """Hold the host for a batch, shared or `alone`. Calls `wait(seconds)` until it is free.
 
-    Whoever wants it passes a turnstile first, one at a time, so that a batch that must be alone is not kept waiting for
-    ever by others that come and go. Both are locks on files, which a killed process gives back. The file that only
-    stopped processes hold is replaced, for they do nothing: one that wakes finds its lease lost.
+    Batches pass a turnstile one at a time, so that those sharing the host cannot starve one that must be alone. Both
+    are file locks, which the kernel releases when a process is killed. A lock file held only by stopped processes is
+    replaced: they do no work, and find their leases lost when they resume.
     """
     turnstile = _take("turnstile", fcntl.LOCK_EX, wait)
     try:
@@ -42,7 +42,7 @@ def share_of_host(*, alone: bool, wait: Callable[[float], None]) -> Iterator[Non
 
 
 def _take(name: str, mode: int, wait: Callable[[float], None]) -> int:
-    """Return an open file that this process has locked; to close it gives the lock back."""
+    """Return the descriptor of a file locked by this process. Closing it releases the lock."""
     while True:
         lock = _open(name)
         held = try_lock(lock, mode)
@@ -56,7 +56,7 @@ def _take(name: str, mode: int, wait: Callable[[float], None]) -> int:
 
 
 def _holders_stand_still(lock: int) -> bool:
-    """Tell whether all processes that hold a lock are stopped; of those in other containers that cannot be seen."""
+    """Return whether all holders of a lock are stopped. False if they are in other containers, and so invisible."""
     inode = f":{os.fstat(lock).st_ino}"
     with suppress(OSError):
         lines = [line.split() for line in LOCKS.read_text().splitlines()]
@@ -67,18 +67,18 @@ def _holders_stand_still(lock: int) -> bool:
 
 
 def _replace(name: str, lock: int) -> None:
-    """Let others have a new file, unless there is one already; one process at a time does this."""
+    """Delete a lock file so that others create a new one, unless replaced already. One process at a time does this."""
     replacing = _open("replacing")
     try:
         if try_lock(replacing, fcntl.LOCK_EX) and _is_the_one(name, lock):
-            with suppress(OSError):  # somebody else's, in a folder where everybody deletes their own alone
+            with suppress(OSError):  # another user's file in a folder with the sticky bit
                 _path(name).unlink()
     finally:
         os.close(replacing)
 
 
 def _is_the_one(name: str, lock: int) -> bool:
-    """Tell whether an open file is still what everybody opens."""
+    """Return whether the open file is still the file at its path."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), _path(name).stat())
     return False
@@ -89,7 +89,7 @@ def _path(name: str) -> Path:
 
 
 def _open(name: str) -> int:
-    """Open a lock that all checkouts and users of this host share; reading it suffices to lock it."""
+    """Open a lock file shared by all checkouts and users of this host. Locking needs only read permission."""
     try:
         return os.open(_path(name), os.O_RDONLY)
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def _open(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A batch that holds the host: its site, the kind and id of its operation, its process, since when (ISO 8601)."""
+    """A batch that holds the host: site, kind and id of the operation, process id, start (ISO 8601)."""
 
     site: str
     kind: str
@@ -109,7 +109,7 @@ class Holder:
 
 
 def site_name() -> str:
-    """Return what tells this site from others on the same host: where it is reached, and its database."""
+    """Return a name that distinguishes this site on its host: the name of its server and of its database."""
     reached = next((host for host in settings.ALLOWED_HOSTS if host not in ("*", "")), "localhost")
     return f"{reached} (database {settings.DATABASES['default']['NAME']})"
 
@@ -118,8 +118,8 @@ def site_name() -> str:
 def note_of(holder: Holder) -> Iterator[None]:
     """Leave a note for others while this block holds the host.
 
-    The note is a file that this process has locked. A process that is killed gives the lock back, so that nobody takes
-    what it leaves for the note of a holder.
+    The note is a file locked by this process. The note of a killed process is no longer locked, so it is not read as
+    that of a holder.
     """
     folder, name = Path(settings.BENCHBENCH_LOCK_DIR), f"{uuid.uuid4().hex}.json"
     being_written, path = folder / f".{PREFIX}{name}", folder / f"{PREFIX}{name}"
@@ -132,7 +132,7 @@ def note_of(holder: Holder) -> Iterator[None]:
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         os.write(file, json.dumps(asdict(holder)).encode())
-        being_written.rename(path)  # locked, so that nobody deletes it
+        being_written.rename(path)  # locked, so that other processes keep it
         yield
     finally:
         with suppress(OSError):
@@ -141,13 +141,13 @@ def note_of(holder: Holder) -> Iterator[None]:
 
 
 def holders() -> list[Holder]:
-    """Return who holds the host now, one that is alone first; delete the notes of processes that ended."""
+    """Return the current holders of the host, one that is alone first. Delete the notes of ended processes."""
     found = [_read(path) for path in Path(settings.BENCHBENCH_LOCK_DIR).glob(f"{PREFIX}*.json")]
     return sorted(filter(None, found), key=lambda holder: (not holder.alone, holder.since))
 
 
 def _read(path: Path) -> Holder | None:
-    """The holder that a note is of; None where that has ended or is stopped, or the note cannot be read."""
+    """Return the holder named in a note; None if it has ended or is stopped, or the note is unreadable."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
@@ -155,7 +155,7 @@ def _read(path: Path) -> Holder | None:
     try:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            with suppress(OSError):  # somebody else's, or gone
+            with suppress(OSError):  # another user's file, or deleted
                 path.unlink()
             return None
         if _holders_stand_still(file):
@@ -168,7 +168,7 @@ def _read(path: Path) -> Holder | None:
 
 
 def _of(told: dict[str, object]) -> Holder:
-    """Read a note, of which another version of BenchBench may be the writer. Raises ValueError, TypeError, KeyError."""
+    """Parse a note, perhaps of another version of BenchBench. Raises ValueError, TypeError or KeyError if invalid."""
     site, kind, operation, since = (str(told[name])[:LONGEST] for name in ("site", "kind", "operation", "since"))
     datetime.fromisoformat(since)
     return Holder(site, kind, operation, int(str(told["process"])), since, told["alone"] is True)

@@ -1,4 +1,4 @@
-"""Launching and cancelling an operation; quotas: how much work of one user may be active."""
+"""Launching and cancelling operations, and quotas on the active operations of a user."""
 
 import uuid
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from apps.operations.workers.limits import HeldError, pressing
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
 
-# What is counted of each kind, and the setting that says how many of it one user may have started.
+# Per kind: the noun for messages, and the setting with the limit per user.
 QUOTAS = {
     Operation.Kind.BENCHMARK: ("benchmarks running", "BENCHMARK_MAX_RUNNING_PER_USER"),
     Operation.Kind.INDEX: ("indexes being built", "BENCHMARK_MAX_INDEXING_PER_USER"),
@@ -27,16 +27,16 @@ QUOTAS = {
 
 
 class QuotaError(ConflictError):
-    """The user has as much under way as one user may."""
+    """The user has reached the limit of active operations of a kind."""
 
     code = "quota"
 
 
 def require_room(user: User | None, kind: Operation.Kind) -> None:
-    """Raise QuotaError where `user` started as many operations of the kind, still active, as one may.
+    """Check that `user` may start another operation of the kind. Raises QuotaError.
 
-    A command without an owner has no limit, nor has a kind without a quota. Call it in the transaction that starts
-    another: the lock on the user makes two starts at once count each other.
+    Commands without an owner and kinds without a quota have no limit. Call it in the transaction that starts the
+    operation: the lock on the user makes simultaneous starts count each other.
     """
     if user is None or kind not in QUOTAS:
         return
@@ -52,7 +52,7 @@ def require_room(user: User | None, kind: Operation.Kind) -> None:
 
 
 class OperationActiveError(ConflictError):
-    """The same work on the same thing is already under way."""
+    """An operation of this kind is already active on the subject."""
 
     code = "operation_active"
 
@@ -68,8 +68,8 @@ def start_operation(
 ) -> Operation:
     """Create an operation with its first batches (payload, units of work) and put them on `queue` after commit.
 
-    Whoever sees the subject watches it. `by` is who starts it, and needs room in their quota for another of the kind.
-    Raises OperationActiveError while another operation of the kind works on the subject, QuotaError.
+    All users who see the subject can watch it. The user `by` starts it, and it counts against their quota. Raises
+    OperationActiveError if another operation of the kind is active on the subject, QuotaError above the quota.
     """
     try:
         with transaction.atomic():
@@ -86,17 +86,17 @@ def start_operation(
         ) from error
     refresh(operation)
     transaction.on_commit(lambda: events.publish(operation.pk, always=True))
-    transaction.on_commit(lambda: conclude(operation))  # at once, where there is nothing to do
+    transaction.on_commit(lambda: conclude(operation))  # at once if it has no batches
     return operation
 
 
 def cancel_operation(operation: Operation) -> None:
-    """End an active operation as cancelled. Workers notice between parts; what is committed stays.
+    """Cancel an active operation. Workers notice between parts; committed results stay.
 
-    Raises ConflictError when it has ended already, or somebody else keeps changing it.
+    Raises ConflictError if it has already ended or stays locked by another transaction.
     """
     try:
-        with pressing():  # a worker that stands still in the midst of a commit holds the row
+        with pressing():  # a worker frozen during a commit holds the row
             ended = end_operation(operation, Status.CANCELLED, error="")
     except HeldError as error:
         raise ConflictError(f"Somebody else is changing the {operation} at this moment. Try again.") from error

@@ -1,4 +1,4 @@
-"""Leases: one worker holds a batch's attempt, renews it while it works, and commits only while it still holds it."""
+"""Leases: a worker claims an attempt at a batch, renews its lease while working, and commits only while it holds it."""
 
 import logging
 import os
@@ -28,29 +28,29 @@ ACTIVE = [status.value for status in Status.active()]
 
 
 class Stopped(Exception):
-    """The batch is no longer this worker's to do: its operation was cancelled, or its lease passed to another."""
+    """The worker must stop: the operation was cancelled, or another worker has the lease."""
 
 
 def new_owner() -> str:
-    """Return a name for a worker that no other process on any machine has."""
+    """Return a name for a worker, unique among all processes and machines."""
     return f"{process_name(os.getpid())}{uuid.uuid4().hex[:8]}"
 
 
 def process_name(pid: int) -> str:
-    """Return how the names of all workers begin that a process of this host is."""
+    """Return the common prefix of the names of all workers of a process of this host."""
     return f"{socket.gethostname()[-40:]}:{pid}:"
 
 
 @cache
 def this_worker() -> str:
-    """Return the name of the worker that this process is: its leases and its signs of life have the same."""
+    """Return the worker name of this process, used in its leases and signs of life."""
     return new_owner()
 
 
 def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Batch]:
-    """The batches that a worker may take now: any, or `owner`, who takes none of an operation that it gave back.
+    """Return the batches that can be claimed now: by any worker, or by `owner`, except of operations that it released.
 
-    All on the row itself, so that PostgreSQL checks again when two race.
+    All conditions are on the row itself, so that PostgreSQL checks them again when two workers race.
     """
     free = Q(state=Batch.State.PENDING) | Q(state=Batch.State.RUNNING, lease_until__lt=Now())
     active = Operation.objects.filter(status__in=ACTIVE).values("pk")
@@ -60,7 +60,7 @@ def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Ba
 
 
 def claim(batch_id: int, owner: str) -> Batch | None:
-    """Take a batch; None when it is done, held by another, or its operation has ended. Waits for no lock."""
+    """Claim a batch. None if it is done, leased, locked, or its operation has ended. Does not wait for locks."""
     with limited():
         free = claimable(Batch.objects.filter(pk=batch_id), owner).select_for_update(skip_locked=True, of=("self",))
         taken = Batch.objects.filter(pk__in=list(free.order_by().values_list("pk", flat=True))).update(
@@ -82,9 +82,9 @@ def claim(batch_id: int, owner: str) -> Batch | None:
 
 
 def _begin(operation: Operation) -> bool:
-    """Note that the work on a pending operation began, and return whether this call did it.
+    """Mark a pending operation as running. Return whether this call did it.
 
-    Not where its row is locked: the next batch that is taken says so too.
+    Skips a locked row: the next claim of a batch tries again.
     """
     if operation.status != Status.PENDING:
         return False
@@ -99,7 +99,7 @@ def _lease_end() -> Any:
 
 
 class Lease:
-    """One worker's hold on one attempt at a batch. Use as a context manager: a thread renews it meanwhile."""
+    """A worker's lease of one attempt at a batch. As a context manager, a thread renews it meanwhile."""
 
     def __init__(self, batch: Batch, *, on_tick: Callable[[], None] | None = None) -> None:
         self.batch = batch
@@ -112,7 +112,7 @@ class Lease:
         self._lost = threading.Event()
 
     def held(self) -> QuerySet[Batch]:
-        """The batch's row, if this attempt still holds it."""
+        """Return the batch's row as a query set, empty if this attempt has lost the lease."""
         return Batch.objects.filter(
             pk=self.batch.pk,
             state=Batch.State.RUNNING,
@@ -121,7 +121,7 @@ class Lease:
         )
 
     def check(self) -> None:
-        """Raise `Stopped` when the work is no longer wanted. Free to call often: at most one query a second."""
+        """Check that the work is still needed. Raises `Stopped` if not. Costs at most one query a second."""
         if self._lost.is_set():
             raise Stopped
         if time.monotonic() - self._checked < CHECK_SECONDS:
@@ -137,9 +137,9 @@ class Lease:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Break off the statement that the database is at, in this block, once the work is no longer wanted: `Stopped`.
+        """Cancel the database statement running in this block once the work is not needed. Raises `Stopped` then.
 
-        For statements that take minutes, during which nothing calls `check`.
+        Use it for statements that take minutes, during which nothing calls `check`.
         """
         connection.ensure_connection()
         at_work, interrupted = connection.connection, threading.Event()
@@ -158,14 +158,14 @@ class Lease:
             raise
 
     def wait(self, seconds: float) -> None:
-        """Pause, for a lock or another worker, as long as the work is still wanted. Raises `Stopped` when it is not."""
+        """Sleep, such as for a lock, then check that the work is still needed. Raises `Stopped` if not."""
         time.sleep(seconds)
         self.check()
 
     def report(self, done_units: int, result: dict[str, Any] | None = None, *, always: bool = False) -> None:
-        """Store how far the batch has come, for whoever watches: at most twice a second, unless `always`.
+        """Store the progress of the batch for watchers, at most twice a second unless `always`.
 
-        A new stage is worth that; a further part of one is not.
+        Use `always` for a new stage, not for further parts of one.
         """
         if not always and time.monotonic() - self._reported < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:
             return
@@ -175,10 +175,10 @@ class Lease:
 
     @contextmanager
     def holding(self, *, alone: bool = False) -> Iterator[None]:
-        """A transaction in which the operation does not end: `Stopped` if it has, or if the lease is lost.
+        """Open a transaction during which the operation cannot end, for rows stored before the batch ends.
 
-        For what is stored before the batch ends. Raises HeldError where another keeps the operation to itself for too
-        long, as one does that is `alone`.
+        Raises `Stopped` if the operation has ended or the lease is lost. Raises HeldError if another transaction,
+        such as one that is `alone`, locks the operation for too long.
         """
         with limited():
             _lock_active(self.batch.operation, alone=alone)
@@ -194,17 +194,17 @@ class Lease:
         batches: Iterable[tuple[dict[str, Any], int]] = (),
         then: Callable[[], Iterable[tuple[dict[str, Any], int]]] | None = None,
     ) -> Iterator[None]:
-        """Store the batch's outcome and end it, in one transaction that fails with `Stopped` if the lease is lost.
+        """Store the batch's outcome and end it, in one transaction. Raises `Stopped` if the lease is lost.
 
-        `batches` are further parts (payload, units) that this one found; they are added in the same transaction.
-        `then` is asked for more at its end, when no other batch of the operation can end meanwhile. Raises HeldError
-        where another keeps the operation to itself for too long.
+        `batches` are further parts (payload, units), added in the same transaction. `then` returns more of them; it is
+        called at the end, while no other batch of the operation can end. Raises HeldError if another transaction locks
+        the operation for too long.
         """
         batches = list(batches)
         with self.holding(alone=bool(batches) or then is not None):
             yield
-            # Locked only now, or the lease could not be renewed while much is stored. Of two attempts that store at
-            # once one finds here that it has lost, and undoes what it stored.
+            # Lock the row only now, so that the lease can be renewed while much is stored. If two attempts store at
+            # once, one finds here that it lost the lease, and rolls back.
             ended = self.held().update(
                 state=Batch.State.DONE,
                 done_units=F("units"),
@@ -230,25 +230,25 @@ class Lease:
         self._ending.end()
 
     def _renew(self) -> bool:
-        """Prolong the lease, every third of its length; return whether that is over, as the row is lost.
+        """Renew the lease, every third of its length. Return whether to stop renewing.
 
-        One whose process hangs is not prolonged; one whose work is not wanted any more must end soon.
+        A hanging process does not renew. If the lease is lost or the work not needed, the process must end soon.
         """
         if is_overdue() or not self.held().update(lease_until=_lease_end()):
             self._lost.set()
         if not self._lost.is_set() and self._wanted():
             return False
         self._ending.begin()
-        if self._ended.is_set():  # meanwhile: what comes next must not be ended
+        if self._ended.is_set():  # the block ended meanwhile: do not end the next batch
             self._ending.end()
         return True
 
 
 def _lock_active(operation: Operation, *, alone: bool) -> None:
-    """Keep an operation from ending until this transaction has, or raise `Stopped` if it has ended already.
+    """Lock an operation so that it cannot end before this transaction. Raises `Stopped` if it has ended.
 
-    Commits of several workers hold it together, unless one adds batches and must be `alone`. It comes before every
-    other row that a commit writes, as it does where an operation is ended: so the two cannot wait for each other.
+    Commits of several workers share the lock, unless one adds batches and must be `alone`. Commits lock it before any
+    other row, as does the end of an operation, so that the two cannot deadlock.
     """
     strength = "UPDATE" if alone else "SHARE"
     with connection.cursor() as cursor:
@@ -261,7 +261,7 @@ def _lock_active(operation: Operation, *, alone: bool) -> None:
 
 
 def add_batches(operation: Operation, batches: Iterable[tuple[dict[str, Any], int]]) -> None:
-    """Append parts to an operation and enqueue them after commit. The operation's row serialises the numbering."""
+    """Append batches to an operation and enqueue them after commit. The lock on its row serialises the ordinals."""
     parts = list(batches)
     if not parts:
         return

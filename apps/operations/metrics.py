@@ -1,7 +1,7 @@
-"""Metrics of a site in the text format of Prometheus: queues and tables as they are, and counters.
+"""Metrics of a site in the text format of Prometheus: gauges of queues and tables, and counters.
 
-The counters are in Redis, since the processes that count begin and end at any time. They serve alarms and graphs: no
-result is made of them, and a Redis that is away or was emptied costs some counts.
+The counters are in Redis, since the counting processes start and end at any time. They serve alarms and graphs only:
+counts are lost while Redis is unreachable and when it is emptied.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from apps.operations.queueing import workers_on
 
 KEY = "benchbench:counters"
 BATCH_SECONDS = "benchbench_batch_seconds"
-ENDS = ("0.1", "1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "3600.0", "+Inf")  # upper ends of classes of batch times
+ENDS = ("0.1", "1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "3600.0", "+Inf")  # upper bounds of batch time buckets
 COUNTERS = {
     "benchbench_batches": ("Batches that a worker has left.", ("kind", "outcome")),
     "benchbench_vector_lookups": ("Vectors that were wanted: in the cache, or encoded.", ("of", "result")),
@@ -31,19 +31,19 @@ COUNTERS = {
 
 
 def count_batch(kind: str, outcome: str, seconds: float) -> None:
-    """Count a batch that a worker has left, `outcome` being done, failed, stopped or given back; `seconds` it took."""
+    """Count a batch by `outcome` (done, failed, stopped or given back) and the `seconds` it took."""
     bucket = next(end for end in ENDS if seconds <= float(end))
     classes = {(f"{BATCH_SECONDS}_bucket", kind, bucket): 1, (f"{BATCH_SECONDS}_sum", kind): seconds}
     count({("benchbench_batches", kind, outcome): 1, **classes})
 
 
 def count_vectors(of: str, *, cached: int, encoded: int) -> None:
-    """Count the vectors `of` queries or documents that the cache had, and those that were encoded."""
+    """Count vectors `of` queries or documents: those found in the cache and those encoded."""
     count({("benchbench_vector_lookups", of, "hit"): cached, ("benchbench_vector_lookups", of, "miss"): encoded})
 
 
 def count(more: dict[tuple[str, ...], float]) -> None:
-    """Add to counters, by name and values of labels."""
+    """Increase counters, by name and label values."""
     with suppress(RedisError):
         together = django_rq.get_connection("default").pipeline(transaction=False)
         for labels, number in more.items():
@@ -53,13 +53,13 @@ def count(more: dict[tuple[str, ...], float]) -> None:
 
 
 def counts() -> dict[tuple[str, ...], float]:
-    """Return all that was counted, by name and values of labels. Raises RedisError."""
+    """Return all counters by name and label values. Raises RedisError."""
     stored: Any = django_rq.get_connection("default").hgetall(KEY)
     return {tuple(str(field, "utf-8").split("\t")): float(value) for field, value in sorted(stored.items())}
 
 
 class SiteCollector(Collector):
-    """What stands in the queues and the tables now, and what the processes of the site have counted."""
+    """A collector of the current sizes of queues and tables, and of the counters of all processes of the site."""
 
     def collect(self) -> Iterator[Metric]:
         jobs = [((queue,), len(django_rq.get_queue(queue))) for queue in settings.RQ_QUEUES]
@@ -76,7 +76,7 @@ class SiteCollector(Collector):
 
 
 def registry() -> CollectorRegistry:
-    """Return the metrics of the site, and those of the process that is asked (memory, CPU, open files)."""
+    """Return the metrics of the site and of this process (memory, CPU, open files)."""
     of_site = CollectorRegistry()
     of_site.register(SiteCollector())
     ProcessCollector(registry=of_site)

@@ -25,10 +25,10 @@ class Status(models.TextChoices):
 
 
 class Operation(PublicModel):
-    """A long piece of work on one object, cut into batches that any worker may take.
+    """A long piece of work on one object, split into batches that any worker can claim.
 
-    It stores no owner: all users who see its subject see it, at any time. So a subject that changes hands takes its
-    operations along, sockets that are open included.
+    It stores no owner: it is visible to all users who see its subject. A subject with a new owner takes its operations
+    along, including those on open sockets.
     """
 
     class Kind(models.TextChoices):
@@ -85,14 +85,14 @@ class Operation(PublicModel):
 
     @classmethod
     def active_on(cls, subject: models.Model) -> "Operation | None":
-        """Return the operation that works on a row, or is queued to; None where there is none."""
+        """Return the pending or running operation on `subject`, or None."""
         return cls.objects.filter(subject_id=subject.pk, status__in=Status.active()).first()
 
     @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return which operations a staff member sees who may not view all, for `benchbench.access.visible`.
+        """Return the filter of operations visible to a user without view_all, for `benchbench.access.visible`.
 
-        Those whose subject the user sees; where the subject is deleted, those that the user started.
+        The user sees operations on visible subjects and, if the subject is deleted, those that the user started.
         """
         seen = Q(pk__in=[])
         for kind, name in SUBJECTS.items():
@@ -103,7 +103,7 @@ class Operation(PublicModel):
 
     @property
     def subject(self) -> OwnedModel | None:
-        """What the operation works on, or None once that is deleted."""
+        """Return the object that the operation works on, or None if it is deleted."""
         return _rows(SUBJECTS[self.kind]).filter(pk=self.subject_id).first()
 
     @property
@@ -112,11 +112,11 @@ class Operation(PublicModel):
 
     @property
     def status_word(self) -> str:
-        """What pages call the status: it is queued until a worker took it up."""
+        """Return the status as shown on pages: "queued" until a worker claims a batch."""
         return "queued" if self.status == Status.PENDING else self.status
 
 
-# The names of the models in Django's registry, since this app knows no other.
+# Names of models in Django's registry: this app does not import other apps.
 SUBJECTS: dict[str, str] = {
     Operation.Kind.INDEX: "retrieval.Index",
     Operation.Kind.RESOLVE: "mappings.Mapping",
@@ -127,7 +127,7 @@ SUBJECTS: dict[str, str] = {
 
 
 def of_subject(field: str) -> Coalesce:
-    """Return an expression for lists of operations: a field of the subject of each, NULL where that is deleted."""
+    """Return an expression for lists of operations: a field of each subject, NULL if it is deleted."""
     names = dict.fromkeys(SUBJECTS.values())
     return Coalesce(*(Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in names))
 
@@ -137,7 +137,7 @@ def _rows(name: str) -> QuerySet[Any]:
 
 
 class Batch(models.Model):
-    """A part of an operation that one worker does in some seconds, under a lease."""
+    """A part of an operation that one worker does under a lease, within seconds."""
 
     class State(models.TextChoices):
         PENDING = "pending"

@@ -1,4 +1,4 @@
-"""Progress of an operation: units done, the time that it still needs, what it waits for, the whole at one moment."""
+"""Progress of an operation: units done, remaining time, the reason why it waits, and a snapshot of all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from apps.operations.models import Batch, Operation
 from apps.operations.waiting import waiting_for
 from benchbench.timestamps import timestamp
 
-# A pace tells something after this share of the work or this many seconds: at first, time goes into loading models.
+# The rate is meaningful after this share of the work or this many seconds: at first, models are loaded.
 TELLING_SHARE = 0.02
 TELLING_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Units of work done and planned; seconds to go at the pace so far, None before that tells anything.
+    """Units of work done and planned, and the remaining seconds at the rate so far: None until the rate is meaningful.
 
-    Batches without units, which prepare something for the others, are no part of that pace: while they are all that is
-    left, the seconds are None too.
+    Batches without units, which prepare others, do not count in the rate. While only they are left, the seconds are
+    None too.
     """
 
     done: int
@@ -41,7 +41,7 @@ def progress_of(operation: Operation) -> Progress:
 
 
 def progress_of_each(operations: Sequence[Operation]) -> dict[Operation, Progress]:
-    """Return how far each operation has come, in one query."""
+    """Return the progress of each operation, in one query."""
     batches = Batch.objects.filter(operation__in=operations).order_by().values("operation")
     counted = batches.annotate(done=Sum("done_units", default=0), begun=Min("started_at", filter=Q(units__gt=0)))
     counts = {key: (done, begun) for key, done, begun in counted.values_list("operation", "done", "begun")}
@@ -61,9 +61,9 @@ def _progress(operation: Operation, done: int, begun: datetime | None) -> Progre
 
 
 def snapshot(operation: Operation) -> dict[str, Any]:
-    """Return the operation with its progress: the data of its own events, whose type is `event`.
+    """Return the operation with its progress, as in its events; `event` is their type.
 
-    Parts that have finished are not told here, but each in an event of its own.
+    Finished parts are not included: each has its own event.
     """
     kind, progress = handler_for(operation).event(operation)
     subject = operation.subject
@@ -85,7 +85,7 @@ def snapshot(operation: Operation) -> dict[str, Any]:
 
 
 def common_fields(operation: Operation) -> dict[str, Any]:
-    """Return what every event tells of its operation."""
+    """Return the fields common to all events of an operation."""
     return {
         "operation_id": str(operation.pk),
         "status": operation.status,

@@ -1,6 +1,6 @@
-"""Queues in Redis: their jobs, batches and quick ones, and their workers.
+"""Queues in Redis, their jobs (batches and quick jobs), and their workers.
 
-RQ carries ids only; the database says what is to do.
+Jobs carry only ids; the database holds the work.
 """
 
 import logging
@@ -23,19 +23,19 @@ log = logging.getLogger(__name__)
 JOB = "apps.operations.working.work_batch"
 RENEW_STATE = "apps.judging.tasks.renew_state"
 JOBS = frozenset({JOB, RENEW_STATE})
-QUICK = "quick"  # of jobs that take about a second; every worker serves it, before the queues that it is started with
-WAITS_SECONDS = 60  # so long a quick job counts as waiting; a lost one is put there again after that
+QUICK = "quick"  # for jobs that take about a second; every worker serves it before its other queues
+WAITS_SECONDS = 60  # a quick job counts as waiting this long; a lost one is enqueued again afterwards
 OVERDUE_SECONDS = 15
 WORKER_TTL_SECONDS = 20
-SERVES = "1"  # what a worker's sign says, unless it says why it waits
+SERVES = "1"  # the value of a worker's sign of life, unless that is the reason why it waits
 
 
 class ForeignJobError(Exception):
-    """A job that BenchBench did not make."""
+    """A job in Redis is not one of BenchBench."""
 
 
 class OwnJob(Job):
-    """A job of ours. RQ would import and call whatever a job in Redis names: this one calls what is in `JOBS` alone."""
+    """A job that calls only functions in `JOBS`. RQ's own would import and call any function named in Redis."""
 
     @property
     def func(self) -> Callable[..., Any]:
@@ -43,30 +43,30 @@ class OwnJob(Job):
             raise ForeignJobError(f"{self.func_name} is no job of BenchBench: it is not run. Who writes to this Redis?")
         return super().func
 
-    success_callback = failure_callback = stopped_callback = None  # no job of ours has one
+    success_callback = failure_callback = stopped_callback = None  # our jobs have no callbacks
 
 
 def job_id(batch: Batch) -> str:
-    """Name the job of a batch's next attempt, so that a second enqueueing replaces the first."""
+    """Return the name of the job of a batch's next attempt, so that a second enqueueing replaces the first."""
     return f"batch-{batch.pk}-{batch.attempts}"
 
 
 def enqueue(queue: str, batches: Iterable[Batch]) -> None:
     """Put batches on a queue once the transaction has committed. Enqueueing one twice is harmless: see `claim`.
 
-    An unreachable Redis loses nothing either: the sweep enqueues what has no job.
+    Nothing is lost if Redis is unreachable: the sweep enqueues batches without a job.
     """
     wanted = list(batches)
     transaction.on_commit(lambda: _push(queue, wanted))
 
 
 def pass_on(queue: str, *batches: Batch) -> None:
-    """Put batches at the end of a queue while a worker may be at jobs of them, which RQ forgets by name at the end."""
+    """Put batches at the end of a queue under new job names: RQ deletes jobs by name when a running one ends."""
     transaction.on_commit(lambda: _push(queue, list(batches), suffix=f"-{uuid.uuid4().hex[:8]}"))
 
 
 def forget_job(queue: str, batch: Batch) -> None:
-    """Take the job of a batch from a queue. One that a worker has taken finds nothing to do, and RQ forgets it."""
+    """Remove the job of a batch from a queue. A job that a worker already has finds nothing to do, and ends."""
     waiting, name = django_rq.get_queue(queue), job_id(batch)
     try:
         if waiting.remove(name):
@@ -96,10 +96,10 @@ def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
 
 
 def enqueue_once(name: str, argument: str) -> bool:
-    """Put a quick job on its queue, unless it waits there; tell whether a worker will come to it soon.
+    """Enqueue a quick job unless it waits already. Return whether a worker is expected to run it soon.
 
-    Where that is false, as no worker lives, none came for OVERDUE_SECONDS, or Redis cannot be reached, who needs it
-    does it. It may run although nothing is left to do.
+    False if no worker is running, none took it for OVERDUE_SECONDS, or Redis is unreachable: then the caller does the
+    work. The job may still run later, with nothing left to do.
     """
     waits = _waits(name, argument)
     redis = django_rq.get_connection("default")
@@ -118,7 +118,7 @@ def enqueue_once(name: str, argument: str) -> bool:
 
 
 def begun(name: str, argument: str) -> None:
-    """Say that a quick job begins: what is asked for from now on wants another."""
+    """Mark a quick job as started; later requests enqueue a new one."""
     django_rq.get_connection("default").delete(_waits(name, argument))
 
 
@@ -127,12 +127,12 @@ def _waits(name: str, argument: str) -> str:
 
 
 def queued_job_ids(queue_name: str) -> set[str]:
-    """Return the names, as `job_id` makes them, of the jobs on a queue."""
+    """Return the names of the jobs on a queue, in the form of `job_id`."""
     return {"-".join(name.split("-")[:3]) for name in django_rq.get_queue(queue_name).get_job_ids()}
 
 
 def announce_worker(owner: str, queues: Iterable[str], *, waits: str = "") -> None:
-    """Say that a worker serves these queues for the next seconds, or the sentence why it lives and `waits`.
+    """Store a worker's sign of life for these queues, for WORKER_TTL_SECONDS. `waits` is the reason if it waits.
 
     RQ's own sign of life outlives a killed worker.
     """
@@ -146,12 +146,12 @@ def retire_worker(owner: str, queues: Iterable[str]) -> None:
 
 
 def workers_on(queue: str) -> set[str]:
-    """Return the workers that said within the last seconds that they serve `queue`."""
+    """Return the workers with a sign of life that serve `queue`."""
     return {owner for owner, said in _signs(queue).items() if said == SERVES}
 
 
 def waiting_workers(queue: str) -> dict[str, str]:
-    """Return the workers that said within the last seconds that they cannot serve `queue`, each with its sentence."""
+    """Return the workers with a sign of life that cannot serve `queue`, each with its reason."""
     return {owner: said for owner, said in _signs(queue).items() if said != SERVES}
 
 
@@ -160,14 +160,14 @@ def _signs(queue: str) -> dict[str, str]:
     prefix = f"benchbench:worker:{queue}:"
     keys = [bytes(key) for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
     said: list[Any] = redis.mget(keys) if keys else []
-    signs = zip(keys, said, strict=True)  # one that has expired meanwhile is None
+    signs = zip(keys, said, strict=True)  # a sign that expired meanwhile is None
     return {key.decode().removeprefix(prefix): value.decode() for key, value in signs if value is not None}
 
 
 def position(operation: Operation) -> int | None:
-    """Return how many operations were queued before this one and wait too; None once its work has begun or ended.
+    """Return the number of waiting operations queued before this one; None once it has started or ended.
 
-    Those at work do not count: they and those that wait take turns (`workers.turns`).
+    Running operations do not count: they take turns with the waiting ones (`workers.turns`).
     """
     if not operation.is_active or operation.batches.exclude(state=Batch.State.PENDING).exists():
         return None
@@ -177,17 +177,17 @@ def position(operation: Operation) -> int | None:
 
 @dataclass(slots=True)
 class Worker:
-    """A worker that gave a sign of life within the last seconds, or still holds the lease of a batch."""
+    """A worker that has a current sign of life or the lease of a batch."""
 
     name: str = ""
-    queues: list[str] = field(default_factory=list)  # none of one that gives no sign
-    waits: str = ""  # the sentence why it takes nothing
+    queues: list[str] = field(default_factory=list)  # empty without a sign of life
+    waits: str = ""  # the reason why it takes no batch
     batch: Batch | None = None  # with its operation
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue, with the jobs that wait in it and the number of workers that serve it."""
+    """A queue with its numbers of waiting jobs and of workers serving it."""
 
     name: str
     jobs: int
@@ -195,7 +195,7 @@ class Queue:
 
 
 def crew() -> list[Worker]:
-    """Return the workers by name. Raises RedisError."""
+    """Return all workers, sorted by name. Raises RedisError."""
     known: defaultdict[str, Worker] = defaultdict(Worker)
     for queue in settings.RQ_QUEUES:
         for name, said in _signs(queue).items():
@@ -210,6 +210,6 @@ def crew() -> list[Worker]:
 
 
 def queues(workers: list[Worker]) -> list[Queue]:
-    """Return every queue of the site, served by these workers. Raises RedisError."""
+    """Return all queues of the site, as served by these workers. Raises RedisError."""
     serving = Counter(queue for worker in workers if not worker.waits for queue in worker.queues)
     return [Queue(name, len(django_rq.get_queue(name)), serving[name]) for name in settings.RQ_QUEUES]

@@ -1,4 +1,4 @@
-"""Addresses for those who watch over a site: /healthz, /readyz, /metrics."""
+"""Views for monitoring a site: /healthz, /readyz, /metrics."""
 
 from collections.abc import Callable
 from hmac import compare_digest
@@ -21,16 +21,16 @@ from benchbench.database.tables import unapplied
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Answer that this process answers; nothing else is asked."""
+    """Respond that this process is running, without checking services."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Say whether PostgreSQL, its tables and Redis are there, in a word each: 200 where all are, 503 otherwise.
+    """Respond with the state of PostgreSQL, its tables and Redis: 200 if all are usable, 503 otherwise.
 
-    Anybody may ask, so it tells no address and no error; `manage.py check` says more.
+    The view is public, so it shows no addresses or errors. `manage.py check` shows them.
     """
     parts: dict[str, Callable[[], object]] = {
         "database": lambda: connection.cursor().execute("SELECT 1") is not None,
@@ -44,7 +44,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer with the metrics, to whoever has BENCHBENCH_METRICS_TOKEN, and to superusers. 503 without Redis."""
+    """Respond with the metrics, to superusers and bearers of BENCHBENCH_METRICS_TOKEN. 503 without Redis."""
     if not (_has_token(request) or (request.user.is_active and request.user.is_superuser)):
         raise PermissionDenied("Metrics are for superusers, and for who sends BENCHBENCH_METRICS_TOKEN as a bearer.")
     try:

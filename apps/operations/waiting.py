@@ -1,4 +1,4 @@
-"""Waiting for a host, with a message to those who watch."""
+"""Waiting for a host, with the reason shown to watchers."""
 
 import logging
 import os
@@ -17,14 +17,14 @@ from benchbench.access import seen_by_all_who_see
 from benchbench.timestamps import timestamp
 
 NOBODY = "None serves the queue {}: start one with `benchbench worker`."
-MOST_NAMED = 3  # of those who hold a host
+MOST_NAMED = 3  # holders of a host, in a message
 log = logging.getLogger(__name__)
-TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
+TELL_SECONDS = 1.0  # consecutive batches wait less than this, which is not reported
 
 
 @contextmanager
 def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
-    """Hold this host for a batch as its payload says, `alone` or not; until it is free, the batch says what for."""
+    """Hold this host for a batch, `alone` if its payload says so. While waiting, store the reason in the batch."""
     waited = 0.0
 
     def wait(seconds: float) -> None:
@@ -44,7 +44,7 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
 
 
 def waiting_for(operation: Operation) -> str | None:
-    """Return what the whole operation waits for, in a sentence; None while a part of it is at work, or none begun."""
+    """Return the reason why the whole operation waits, or None if a batch is running or a worker can take one."""
     said = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
     if not said and operation.unfit_workers and operation.is_active:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
@@ -54,7 +54,7 @@ def waiting_for(operation: Operation) -> str | None:
 
 
 def _waiting_worker(queue: str) -> str | None:
-    """Return why no worker serves a queue; None where one does, or where Redis is away, which nobody can ask then."""
+    """Return the reason why no worker serves a queue; None if one does, or if Redis is unreachable."""
     with suppress(RedisError):
         if queueing.workers_on(queue):
             return None
@@ -73,7 +73,7 @@ def _say(batch: Batch, lease: Lease, reason: str) -> None:
 
 
 def _reason(batch: Batch) -> str:
-    """Return what a batch waits for, by the notes of the batches that hold the host."""
+    """Return the reason why a batch waits, from the notes of the batches that hold the host."""
     host = batch.lease_owner.partition(":")[0]
     there = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
     if there and there[0].alone:
@@ -89,9 +89,9 @@ def _reason(batch: Batch) -> str:
 
 
 def _described(holder: Holder, batch: Batch) -> str:
-    """Name the work that holds the host: of another site by its operation and process.
+    """Describe the work that holds the host: that of another site by its operation and process.
 
-    Work of this site has its name only if all users who see the waiting operation see it too.
+    Isolated work of this site is named only if all users who see the waiting operation see it too.
     """
     if holder.site == site_name():
         operation = Operation.objects.filter(pk=holder.operation).first()

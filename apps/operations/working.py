@@ -1,4 +1,4 @@
-"""Working on batches: the one entry point of RQ, and commands that wait."""
+"""Work on batches: the entry point of RQ, and waiting for an operation in commands."""
 
 import logging
 import time
@@ -32,19 +32,19 @@ from benchbench.models import with_key
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
-PASS_ON_SECONDS = 1.0  # another worker shall find what this one passes on, before this one does again
+PASS_ON_SECONDS = 1.0  # lets another worker take the passed-on batch before this one finds it again
 DONE, FAILED, STOPPED, GIVEN_BACK = "done", "failed", "stopped", "given back"
 
 
 class OperationFailedError(BenchbenchError):
-    """The work that was waited for did not complete."""
+    """The awaited operation failed or was cancelled."""
 
     code = "operation_failed"
 
 
 def work_batch(batch_id: int) -> None:
-    """Do a batch, this one or one whose turn it is. One that this worker may not take goes to the others."""
-    close_old_connections()  # the database may have been restarted since the last batch, and RQ does not look
+    """Do the batch whose turn it is. Pass a batch that this worker may not claim on to the others."""
+    close_old_connections()  # the database may have restarted since the last batch, and RQ does not check
     try:
         batch_id = take_turn(batch_id, this_worker())
         if not perform_batch(batch_id, owner=this_worker()) and pass_on(batch_id, owner=this_worker()):
@@ -54,7 +54,7 @@ def work_batch(batch_id: int) -> None:
 
 
 def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
-    """A span where OpenTelemetry is installed, which does nothing until its SDK is set up; otherwise nothing."""
+    """Return a span if OpenTelemetry is installed (without effect until its SDK is set up), else a null context."""
     try:
         from opentelemetry import trace
     except ImportError:
@@ -64,12 +64,11 @@ def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
 
 
 def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | None = None) -> bool:
-    """Claim one batch, do it, and conclude its operation if it was the last. Return whether there was work.
+    """Claim a batch, do it, and conclude its operation if it was the last. Return whether the batch was claimed.
 
-    An exception costs the batch one attempt; after the last it fails, and the operation with it. An error that speaks
-    to the user (BenchbenchError) would come again: it fails at once. UnfitWorkerError gives the batch back: another
-    worker may do it, and `owner` takes no batch of this operation again. One that could not have a lock (HeldError) is
-    given back too, for anybody.
+    An exception costs the batch one attempt; after the last, the batch and its operation fail. A BenchbenchError would
+    recur, so the batch fails at once. UnfitWorkerError releases the batch to other workers: `owner` takes no batch of
+    this operation again. HeldError, for a lock that was not released in time, releases it to all workers.
     """
     batch = claim(batch_id, owner)
     if batch is None:
@@ -77,7 +76,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     began, kind, outcome = time.monotonic(), batch.operation.kind, FAILED
     facts = {"operation": str(batch.operation_id), "batch": batch.ordinal, "worker": batch.lease_owner}
     try:
-        with at_work(**facts), _span(f"batch {kind}", facts):  # names the batch in every line that is logged
+        with at_work(**facts), _span(f"batch {kind}", facts):  # names the batch in every log line
             left = _perform(batch, on_tick)
             if left == DONE:
                 conclude(batch.operation)
@@ -88,7 +87,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
 
 
 def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
-    """Do a batch that was claimed, and return how it was left."""
+    """Do a claimed batch and return its outcome."""
     try:
         with Lease(batch, on_tick=on_tick) as lease, at_work_on(batch.pk, batch.attempts), _limit():
             with hold_host(batch, lease), closing_cursors():
@@ -117,17 +116,17 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
 
 
 def _limit() -> AbstractContextManager[None]:
-    """The time that a batch may take; RQ has raised JobTimeoutException before, where that could be heard."""
+    """Return the time limit of a batch. RQ raises JobTimeoutException earlier, unless native code hangs."""
     seconds = settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS
     sentence = f"The batch took longer than BENCHBENCH_BATCH_TIMEOUT_SECONDS ({seconds:,} s), and was interrupted."
     return watchdog.limit(seconds + watchdog.GRACE_SECONDS, sentence)
 
 
 def release(pid: int, note: Note, sentence: str) -> None:
-    """Give back what a worker of this host was at when its process ended, as the note that it left says.
+    """Release the batch of a worker of this host whose process ended, using its last note.
 
-    One that hung at queries of a stage loses no attempt: the next one leaves them out (`Batch.hung`), or, where it hung
-    at several together, does them one by one.
+    A batch that hung in a stage's queries loses no attempt. The next attempt skips the query (`Batch.hung`) or, if
+    several hung together, does them one by one.
     """
     held = Batch.objects.filter(state=Batch.State.RUNNING, lease_owner__startswith=process_name(pid))
     for batch in held.select_related("operation"):
@@ -142,9 +141,9 @@ def release(pid: int, note: Note, sentence: str) -> None:
 
 
 def _give_back(batch: Batch, lease: Lease, error: Exception | str, **noted: Any) -> None:
-    """Let another attempt do a batch, without one lost; `noted` is written with its operation."""
+    """Release a batch for another attempt without counting this one. Store `noted` in its operation."""
     log.warning("%s given back by %s: %s", batch, batch.lease_owner, error)
-    with limited():  # the operation's row first, as where a batch is committed
+    with limited():  # lock the operation's row first, as commits do
         if noted:
             Operation.objects.filter(pk=batch.operation_id).update(**noted)
         given_back = lease.held().update(
@@ -157,7 +156,7 @@ def _give_back(batch: Batch, lease: Lease, error: Exception | str, **noted: Any)
 
 
 def pass_on(batch_id: int, *, owner: str) -> bool:
-    """Enqueue a batch again that `owner` got the job of and may not take. Return whether it is such a one."""
+    """Enqueue a batch again if `owner` may not claim it, having released its operation. Return whether that is so."""
     waiting = claimable(Batch.objects.filter(pk=batch_id, operation__unfit_workers__has_key=owner))
     batch = waiting.select_related("operation").first()
     if batch is None:
@@ -167,9 +166,9 @@ def pass_on(batch_id: int, *, owner: str) -> bool:
 
 
 def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> bool:
-    """End an attempt with an error: the last one, or one that is `final`, fails the batch.
+    """End an attempt with an error. The last attempt, or a `final` error, fails the batch.
 
-    Returns whether it was still to be done: not where the attempt has lost it, or its operation was cancelled.
+    Return whether the attempt was ended: not if it lost the lease or the operation was cancelled.
     """
     final = final or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
@@ -186,7 +185,7 @@ def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: 
 
 
 def _work_where_nobody_does(operation: Operation, owner: str, tick: Callable[[], None]) -> bool:
-    """Do a batch of an operation that no worker serves, or settle it; return whether there was anything to do."""
+    """Do a batch of an operation that no worker serves, or settle the operation. Return whether anything was done."""
     if fit_workers(operation):
         return False
     todo = claimable(Batch.objects.filter(operation=operation), owner).order_by("ordinal").values("pk").first()
@@ -196,10 +195,10 @@ def _work_where_nobody_does(operation: Operation, owner: str, tick: Callable[[],
 
 
 def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] | None = None) -> Operation:
-    """Return the operation once it has ended; while no worker serves its queue, work its batches here.
+    """Wait until an operation has ended and return it. While no worker serves its queue, do its batches here.
 
-    Where Redis or PostgreSQL is away it waits for them, unless it was called in a transaction, which is lost then.
-    `on_progress` gets the data of its events about twice a second. Raises OperationFailedError with the stored error.
+    Waits for Redis and PostgreSQL if they are unreachable, but raises the error of PostgreSQL inside a transaction.
+    `on_progress` gets the data of its events several times a second. Raises OperationFailedError with the stored error.
     """
     owner = new_owner()
 
@@ -216,7 +215,7 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
             if not operation.is_active:
                 break
             worked = _work_where_nobody_does(operation, owner, tick)
-        except RedisError as error:  # whether a worker serves the queue cannot be known
+        except RedisError as error:  # unknown whether a worker serves the queue
             log.warning("Redis does not answer: %s Waiting for it.", error)
         except Exception as error:
             if connection.in_atomic_block or not was_ended(error):

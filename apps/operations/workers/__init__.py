@@ -1,4 +1,4 @@
-"""Workers: what one may hold and for how long, and how it is broken off.
+"""Workers: limits on locks and time, and their interruption.
 
 Knows leases and batches only by their rows. Imported by the rest of this room.
 """

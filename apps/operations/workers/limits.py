@@ -1,8 +1,8 @@
-"""Limits of what a process that stands still may hold in PostgreSQL, and how those who need it get it.
+"""Limits on the locks of frozen processes in PostgreSQL, and ways to break them.
 
-A worker that is frozen in a transaction (SIGSTOP, a paused container, a host that swaps) keeps its locks, for its
-connection stays open. So whoever takes work over waits for no lock, whoever cancels breaks off who holds it up, and the
-sweep ends the transactions of attempts whose lease has run out. The frozen one finds its connection closed.
+A worker frozen in a transaction (SIGSTOP, a paused container, a swapping host) keeps its locks, since its connection
+stays open. So claims do not wait for locks, a cancel ends the transactions that block it, and the sweep ends those of
+attempts whose lease has expired. A frozen worker that resumes finds its connection closed.
 """
 
 import logging
@@ -15,14 +15,14 @@ from django.conf import settings
 from django.db import Error, OperationalError, connection, connections, transaction
 
 log = logging.getLogger(__name__)
-PRESSING_SECONDS = 2.0  # for so long a cancel lets others end by themselves what holds it up
-WORKER = "benchbench worker"  # how a worker's session is called in PostgreSQL
-AT_WORK = f"{WORKER} "  # and the batch's key, a dot, the attempt
+PRESSING_SECONDS = 2.0  # a cancel waits this long for blocking transactions to end
+WORKER = "benchbench worker"  # the name of a worker's session in PostgreSQL
+AT_WORK = f"{WORKER} "  # followed by the batch's key, a dot, the attempt
 SET_LIMITS = """
     SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
            set_config('statement_timeout', %s, true)
 """
-# A moment's grace: what a worker does after its commit has no lease.
+# Two seconds of grace: after its commit a worker has no lease.
 BREAK_OFF_LOST = """
     SELECT count(pg_terminate_backend(session.pid)) FROM pg_stat_activity session
     WHERE session.datname = current_database() AND session.usename = current_user
@@ -33,8 +33,8 @@ BREAK_OFF_LOST = """
           AND batch.state = 'running' AND batch.lease_until > now()
       )
 """
-# Only who holds up all the others, and waits for nobody: a second cancel waits in the same queue. All are found before
-# the first is ended, or whoever waited for that one would be found to wait for nobody.
+# Only sessions that block others and are not blocked themselves: a second cancel waits in the same queue. Find all
+# before ending the first, or sessions waiting for that one would look unblocked.
 BREAK_OFF_HOLDERS = """
     WITH RECURSIVE blocker (pid) AS (
         SELECT unnest(pg_blocking_pids(%s)) UNION SELECT unnest(pg_blocking_pids(pid)) FROM blocker
@@ -50,14 +50,14 @@ BREAK_OFF_HOLDERS = """
 
 
 class HeldError(Exception):
-    """A row is locked by another transaction, and was for as long as this one may wait."""
+    """A row stayed locked by another transaction longer than this one may wait."""
 
 
 @contextmanager
 def limited(*, lock_seconds: float | None = None) -> Iterator[None]:
-    """A transaction that PostgreSQL ends where its process stands still, or a lock or a statement takes too long.
+    """Open a transaction that PostgreSQL ends if its process freezes or a lock or statement takes too long.
 
-    It waits for a lock BENCHBENCH_LOCK_SECONDS at most, or `lock_seconds`, and then raises HeldError.
+    Raises HeldError after waiting BENCHBENCH_LOCK_SECONDS, or `lock_seconds`, for a lock.
     """
     wait = settings.BENCHBENCH_LOCK_SECONDS if lock_seconds is None else lock_seconds
     limits = (wait, settings.BENCHBENCH_IDLE_TRANSACTION_SECONDS, settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS)
@@ -72,27 +72,27 @@ def limited(*, lock_seconds: float | None = None) -> Iterator[None]:
 
 
 def call_sessions(name: str) -> None:
-    """Let PostgreSQL know the sessions of this process, which are begun from now on, by a name."""
+    """Set the application name of this process's future sessions in PostgreSQL."""
     connections.settings["default"]["OPTIONS"]["application_name"] = name
     connection.close()
 
 
 @contextmanager
 def at_work_on(batch_id: int, attempt: int) -> Iterator[None]:
-    """Name the session after an attempt at a batch, to break it off once that has lost its lease."""
+    """Name the session after an attempt at a batch, so that it can be ended once the lease is lost."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('application_name', %s, false)", [f"{AT_WORK}{batch_id}.{attempt}"])
     try:
         yield
     finally:
-        with suppress(Error), connection.cursor() as cursor:  # a connection that is gone has no name either
+        with suppress(Error), connection.cursor() as cursor:  # a closed connection needs no reset
             cursor.execute("RESET application_name")
 
 
 def break_off_lost() -> int:
-    """End the transactions of attempts that have no lease any more, and return of how many.
+    """End the transactions of attempts that lost their lease. Return their number.
 
-    What they hold is free from then on. Theirs could not be committed either.
+    This frees their locks. They could not have been committed.
     """
     with connection.cursor() as cursor:
         cursor.execute(BREAK_OFF_LOST, [AT_WORK, AT_WORK])
@@ -104,8 +104,10 @@ def break_off_lost() -> int:
 
 @contextmanager
 def pressing() -> Iterator[None]:
-    """Break off, in this block, workers that hold a lock which this connection waits for longer than PRESSING_SECONDS,
-    and any other process that stands still with it. One that is at work, as a colleague's request, is waited for.
+    """End transactions that block this connection in the block for longer than PRESSING_SECONDS.
+
+    This applies to workers and to sessions idle in a transaction. Other running sessions, such as a colleague's
+    request, are waited for.
     """
     connection.ensure_connection()
     pid = connection.connection.info.backend_pid
@@ -123,20 +125,20 @@ def _press(pid: int) -> None:
 
 @contextmanager
 def meanwhile(act: Callable[[], object], *, every: float, name: str) -> Iterator[None]:
-    """Repeat an act in a thread while the block runs; see `repeat`."""
+    """Call `act` repeatedly in a thread while the block runs; see `repeat`."""
     ended = threading.Event()
     thread = repeat(act, ended, every=every, name=name)
     try:
         yield
     finally:
         ended.set()
-        thread.join()  # or it might break off what comes next
+        thread.join()  # or it might interrupt the code after the block
 
 
 def repeat(
     act: Callable[[], object], ended: threading.Event, *, every: float, name: str, at_once: bool = False
 ) -> threading.Thread:
-    """Do an act in a thread every so many seconds, until the event, or until the act returns true. No error ends it."""
+    """Call `act` in a thread every `every` seconds until `ended` is set or it returns true. Errors are logged."""
 
     def work(wait: float) -> None:
         while not ended.wait(wait):

@@ -1,7 +1,7 @@
-"""The pool: RQ's, which starts a worker again that ended, and here one that hangs too.
+"""The pool: RQ's worker pool, which replaces workers that ended, extended to replace those that hang.
 
-The worker is a child, so that it can be killed while it hangs, and forked, since this process has loaded no model. What
-it was at then goes on at once, without waiting for a lease to run out.
+The worker is a child, so that it can be killed while it hangs. It is forked, since this process has loaded no model.
+Its batch is released at once, without waiting for the lease to expire.
 """
 
 import faulthandler
@@ -24,13 +24,13 @@ from apps.operations.workers.watchdog import Board, Note, show_on
 
 log = logging.getLogger(__name__)
 BEAT_SECONDS = 1.0
-TRACE_SECONDS = 0.5  # for a process to write where it hangs
+TRACE_SECONDS = 0.5  # for a process to write its stack
 
 
 class Pool(WorkerPool):
-    """One worker, replaced when it ends, is overdue, or shows no sign of life for twice the time of a lease.
+    """A pool of one worker, replaced when it ends, is overdue, or gives no sign of life for twice the lease time.
 
-    `serve(burst)` is what the worker does. `release(pid, note, sentence)` is told of each that did not end well.
+    `serve(burst)` is the worker's work. `release(pid, note, sentence)` is called for each worker that failed.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Pool(WorkerPool):
         super().__init__(queues, django_rq.get_connection("default"), num_workers=1)
         self._serve, self._release = serve, release
         self._boards: dict[str, Board] = {}
-        self._killed = False  # the last one ended before it was done
-        self._seen: dict[str, tuple[int, int]] = {}  # by worker: its beats, and for how many looks they stay the same
+        self._killed = False  # the last worker failed
+        self._seen: dict[str, tuple[int, int]] = {}  # by worker: its beats, and the number of checks without a new one
 
     def get_worker_process(self, name: str, burst: bool, *_: Any, **__: Any) -> BaseProcess:
         board = self._boards[name] = Board()
-        connections.close_all()  # none crosses a fork
+        connections.close_all()  # connections must not be shared across a fork
         return ForkProcess(target=_work, args=(self._serve, burst, board, os.getpid()), name=name)
 
     def reap_workers(self) -> None:
@@ -55,7 +55,7 @@ class Pool(WorkerPool):
 
     def check_workers(self, respawn: bool = True) -> None:
         super().check_workers(respawn=respawn)
-        if not respawn and not self.worker_dict and self._killed:  # burst: what it was at is still to be done
+        if not respawn and not self.worker_dict and self._killed:  # burst: the failed worker's batch remains
             self._killed = False
             self.start_worker(burst=True)
 
@@ -82,7 +82,7 @@ class Pool(WorkerPool):
         beats, overdue = self._boards[data.name].read()
         before, looks = self._seen.get(data.name, (0, 0))
         self._seen[data.name] = beats, looks + 1 if beats == before else 0
-        # Looks, not seconds: where the whole machine stood still, the worker did not.
+        # Count checks, not seconds: if the whole machine was suspended, the worker did not hang.
         return overdue < time.monotonic() or looks > 2 * settings.BENCHBENCH_LEASE_SECONDS
 
 
@@ -98,8 +98,8 @@ def _kill(data: WorkerData) -> None:
 
 
 def _work(serve: Callable[[bool], None], burst: bool, board: Board, pool: int) -> None:
-    """Be the worker."""
-    # Outside a job both end it at once, RQ's own gentler handlers are for jobs; those of the pool are not the child's.
+    """Run the worker, in the child process."""
+    # Outside a job both signals end the worker at once; RQ sets gentler handlers for jobs. Replace those of the pool.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
@@ -109,7 +109,7 @@ def _work(serve: Callable[[bool], None], burst: bool, board: Board, pool: int) -
 
 
 def _beat(board: Board, pool: int) -> None:
-    """Show that this process lives, and end it where its pool does not."""
+    """Write signs of life, and end this process if its pool has ended."""
     while os.getppid() == pool:
         board.beat()
         time.sleep(BEAT_SECONDS)

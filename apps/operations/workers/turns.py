@@ -1,4 +1,4 @@
-"""Turns: which waiting batch a worker takes next, so that long work of one user keeps nobody else's waiting."""
+"""Turns: the choice of a worker's next batch, so that long work of one user does not block that of others."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection
@@ -13,27 +13,26 @@ from apps.operations import queueing
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Batch, Operation
 
-SERVED: list[str] = []  # the queues of the worker that this process is
-REMEMBERED = timedelta(minutes=10)  # that a user was served, though the operation has ended since
+SERVED: list[str] = []  # the queues of this process's worker
+REMEMBERED = timedelta(minutes=10)  # how long ended operations count as service of their user
 
 
 def take_turn(batch_id: int, owner: str) -> int:
-    """Return the batch that `owner` takes with the job of `batch_id`, whose own job goes to the end of the queue.
+    """Return the batch that `owner` should do next, having received the job of `batch_id`.
 
-    Of the operations with a batch for `owner` on that queue, and on the others that this worker serves: those of the
-    user (who started them) whom the fewest workers serve, of several users the one who was served longest ago; of that
-    user's the one that the fewest serve, then the one that was served longest ago. What never was counts from when it
-    was queued. Two workers may be told the same: `claim` decides, and nothing is lost, as each batch that waits has a
-    job.
+    If it is another batch, the received job goes to the end of its queue. Candidates are operations with a claimable
+    batch on that queue or the others that this worker serves. The user (who started them) with the fewest workers comes
+    first, then the one served longest ago. Among that user's operations the same order applies. Unserved ones count
+    from when they were queued. Two workers may get the same batch: `claim` decides, and each waiting batch has a job.
     """
     asked = Batch.objects.select_related("operation").filter(pk=batch_id).first()
     chosen = _next_operation({asked.operation.queue, *SERVED}, owner) if asked else None
     if asked is None or chosen in (None, asked.operation_id):
         return batch_id
-    with transaction.atomic():  # what somebody has locked just now could not be claimed
+    with transaction.atomic():  # a locked batch could not be claimed
         free = claimable(Batch.objects.filter(operation=chosen), owner).order_by("ordinal")
         first = free.select_related("operation").select_for_update(skip_locked=True, of=("self",)).first()
-    if first is None:  # somebody was faster
+    if first is None:  # another worker was faster
         return batch_id
     queueing.forget_job(first.operation.queue, first)
     if claimable(Batch.objects.filter(pk=batch_id)).exists():
@@ -42,7 +41,7 @@ def take_turn(batch_id: int, owner: str) -> int:
 
 
 def _next_operation(queues: Collection[str], owner: str) -> Any:
-    """Return the id of the operation whose turn it is; None where none has a batch that waits."""
+    """Return the id of the operation whose turn it is; None without a claimable batch."""
     at_work = Q(batches__state=Batch.State.RUNNING, batches__lease_until__gte=Now())
     rows = list(
         Operation.objects.filter(Q(status__in=ACTIVE) | Q(finished_at__gte=Now() - REMEMBERED), queue__in=queues)

@@ -1,8 +1,8 @@
-"""The watchdog: until when a worker's process must have done what it is at, told to the process that watches it.
+"""The watchdog: deadlines of a worker's process, written where the pool can read them.
 
-A process that hangs in native code hears no signal and raises no exception, and may run no other thread either. So it
-writes down beforehand, in memory that it shares with the pool (`pool.py`), when it is overdue and what to say of it.
-Where nobody watches, as in a command that waits, a lease at least is not renewed past its time.
+A process that hangs in native code handles no signal, raises no exception, and may run no other thread. So it writes
+its deadline and a message beforehand into memory shared with the pool (`pool.py`). Without a pool, as in a command
+that waits, at least its lease is not renewed past the deadline.
 """
 
 import json
@@ -16,15 +16,15 @@ from typing import Any
 
 from django.conf import settings
 
-GRACE_SECONDS = 10.0  # past a batch's limit or a cancel, in which a process that still hears ends by itself
+GRACE_SECONDS = 10.0  # after a batch's limit or a cancel, for a responsive process to end by itself
 SIZE = 65_536
-HEAD = struct.Struct("<Qdi")  # beats, when it is overdue (seconds of the monotonic clock), the length of the note
+HEAD = struct.Struct("<Qdi")  # beats, deadline (seconds of the monotonic clock), length of the note
 NEVER = float("inf")
 Note = dict[str, Any]
 
 
 class Board:
-    """What a worker shows to the pool that forked it: a count that shows that it lives, a time, and a note."""
+    """Memory that a worker shares with the pool that forked it: a count of beats, a deadline, and a note."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, SIZE)
@@ -42,12 +42,12 @@ class Board:
         struct.pack_into("<Q", self._memory, 0, self._beats)
 
     def read(self) -> tuple[int, float]:
-        """Return the beats so far, and when the worker is overdue on the monotonic clock."""
+        """Return the beats so far and the deadline on the monotonic clock."""
         beats, overdue, _ = HEAD.unpack_from(self._memory, 0)
         return beats, overdue
 
     def note(self) -> Note:
-        """Return the note of a worker that has ended: one that goes on may be writing it."""
+        """Return the note of an ended worker. A running one may be writing it."""
         length = HEAD.unpack_from(self._memory, 0)[2]
         try:
             note: Note = json.loads(self._memory[HEAD.size : HEAD.size + length])
@@ -57,7 +57,7 @@ class Board:
 
 
 class _Watch:
-    """The limits that hold at present, of this process; the soonest is on the board, if there is one."""
+    """The current limits of this process; the earliest is on the board, if it has one."""
 
     def __init__(self) -> None:
         self.board: Board | None = None
@@ -84,13 +84,13 @@ is_overdue = _watch.is_overdue
 
 
 def show_on(board: Board) -> None:
-    """Show from now on what this process is at."""
+    """Write the limits of this process to `board` from now on."""
     _watch.board = board
 
 
 @contextmanager
 def limit(seconds: float, sentence: str) -> Iterator[None]:
-    """Be done with this block within some seconds, or the process is replaced, and its batch is told the sentence."""
+    """Limit the time of this block. Past it the process is replaced, and `sentence` is its batch's error."""
     key = object()
     _watch.set(key, (time.monotonic() + seconds, {"sentence": sentence, **_watch.about}))
     try:
@@ -101,7 +101,7 @@ def limit(seconds: float, sentence: str) -> Iterator[None]:
 
 @contextmanager
 def about(stage: str, query_ids: Sequence[int]) -> Iterator[None]:
-    """Say of the calls in this block for which queries they are, in which stage."""
+    """Note the stage and the queries of the calls in this block."""
     before = _watch.about
     _watch.about = {"stage": stage, "queries": list(query_ids)}
     try:
@@ -112,11 +112,11 @@ def about(stage: str, query_ids: Sequence[int]) -> Iterator[None]:
 
 @contextmanager
 def calling(what: str, *, within: float | None = None) -> Iterator[None]:
-    """Call a model or a library that may hang. `what` is the subject of the sentence: "The encoder m".
+    """Limit a call of a model or library that may hang. `what` is the subject of the message: "The encoder m".
 
-    For one query it may take twice BENCHBENCH_QUERY_TIMEOUT_MS, so that what is only slow is measured and told as such;
-    for several as often that, but never more than BENCHBENCH_CALL_TIMEOUT_SECONDS, as for texts of documents. What has
-    a limit of its own may take that, `within` so many seconds, and GRACE_SECONDS more.
+    The limit is twice BENCHBENCH_QUERY_TIMEOUT_MS per query, so that slow calls are still measured and reported as
+    slow, and at most BENCHBENCH_CALL_TIMEOUT_SECONDS, which also applies to texts of documents. A call with its own
+    limit of `within` seconds gets GRACE_SECONDS more.
     """
     seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within + GRACE_SECONDS
     if within is None and (queries := _watch.about.get("queries")):
@@ -126,7 +126,7 @@ def calling(what: str, *, within: float | None = None) -> Iterator[None]:
 
 
 class Ending:
-    """What ends a process that goes on with a batch that nobody wants any more: `begin` it, from any thread."""
+    """A deadline that ends a process still working on a batch that is not needed: `begin` it from any thread."""
 
     def begin(self) -> None:
         _watch.set(self, (time.monotonic() + GRACE_SECONDS, {}))

@@ -26,19 +26,19 @@ from apps.operations.working import release
 from benchbench.database.tables import wait_until_it_fits, why_it_waits
 
 SIGN_OF_LIFE_SECONDS = 5
-AWAY_SECONDS = 1.0  # before a worker that lost Redis tries again
+AWAY_SECONDS = 1.0  # pause of a worker that lost Redis before it reconnects
 
 
 class Stop:
-    """Whether a worker was told to stop. No `threading.Event`: a signal amid its `set` waits for the lock of that."""
+    """A flag for stopping a worker. Not a `threading.Event`, whose `set` would deadlock in a signal handler."""
 
     told = False
 
 
 class QueueWorker(SimpleWorker):
-    """RQ's worker that does its jobs itself, each once the tables of the database are those of this code.
+    """RQ's worker that runs jobs in its own process, once the database's tables match this code.
 
-    It ends at any error of Redis, and so says whether somebody told it to.
+    It ends at any error of Redis, so `stop` records whether it was asked to stop.
     """
 
     stop: Stop
@@ -79,12 +79,12 @@ judging rounds) are done by every worker, before the others.
         )
 
     def serve(self, queues: list[str], burst: bool) -> None:
-        """Be a worker of the pool."""
+        """Run a worker of the pool."""
         call_sessions(WORKER)
         owner = this_worker()
         stop = threading.Event()
         signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
-        # In a thread of its own: what a sweep concludes may take long, and a sign of life must not wait for it.
+        # In its own thread: a sweep may take long, and signs of life must not wait for it.
         repeat(sweep_if_it_fits, stop, every=settings.BENCHBENCH_SWEEP_SECONDS, name="sweep", at_once=True)
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
@@ -94,14 +94,14 @@ judging rounds) are done by every worker, before the others.
         finally:
             stop.set()
             signs.join(timeout=SIGN_OF_LIFE_SECONDS)
-            with suppress(RedisError):  # its sign of life ends by itself
+            with suppress(RedisError):  # its sign of life expires anyway
                 queueing.retire_worker(owner, queues)
 
     def work(self, queues: list[str], *, burst: bool) -> None:
-        """Work until told to stop, or with `burst` until the queues are empty. Redis away for a while ends nothing."""
+        """Work until stopped, or with `burst` until the queues are empty. Without `burst`, survive outages of Redis."""
         stop = Stop()
         while True:
-            # `kill` must run the exit handlers too, outside a job; RQ has its own, gentler handlers while it works.
+            # Outside a job, `kill` must run the exit handlers too; RQ sets gentler handlers while it works.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             why = "see above"
@@ -118,7 +118,7 @@ judging rounds) are done by every worker, before the others.
 
 
 def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
-    """Work the queues until told to `stop`, or until an error of Redis, which RQ raises or ends at without a word."""
+    """Work the queues until `stop` or an error of Redis. RQ raises some of these errors and ends silently at others."""
     worker = QueueWorker(
         [django_rq.get_queue(name) for name in queues],
         connection=django_rq.get_connection("default"),
@@ -131,7 +131,7 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
 
 
 def announce(owner: str, queues: list[str]) -> None:
-    """Say that this worker lives, or why it waits."""
+    """Store this worker's sign of life, or the reason why it waits."""
     queueing.announce_worker(owner, queues, waits=why_it_waits())
 
 
