@@ -1,4 +1,4 @@
 """Results of benchmarks: leaderboards, comparisons, triage, files, pages. It owns no tables.
 
-`comparison` and `triage` lie above `leaderboard` and know nothing of each other. Imported by the API only.
+`comparison` and `triage` are layers above `leaderboard` and independent of each other. Only the API imports results.
 """

@@ -1,7 +1,7 @@
-"""Figures, built here and drawn in the browser by Plotly. Colours of text and grid follow the page's theme there.
+"""Figures, built here and drawn in the browser by Plotly. Text and grid there take their colours from the page's theme.
 
-A figure is plain JSON, as Plotly's documents describe it. Plotly's Python package would only check that, which takes
-longer than the rest of a page, and a second to import.
+A figure is plain JSON, as Plotly documents it. Plotly's Python package would only validate that; it takes a second to
+import and longer than the rest of a page to run.
 """
 
 import math
@@ -16,16 +16,16 @@ from apps.results.leaderboard.runs import Leaderboard, Row
 
 Figure = dict[str, Any]
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
-ROW, LINE = 34, 18  # pixels of a row beside an axis, and of a line of its label
-WIDEST = 24  # letters of a line beside an axis: more would leave no room on a narrow page
+ROW, LINE = 34, 18  # pixels of a row next to an axis, and of a line of its label
+WIDEST = 24  # letters of a line next to an axis: more would not fit on a narrow page
 SYMBOLS = {False: "circle", True: "diamond"}
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}  # above the figure
 
 
 def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
-    """Return the figure of the primary measure over milliseconds per query, a point a run; None with nothing to show.
+    """Return the figure of the primary measure over milliseconds per query, a point per run; None without values.
 
-    Colour tells the search mode, a diamond the reranker. Time is logarithmic where the slowest run takes over twenty
+    The colour shows the search mode, a diamond the reranker. Time is logarithmic if the slowest run takes over twenty
     times as long as the quickest.
     """
     rows = [row for row in board.rows if row.rank and row.ms]
@@ -56,9 +56,9 @@ def hover_over_time(measure: str) -> str:
 
 
 def time_axis(times: list[float]) -> dict[str, Any]:
-    """Return an axis from 0, or a logarithmic one where the slowest takes over twenty times as long as the quickest.
+    """Return an axis from 0, or a logarithmic one if the slowest takes over twenty times as long as the quickest.
 
-    That has ticks at 1, 2 and 5 of each power of ten: Plotly's own differ in size.
+    The logarithmic axis has ticks at 1, 2 and 5 of each power of ten: Plotly's own differ in size.
     """
     if max(times) <= 20 * min(times):
         return {"rangemode": "tozero"}
@@ -74,12 +74,12 @@ def figure(*traces: Figure, x: Figure, y: Figure, height: int, margin: Sequence[
 
 
 def upright(x: float, **line: Any) -> Figure:
-    """Return a line over the whole height of a figure."""
+    """Return a vertical line over the whole height of a figure."""
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 
 
 def height_of_rows(labels: Sequence[str]) -> int:
-    """Return how many pixels rows with these labels take, `wrapped`: all alike, and the longest has room."""
+    """Return the height in pixels of rows with these labels, wrapped: all have the height of the longest."""
     lines = max((wrapped(label).count("<br>") + 1 for label in labels), default=1)
     return len(labels) * max(ROW, LINE * lines + LINE // 2)
 

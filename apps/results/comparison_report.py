@@ -21,10 +21,10 @@ from benchbench.ir.statistics.significance import Pair
 
 
 def compare_pair(before: Run, after: Run) -> dict[str, Any]:
-    """Return how `after` stands to `before`, as plain facts: means over the queries that both answered, so that each
-    difference, `after` − `before`, is that of the two means beside it.
+    """Return the comparison of `after` with `before` as plain facts.
 
-    Raises IncomparableError or ComparingError, as `compare_runs` does.
+    Means are over the queries that both answered, so that each difference, `after` − `before`, is that of its two
+    means. Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
     comparison = compare_runs([before, after], baseline=before)
     told = verdict_text(comparison)
@@ -136,9 +136,9 @@ class ComparisonReport:
 
 
 def comparison_report(comparison: RunComparison) -> ComparisonReport:
-    """Return runs held against each other, in the words of `compare_pair`; measures as on the wire.
+    """Return the report on a comparison, with the keys of `compare_pair`; measures have wire names.
 
-    A difference is `run` − `against`, which is the reference where that is one of the two.
+    A difference is `run` − `against`; `against` is the reference if that is one of the two.
     """
     statistics, reference, told = comparison.comparison, comparison.reference, verdict_text(comparison)
     ids = [run.pk for run in comparison.runs]
@@ -200,7 +200,7 @@ def _pair_report(pair: Pair, *, tested: bool = True) -> PairReport:
 
 
 def text_of(facts: dict[str, Any]) -> str:
-    """Return such facts as lines of text: the verdict where something was tested, then a table."""
+    """Return the facts of `compare_pair` as lines of text: the verdict if tested, then a table."""
     lines = [facts["verdict"]] if "verdict" in facts else []
     lines += [*facts.get("about", []), f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):

@@ -1,4 +1,4 @@
-"""Configurations in words: what the runs of a benchmark share, where they differ, and labels made of that."""
+"""Configurations in words: the common settings of a benchmark's runs, their differences, and labels from these."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ Config = dict[str, Any]
 def varying(configs: Iterable[Config]) -> list[str]:
     """Return the keys whose values differ between configurations, in the order of `keys_of`."""
     values: dict[str, set[str]] = {}
-    known = [config for config in configs if config]  # of an external run none is known: that is no difference
+    known = [config for config in configs if config]  # external runs have no configuration: that is not a difference
     keys = keys_of(known)
     for config in known:
         for key in applying(keys, config):
@@ -28,22 +28,22 @@ def varying(configs: Iterable[Config]) -> list[str]:
 
 
 def keys_of(configs: Iterable[Config]) -> list[str]:
-    """Return every key that one of the configurations states, the axes of the matrix first."""
+    """Return every key of the configurations, the axes of the matrix first."""
     keys = dict.fromkeys(key for config in configs for key in config)
     return [*(key for key in AXES if key in keys), *(key for key in keys if key not in AXES)]
 
 
 def applying(keys: Iterable[str], config: Config) -> list[str]:
-    """Return those of `keys` whose values say anything about what `config` finds."""
+    """Return the keys whose values affect the results of `config`."""
     configuration = Configuration.from_dict({name: config[name] for name in AXES if name in config})
     return [key for key in keys if key not in AXES or AXES[key].touches(configuration)]
 
 
 def shared(configs: Sequence[Config]) -> list[str]:
-    """Return what all configurations have in common, in words, whichever of them is first.
+    """Return the common settings of all configurations, in words, independent of their order.
 
-    What touches some of them alone, as the constant of rank fusion does, is no less a part of what was measured, and is
-    said to be theirs. Beside an external run, of which nothing is known, nothing is common.
+    A setting that touches only some of them, such as the constant of rank fusion, is marked "where it applies". With an
+    external run, whose configuration is unknown, nothing is common.
     """
     if not all(configs):
         return []
@@ -58,7 +58,7 @@ def shared(configs: Sequence[Config]) -> list[str]:
 
 
 def phrases(config: Config, keys: Iterable[str]) -> list[str]:
-    """Return what `config` says about `keys`, a few words each: "hybrid", "top 100", "no threshold"."""
+    """Return the settings `keys` of `config`, a few words each: "hybrid", "top 100", "no threshold"."""
     return [phrase(key, config.get(key)) for key in applying(keys, config) if key in config]
 
 
@@ -69,7 +69,7 @@ def phrase(key: str, value: Any) -> str:
 
 
 def distinct_labels(runs: Sequence[Run]) -> list[str]:
-    """Return a name for each run, no two alike: "hybrid · reranked"; where that is not enough, with its benchmark."""
+    """Return a distinct name for each run: "hybrid · reranked"; if that is not enough, with its benchmark."""
     differ = varying(run.config for run in runs)
     labels = [" · ".join(phrases(run.config, differ)) or run.label for run in runs]
     for more in (lambda run: f' of "{run.benchmark}"', lambda run: f", run {run.run_order}", lambda run: f" {run.pk}"):
@@ -86,20 +86,20 @@ def searched_by(run: Run) -> strategy_results.Configuration:
     index = run.index
     if index is None:
         return strategy_results.Configuration("external")
-    if run.config.get("search_mode") == "sparse":  # neither vectors nor what keeps them
+    if run.config.get("search_mode") == "sparse":  # without vectors, and so without a store
         return strategy_results.Configuration(index.strategy, llm_model=index.llm or None)
     store = Ann.parse(run.config.get("ann", "exact")).store
     return strategy_results.Configuration(index.strategy, store, index.encoder or None, index.llm or None)
 
 
 def differ_in_making(benchmark: Benchmark, indexes: Iterable[Index]) -> bool:
-    """Tell whether strategies or models are compared: by an experiment, or where indexes differ in them."""
+    """Return whether strategies or models are compared: by an experiment, or because the indexes differ in them."""
     made_of = {(index.strategy, str(index.chunk_parameters), index.encoder, index.llm) for index in indexes}
     return bool(benchmark.experiment) or len(made_of) > 1
 
 
 def built(indexes: Iterable[Index]) -> list[dict[str, Any]]:
-    """Return what indexes hold and what building them took; None of one that was never built."""
+    """Return contents and building costs of indexes; None for values of an index that was never built."""
     return [
         {
             "row": index,

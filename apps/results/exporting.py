@@ -21,13 +21,11 @@ NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One format of results. `write` takes a benchmark or a run, as `exports` says, and the dataset version on which
-    its values are to be, and yields the file in pieces.
+    """A format of results. `write` takes a benchmark or run, per `exports`, and a dataset version, and yields the file.
 
-    It may raise an ExportError at any piece, so what it yields is kept only once it has ended. `marks_failures`:
-    whether the format can say that a query failed; one that cannot leaves such a query out.
-    `file_name` where the format prescribes one. `files` where the format is a directory, which `write` yields as a zip:
-    they are to be written in their order, each wholly before the next.
+    It may raise an ExportError at any piece, so discard the pieces unless it ends. `marks_failures`: whether the format
+    can mark failed queries; if not, they are left out. `file_name`: for formats that prescribe one. `files`: for
+    formats that are a directory, which `write` yields as a zip; write them in order, each completely before the next.
     """
 
     name: str
@@ -86,22 +84,22 @@ EXPORTERS = {exporter.name: exporter for exporter in _KNOWN}
 
 
 def exporters_of(subject: Benchmark | Run) -> list[Exporter]:
-    """Return the formats that `subject` can be written in."""
+    """Return the formats for `subject`."""
     return [exporter for exporter in EXPORTERS.values() if exporter.exports == subject._meta.model_name]
 
 
 def export(subject: Benchmark | Run, format: str, *, version: int | None = None) -> Iterator[Piece]:
-    """Yield `subject` in the format of that name, as text or bytes; text is to be written as UTF-8.
+    """Yield `subject` in the format with this name, as text or bytes; encode text as UTF-8.
 
-    Its values are those on dataset version `version`, by default the benchmark's own. Raises ExportError at once for a
-    format that is not one of its own and for a benchmark that has not ended, and while it yields where the results do
-    not fit the format: keep nothing of what came before; NoValuesError for a version without values.
+    Its values are those on dataset version `version`, by default the benchmark's own. Raises ExportError at once for an
+    unsuitable format and a benchmark that has not ended; and while yielding if the results do not fit the format:
+    discard the earlier pieces then. Raises NoValuesError for a version without values.
     """
     return _exporter(subject, format).write(subject, version_of(subject, version))
 
 
 def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
-    """Return the exporter of that name, where `subject` can be written by it."""
+    """Return the exporter with this name. Raises ExportError if `subject` cannot be exported with it now."""
     exporter = EXPORTERS.get(format)
     own = exporters_of(subject)
     if exporter not in own:
@@ -116,18 +114,18 @@ def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
 
 
 def version_of(subject: Benchmark | Run, number: int | None) -> DatasetVersion:
-    """Return the version that exports are of: `number` of the dataset, where there are values on it, or the own one."""
+    """Return version `number` of the dataset, by default the benchmark's own. Raises NoValuesError without values."""
     return version_with_values(subject if isinstance(subject, Benchmark) else subject.benchmark, number)
 
 
 def export_to(
     subject: Benchmark | Run, format: str, path: Path, *, version: int | None = None, force: bool = False
 ) -> Path:
-    """Write the export to `path`, or under its usual name into the folder `path`, and return where it is.
+    """Write the export to the file `path`, or under its usual name into the folder `path`; return the path.
 
-    The file appears when it is whole, packed where its name ends in .gz. One that is there already is only replaced
-    with `force`. A format that is a directory becomes one in the folder `path`, which is made where it is missing and
-    where nothing is replaced; or a zip where `path` ends in .zip. Raises ExportError and OutputError.
+    The file appears only when complete, gzipped if its name ends in .gz. Only `force` replaces an existing file. A
+    format that is a directory becomes one in the folder `path`, which is created if missing and in which nothing is
+    replaced; or a zip if `path` ends in .zip. Raises ExportError and OutputError.
     """
     exporter, of_version = _exporter(subject, format), version_of(subject, version)
     name = file_name(subject, exporter, version=version)
@@ -142,8 +140,10 @@ def export_to(
 
 
 def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
-    """Return what a file with this export is usually called: "which-mode.run-2.csv", or "which-mode.v3.csv" where the
-    values are not on the benchmark's own version."""
+    """Return the usual file name of this export: "which-mode.run-2.csv".
+
+    It is "which-mode.v3.csv" if the values are not on the benchmark's own version.
+    """
     if exporter.file_name is not None:
         return exporter.file_name(subject, version_of(subject, version))
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
@@ -154,7 +154,7 @@ def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | No
 
 
 def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
-    """Return the sentence that queries have no results and the format cannot say so; nothing where all is told."""
+    """Return a warning if queries failed and the format cannot mark them; else ""."""
     if exporter.marks_failures or isinstance(subject, Benchmark):
         return ""
     evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)

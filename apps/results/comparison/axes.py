@@ -1,4 +1,4 @@
-"""Effects of the axes of a matrix in words: what each value gains on average."""
+"""Effects of the axes of a matrix in words: the mean gain of each value."""
 
 import json
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ RESAMPLES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What `value` of `axis` gains over `reference`, in words, on average over `pairs` of runs equal but for that.
+    """The mean gain of `value` of `axis` over `reference`, in words, over `pairs` of runs that differ only in it.
 
-    The average is over `sets` of them: a pair that another axis does not touch is there once for each of its values.
+    The mean is over `sets` of runs: a pair that another axis does not touch counts once for each of its values.
     """
 
     axis: str
@@ -35,14 +35,14 @@ class Effect:
 def effects_of(comparison: RunComparison) -> list[Effect]:
     """Return the effects of every axis on which the runs differ, by the compared measure on the compared queries.
 
-    An axis that does not touch a run, as the RRF constant does not touch a dense one, did not multiply it: where other
-    axes are asked about, such a run stands for all values of that axis; in the effect of the axis itself it has no
-    part. Values without a matched set are left out. The interval is a paired bootstrap of 2,000 resamples for one
-    effect alone: it describes, and decides nothing. Of external runs no configuration is known: they have no part.
+    An axis does not multiply a run that it does not touch, such as the RRF constant and a dense run. In the effects of
+    other axes such a run counts for all values of that axis; in the effect of the axis itself it is left out. So are
+    values without a matched set, and external runs, whose configurations are unknown. The interval is a paired
+    bootstrap of 2,000 resamples for one effect alone: it describes but does not test.
     """
     known = [place for place, run in enumerate(comparison.runs) if not run.is_external]
     configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[place].config} for place in known]
-    # Those that every run answered, in the effect of each axis: it may touch some runs alone.
+    # Every effect uses the queries that every run answered: an axis may touch only some runs.
     values = comparison.compared[:, common_queries(comparison.compared)][known]
     axes = varying(configs)
     asked, pairs = [], []
@@ -56,7 +56,7 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
 
 
 def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tuple[list[int], list[dict[str, str]]]:
-    """The runs that `asked` touches, once for every value of each axis that does not touch them, and their place."""
+    """Return rows and configurations: each run that `asked` touches, once per value of axes that do not touch it."""
     texts = [{axis: _text(config.get(axis)) for axis in applying(axes, config)} for config in configs]
     values = {axis: list(dict.fromkeys(known[axis] for known in texts if axis in known)) for axis in axes}
     rows, expanded = [], []
@@ -71,7 +71,7 @@ def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tup
 
 
 def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effect: Contrast) -> int:
-    """The number of distinct pairs of runs behind an effect: its contexts count a run that stands for several."""
+    """Return the number of distinct pairs of runs behind an effect, whose contexts may count a run several times."""
     sets: dict[tuple[str, ...], dict[str, int]] = {}
     for row, configuration in zip(rows, configurations, strict=True):
         others = tuple(value for axis, value in configuration.items() if axis != effect.axis)
@@ -87,5 +87,5 @@ def _effect(contrast: Contrast, pairs: int, interval: Interval) -> Effect:
 
 
 def _text(value: Any) -> str:
-    """A value of a configuration as text, which unlike a list of weights can be a key."""
+    """Return a value of a configuration as text, so that a list of weights can be a key."""
     return json.dumps(value, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Comparing runs query by query: whether they differ, by how much, and how sure that is."""
+"""Comparing runs query by query: whether they differ, by how much, and with what certainty."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,13 +30,13 @@ Standing = Literal["baseline", "best", "better", "worse", "not distinguishable"]
 
 
 class ComparingError(BenchbenchError):
-    """A comparison that was asked for wrongly."""
+    """The options of a comparison are invalid."""
 
     code = "comparison"
 
 
 class IncomparableError(ConflictError):
-    """The runs were measured against different truths. `comparability` says in what they differ."""
+    """The runs were measured against different truths. `comparability` names the differences."""
 
     code = "incomparable"
 
@@ -51,17 +51,17 @@ class RunValues:
 
     primary: str
     seed: int
-    values: dict[str, Values]  # of every measure that all runs have, (runs, queries)
+    values: dict[str, Values]  # for every measure that all runs have, (runs, queries)
     query_ids: NDArray[np.int64]
     slices: tuple[Slice, ...]  # of these queries
     skipped: int  # queries without a relevant judgment, under the policy to skip them
 
 
 def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
-    """Return the values of runs whose evaluations are `measured`, by run id, in one query and what the slices cost.
+    """Return the values of runs whose evaluations are `measured`, by run id. One query, and those for the slices.
 
-    The primary measure, the seed, the slices and the policy are those of the first run's benchmark, the oldest. Under
-    the policy to skip, a query counts if it has a relevant document by the mapping of every run.
+    The primary measure, seed, slices and policy come from the benchmark of the first run, the oldest. Under the policy
+    to skip, a query counts if it has a relevant document by the mapping of every run.
     """
     benchmark, evaluations = runs[0].benchmark, [measured[run.pk] for run in runs]
     common = [name for name in evaluations[0].measures if all(name in row.measures for row in evaluations)]
@@ -90,16 +90,16 @@ def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunV
 class RunComparison(RunValues):
     """Runs of one dataset version, compared on the queries of `slice`, or on all.
 
-    `runs`, `labels`, the rows of every array of `values` and the numbers in `comparison` and `verdict` are in one
-    order. The columns of `values` are `query_ids`, NaN where a run has no value; queries that the policy for empty
-    queries skips are left out.
+    `runs`, `labels`, the rows of every array of `values` and the numbers in `comparison` and `verdict` have one order.
+    The columns of `values` are `query_ids`, NaN if a run has no value. Queries that the policy for empty queries skips
+    are left out.
     """
 
     runs: tuple[Run, ...]
     labels: tuple[str, ...]
     comparability: Comparability
     version: DatasetVersion
-    measure: str  # what is compared; only the primary one is tested, any other is described
+    measure: str  # the compared measure; only the primary one is tested, any other is described
     slice: Slice | None
     comparison: Comparison
     verdict: Verdict
@@ -110,12 +110,12 @@ class RunComparison(RunValues):
 
     @property
     def reference(self) -> int:
-        """The run that the others are shown against: the baseline, or else the best."""
+        """The run that the others are compared with: the baseline, else the best."""
         return self.verdict.reference
 
     @property
     def pinned(self) -> bool:
-        """Whether the baseline is one that was approved for the dataset, and so named beforehand."""
+        """Whether the baseline is an approved baseline of the dataset, chosen before this comparison."""
         baseline = self.comparison.baseline
         return baseline is not None and bool(pinned_baselines([self.runs[baseline]]))
 
@@ -126,7 +126,7 @@ class RunComparison(RunValues):
         return sorted(range(len(means)), key=lambda run: (-means[run], run))
 
     def standing(self, run: int) -> Standing:
-        """Return how a run stands to the reference, as a Standing; it is said of a tested comparison only."""
+        """Return the standing of a run against the reference; valid for a tested comparison only."""
         if run == self.reference:
             return "baseline" if self.verdict.against_baseline else "best"
         if run in self.verdict.better:
@@ -135,7 +135,7 @@ class RunComparison(RunValues):
 
     @property
     def members(self) -> NDArray[np.bool_]:
-        """Which queries are compared, but for those that some run did not answer."""
+        """Mask of the compared queries, with those that some run did not answer."""
         return np.ones(len(self.query_ids), bool) if self.slice is None else self.slice.members
 
     @property
@@ -155,27 +155,26 @@ def compare_runs(
 ) -> RunComparison:
     """Compare `runs`, of any benchmarks, by `measure` on the queries of `slice`, or all.
 
-    A measure is named as it is or as it is on the wire; without one it is the primary one.
+    `measure` is a name or a wire name, by default the primary measure.
 
-    The family is all pairs, or every other run against `baseline`, which is one of them. Runs that lost too many
-    queries to be ranked are left out of it, with a warning: it is compared on the queries that all of it answered. The
-    values are those on `version`, by default as `comparability.differences` chooses. The primary measure and the seed
-    are those of the oldest benchmark among them. The statistics are kept for an hour, by the values they are made of.
+    The family is all pairs, or every other run against `baseline`, which must be one of `runs`. Runs that lost too many
+    queries to be ranked are left out with a warning; the queries are those that all the others answered. The values are
+    those on `version`, by default the choice of `comparability.differences`. The primary measure and the seed come from
+    the oldest benchmark. The statistics are cached for an hour by a hash of their values.
 
-    Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
-    fewer than 2 that are ranked and a baseline that is not, for fewer than 2 queries with a value in every run, and for
-    a measure, baseline or slice that is not there; SlicingError where the mapping was resolved again since they were
-    measured.
+    Raises IncomparableError if the truths differ. Raises ComparingError for fewer than 2 runs or more than 64, fewer
+    than 2 ranked runs, an unranked baseline, fewer than 2 queries with a value in every run, and an unknown measure,
+    baseline or slice. Raises SlicingError if the mapping was resolved again after measuring.
     """
     known, comparability = _ranked(_load(runs), baseline, version)
-    if comparability.version is None:  # refused: no number may stand beside another
+    if comparability.version is None:  # refused: incomparable numbers are never shown together
         raise IncomparableError(comparability)
     compared = read_values(known, comparability.measured)
-    # Programs name measures as the API does (`ndcg@10`), people as the pages do (`nDCG@10`).
+    # Programs use wire names (`ndcg@10`), people the names on the pages (`nDCG@10`).
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     wanted = by_wire_name.get(measure, measure) if measure else compared.primary
     measure = _chosen(wanted, list(compared.values), "measure", "They have no common")
-    if falls(measure):  # the verdict calls the greatest mean the best, which of ranks is the worst
+    if falls(measure):  # the verdict calls the greatest mean the best, which is the worst for ranks
         raise ComparingError(
             f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
             field="measure",
@@ -186,7 +185,7 @@ def compare_runs(
         raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
     values = compared.values[measure] if asked is None else compared.values[measure][:, asked.members]
     labels = tuple(distinct_labels(known))
-    _require_common(values, labels)  # before the statistics, which know runs by number only: this names the run
+    _require_common(values, labels)  # before the statistics, which know runs only by number: this names the run
     comparison = _compare(
         values, seed=compared.seed if seed is None else seed, baseline=known.index(baseline) if baseline else None
     )
@@ -197,25 +196,25 @@ def compare_runs(
         comparability=comparability,
         version=comparability.version,
         measure=measure,
-        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),  # n: those that all answered
+        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),  # n: the queries that all runs answered
         comparison=comparison,
         verdict=verdict(comparison),
     )
 
 
 def falls(measure: str) -> bool:
-    """Tell whether the lower of two values of a measure is the better one."""
+    """Return whether lower values of a measure are better."""
     return Measure.parse(measure).definition.better == "lower"
 
 
 def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
-    """Return those of `runs` that are approved baselines of their dataset: named before anyone looked at these."""
+    """Return the runs that are approved baselines of their dataset, chosen before this comparison."""
     pinned = set(Baseline.objects.filter(run__in=runs, retired_at__isnull=True).values_list("run", flat=True))
     return [run for run in runs if run.pk in pinned]
 
 
 def _load(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
+    """Return the runs, the oldest benchmark's first: in a fixed order, so that equal runs have equal statistics."""
     known = {run.pk: run for run in runs}
     if not 2 <= len(known) <= MOST_RUNS:
         raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs, not {len(known)}.", field="run")
@@ -223,7 +222,7 @@ def _load(runs: Iterable[Run]) -> list[Run]:
 
 
 def _ranked(known: list[Run], baseline: Run | None, version: DatasetVersion | None) -> tuple[list[Run], Comparability]:
-    """Return the runs that lost few enough queries, and what differs between them; a warning names the others."""
+    """Return the runs that lost few enough queries, and their differences; a warning names the others."""
     every = differences(known, version=version)
     why = {run: every.measured[run.pk].unranked for run in known if run.pk in every.measured}
     unranked = [run for run, sentence in why.items() if sentence]
@@ -245,7 +244,7 @@ def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:
 
 
 def _require_common(values: Values, labels: Sequence[str]) -> None:
-    """Raise the sentence for too few queries to compare, with the run that answered fewest by its name."""
+    """Raise ComparingError if too few queries have values in all runs; it names the run that answered fewest."""
     answered = ~np.isnan(values)
     common = int(answered.all(axis=0).sum())
     if common < 2:
@@ -258,7 +257,7 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
 
 
 def _compare(values: Values, *, seed: int, baseline: int | None) -> Comparison:
-    """Compare, or answer with what came of the same values before."""
+    """Return the statistics of these values, from the cache if possible."""
     digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
     digest.update(repr((values.shape, seed, baseline)).encode())
     key, make = f"comparison:{digest.hexdigest()}", partial(compare, values, seed=seed, baseline=baseline)

@@ -1,4 +1,4 @@
-"""Descriptions of a comparison besides its test: other measures, slices, single queries, and cost against quality."""
+"""Descriptions that complement the test: other measures, slices, single queries, cost against quality."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +22,17 @@ RESAMPLES = 2_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
-    """One measure of every run: its mean, and its difference to the reference with an interval. Nothing is tested."""
+    """One measure of every run: its mean, and its difference to the reference with an interval, without a test."""
 
     measure: str
     means: list[float | None]
-    differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
+    differences: list[MeanInterval]  # over the queries that both have; 0 for the reference itself
 
 
 def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[Described]:
     """Return every measure that all runs have, the primary one first, on the compared queries.
 
-    `only`: the runs whose differences get an interval, where not all.
+    `only`: the runs whose differences get an interval, by default all.
     """
     names = sorted(comparison.values, key=lambda name: name != comparison.primary)
     values = [comparison.values[name][:, comparison.members] for name in names]
@@ -47,14 +47,14 @@ def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -
 
 
 def means_of(values: Values) -> list[float | None]:
-    """Return the mean of each row of `values` over the queries that it has a value on; None where it has none."""
+    """Return the mean of each row of `values` over the queries with a value; None for a row without values."""
     known = ~np.isnan(values)
     return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, known, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryDifference:
-    """One query: the values of two runs, and the query and their rankings of it where these are asked for and kept."""
+    """One query: the values of two runs, and optionally the query and their rankings of it."""
 
     query_id: int
     value: float
@@ -70,15 +70,15 @@ class QueryDifference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryDifferences:
-    """Two runs by query: every difference, run − reference, and the queries with the greatest, at both ends."""
+    """Two runs by query: every difference, run − reference, and the queries with the greatest gains and losses."""
 
     differences: list[float]
-    gains: list[QueryDifference]  # the greatest first
+    gains: list[QueryDifference]  # greatest first
     losses: list[QueryDifference]
 
 
 def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN) -> QueryDifferences:
-    """Return on which queries `run` and the reference differ, by the compared measure, in three database queries."""
+    """Return the query differences of `run` and the reference by the compared measure. Three database queries."""
     every = _by_query(comparison, run)
     ordered = sorted(every, key=lambda pair: -pair.difference)
     gains = [pair for pair in ordered[:shown] if pair.difference > 0]
@@ -95,19 +95,19 @@ def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN
 def every_difference(comparison: RunComparison, run: int) -> list[QueryDifference]:
     """Return the values of `run` and the reference on the compared queries that both answered, the widest gap first.
 
-    Equal gaps stand in the order of the queries.
+    Equal gaps keep the order of the queries.
     """
     return sorted(_by_query(comparison, run), key=lambda pair: -abs(pair.difference))
 
 
 def with_queries(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
-    """Return the pairs with their queries, in one database query."""
+    """Return the pairs with their queries. One database query."""
     queries = Query.objects.in_bulk([pair.query_id for pair in pairs])
     return [replace(pair, query=queries[pair.query_id]) for pair in pairs]
 
 
 def _by_query(comparison: RunComparison, run: int) -> list[QueryDifference]:
-    """Return the values of `run` and the reference on each query where both have one."""
+    """Return the values of `run` and the reference on each query for which both have one."""
     pair = comparison.compared[[run, comparison.reference]]
     both = ~np.isnan(pair).any(axis=0)
     ids = comparison.query_ids[comparison.members][both]
@@ -123,18 +123,18 @@ class SliceDifferences:
 
     slice: Slice
     means: tuple[float | None, ...]
-    differences: tuple[MeanInterval, ...]  # the reference's own is 0
+    differences: tuple[MeanInterval, ...]  # 0 for the reference
 
     def is_small(self, run: int) -> bool:
-        """Tell whether `run` and the reference both answered so few of its queries that nothing is concluded."""
+        """Return whether `run` and the reference both answered too few of its queries for a conclusion."""
         return self.slice.is_small or self.differences[run].n < MINIMUM
 
 
 def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
-    """Return the slices of all queries, by the compared measure, each with an interval of its own (2,000 resamples).
+    """Return the differences in every slice, by the compared measure, each with its own interval (2,000 resamples).
 
-    The intervals are of one slice and one pair each, and not corrected for how many there are. `only`: the runs whose
-    differences get one, where not all.
+    Each interval is for one slice and one pair, without correction for their number. `only`: the runs whose differences
+    get one, by default all.
     """
     seed = comparison.comparison.seed
     values = comparison.values[comparison.measure]
@@ -150,10 +150,9 @@ def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) ->
 
 
 def reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
-    """Return runs with a partition whose slices, most of them, contradict the order of the run and the reference.
+    """Return (run, reversal) for partitions of which most slices contradict the order of the run and the reference.
 
-    On the queries that both answered, so that no difference comes of which queries failed; by their number a slice is
-    small, too.
+    Only queries that both answered count, also for the size of a slice, so that failed queries cause no difference.
     """
     values = comparison.values[comparison.measure]
     reference = comparison.reference
@@ -169,7 +168,7 @@ def reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a run may take at most; None does not bound."""
+    """Upper bounds on the cost of a run; None for no bound."""
 
     latency_ms: float | None = None
     index_bytes: float | None = None
@@ -177,10 +176,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Quality, latency and index size of every run in the order of the comparison, and what follows from them.
+    """Quality, latency and index size of every run in the order of the comparison, with the frontier and the choice.
 
-    `choice` is None where no run is within the bounds, and where the comparison is against a baseline or not tested:
-    only a test of all pairs says what is not significantly worse than the best.
+    `choice`: None if all runs exceed the bounds, and for comparisons that are untested or against a baseline. Only a
+    test of all pairs shows which runs are not significantly worse than the best.
     """
 
     points: tuple[Point, ...]
@@ -190,7 +189,7 @@ class Costs:
 
 
 def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
-    """Return what the compared runs cost, with the cheapest within `bounds` not significantly worse than the best."""
+    """Return the costs of the compared runs, and the cheapest within `bounds` not significantly worse than the best."""
     points = tuple(
         Point(quality=mean, latency_ms=run.timing.get("total_ms"), index_bytes=index_bytes(run))
         for run, mean in zip(comparison.runs, comparison.comparison.means, strict=True)
@@ -204,7 +203,7 @@ def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
 
 
 def index_bytes(run: Run) -> float | None:
-    """Return the size of what the run searches: its index, and what a store made of it where it uses one."""
+    """Return the size of the run's index and of its copy in an approximate store, if it has one."""
     size = run.index.stats.get("bytes") if run.index else None
     if size is None:
         return None
@@ -213,10 +212,9 @@ def index_bytes(run: Run) -> float | None:
 
 
 def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
-    """Return the runs; of more than can be compared those ranked with the greatest means of the primary measure.
+    """Return the runs; of more than MOST_RUNS only those with the greatest ranked means of the primary measure.
 
-    The means are those on `version`, by default on the one that a run's benchmark was made on. `baseline` is one of
-    them whatever its mean.
+    The means are those on `version`, by default the version of each run's benchmark. `baseline` is always included.
     """
     known = list(runs)
     if len(known) <= MOST_RUNS:

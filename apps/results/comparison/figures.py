@@ -1,4 +1,4 @@
-"""The figures of a comparison, built here and drawn in the browser by Plotly, in words that the tables share."""
+"""The figures of a comparison, built here and drawn in the browser by Plotly, in the wording of the tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ Cells = Sequence[Sequence[float | None]]
 BETTER, WORSE, OPEN = COLOURS[2], COLOURS[1], "#8a94a6"
 # Pale enough for the page's text in both themes.
 DIVERGING = [[0, "rgba(224, 123, 57, 0.6)"], [0.5, "rgba(128, 136, 150, 0.1)"], [1, "rgba(42, 157, 111, 0.6)"]]
-MOST_WRITTEN = 10  # columns of a map whose cells have room for a number
+MOST_WRITTEN = 10  # columns of a map up to which cells have room for a number
 HEAD = 84  # pixels above and below the rows
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a forest plot: a difference with its interval, where there is one."""
+    """One row of a forest plot: a difference, with its interval if known."""
 
     label: str
     difference: float
@@ -31,7 +31,7 @@ class Line:
 
 
 def difference_figure(comparison: RunComparison) -> Figure:
-    """Return the difference of every run to the reference, the highest on top: simultaneous intervals where tested."""
+    """Return the difference of every run to the reference, highest on top; with simultaneous intervals if tested."""
     reference = comparison.reference
     pairs = {run: comparison.comparison.pair(run, reference) for run in comparison.order if run != reference}
     lines = [
@@ -47,7 +47,7 @@ def difference_figure(comparison: RunComparison) -> Figure:
 
 
 def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
-    """Return what each value of an axis buys against the first of its axis."""
+    """Return the gain of each value of an axis over the axis's first value."""
     lines = [
         Line(f"{effect.value} vs {effect.reference}", effect.difference, effect.interval, COLOURS[0])
         for effect in effects
@@ -58,7 +58,7 @@ def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
 def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) -> Figure:
     """Return the differences to the reference by slice: with intervals for two runs, as a map for more.
 
-    A slice that is too small to conclude anything from has numbers, but no colour.
+    A slice that is too small for a conclusion has numbers, but no colour.
     """
     others = [run for run in comparison.order if run != comparison.reference]
     labels = [f"{in_slice.slice.name}, n\N{NO-BREAK SPACE}{in_slice.slice.n}" for in_slice in slices]
@@ -79,7 +79,7 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
 
 
 def pair_figure(comparison: RunComparison) -> Figure | None:
-    """Return every pair as a map, the difference row − column where significant, its adjusted p; None for few runs."""
+    """Return a map of all pairs: row − column where significant, with adjusted p. None if untested or under 3 runs."""
     order = comparison.order
     if len(order) < 3 or comparison.comparison.baseline is not None or not comparison.tested:
         return None
@@ -112,7 +112,7 @@ def query_figure(differences: Sequence[float], measure: str) -> Figure:
 
 
 def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
-    """Return quality over latency, the size of a point telling the index's: filled on the frontier; None without times.
+    """Return quality over latency, with points sized by the index and filled on the frontier; None without times.
 
     The chosen run is a star.
     """
@@ -178,7 +178,7 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
 
 
 def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
-    """A coloured cell for each value; the farthest from 0 has the full colour."""
+    """Return a heat map, whose full colour is that of the value farthest from 0."""
     most = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
     across, down = [wrapped(column, 14) for column in columns], [wrapped(row) for row in rows]
     trace = {
@@ -196,7 +196,7 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
         "hovertemplate": "%{y}<br>%{x}<br>%{text}<extra></extra>",
     }
     plain = {"type": "category", "showgrid": False, "ticks": ""}
-    # Not the trace's own text, whose colour is chosen for a cell without regard to the page behind it.
+    # Not the trace's own text: Plotly chooses its colour for a cell without regard to the page behind it.
     notes = [
         {"x": column, "y": row, "text": text, "showarrow": False}
         for row, written in enumerate(texts)

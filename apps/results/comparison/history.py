@@ -27,7 +27,7 @@ LEAST_MARGIN = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best run of a benchmark by the shown measure. Values compare only where `truth` is the same."""
+    """The best run of a benchmark by the shown measure. Values are comparable only if `truth` is the same."""
 
     benchmark: Benchmark
     run: Run
@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Points oldest first, and the ranked values of the current baselines. `measures` are those that may be shown."""
+    """Points oldest first, and the ranked values of the current baselines. `measures`: the choices."""
 
     measure: str
     measures: list[str]
@@ -56,16 +56,16 @@ class History:
 
 
 def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
-    """Return the history of `dataset` as far as `user` may see it, by `measure` or else the newest primary measure.
+    """Return the history of `dataset` visible to `user`, by `measure`, by default the newest primary measure.
 
-    A benchmark counts once it has completed, with its values on its own dataset version and policies; one that lacks
-    the measure, and whose runs are all unranked, has no point.
+    Completed benchmarks count, with the values on their own dataset version and policies. A benchmark without the
+    measure, or without ranked runs, has no point.
     """
     benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset, status=Status.COMPLETED), user)
     newest = benchmarks.order_by("-completed_at").first()
     if newest is None:
         return History(measure, [], [], [])
-    # The best run has the greatest value, so a measure that falls as runs improve cannot be shown.
+    # The best run has the greatest value, so a measure that falls as runs improve is not offered.
     measures = [name for name in (primary_measure(newest), *measures_at(newest, newest.primary_k)) if not falls(name)]
     measure = measure if measure in measures else measures[0]
     baselines = list(visible(current_baselines(dataset), user, through="run__benchmark"))
@@ -100,14 +100,14 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
 
 
 def _valued(measure: str, **wanted: Any) -> QuerySet[Any]:
-    """Return the evaluations of completed runs that have the measure, as `value`."""
+    """Return the evaluations of completed runs that have the measure, annotated as `value`."""
     evaluations = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED)
     valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 
 
 def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
-    """Return what two values must share to be comparable: version, mapping, policies, and how that was resolved."""
+    """Return the key that comparable values share: version, mapping, policies, and the hash of the truth."""
     benchmark = evaluation.run.benchmark
     return (
         evaluation.dataset_version.number,
@@ -120,9 +120,9 @@ def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
 
 
 def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
-    """Return a name for each truth that tells it from the others: "v2", "v2 on library", "v2, unresolved dropped".
+    """Return a distinct name for each truth: "v2", "v2 on library", "v2, unresolved dropped".
 
-    Where a mapping was resolved again in between, the start of the truth's hash tells both apart.
+    If a mapping was resolved again in between, the names include the start of the truth's hash.
     """
     truths = sorted({_truth(evaluation) for evaluation in evaluations}, key=str)
     several = len({mapping for _, mapping, *_ in truths}) > 1
@@ -139,7 +139,7 @@ def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
 
 
 def history_figure(shown: History) -> dict[str, Any] | None:
-    """Return the figure: a point a benchmark, which leads to it, a colour a truth, a line a baseline; None without."""
+    """Return the figure: linked points for benchmarks, colours for truths, lines for baselines; None without points."""
     if not shown.points:
         return None
     truths = list(dict.fromkeys(point.truth for point in shown.points))
@@ -176,7 +176,7 @@ def _trace(shown: History, truth: str, colour: str) -> dict[str, Any]:
 
 
 def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the baseline across the time in which its truth was the one that was asked, and its name at its end."""
+    """Return a line for the baseline over the period of its truth, and its name at the end."""
     every = _span([_completed(point) for point in shown.points])
     start, end = _span([_completed(point) for point in shown.points if point.truth == line.truth])
     side = "left" if start == every[0] else "right"
@@ -194,7 +194,7 @@ def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dic
 
 
 def _completed(point: Point) -> datetime:
-    """Return when the benchmark ended, as a local time without its zone, which Plotly would drop."""
+    """Return when the benchmark ended, as local time without the zone, which Plotly would drop."""
     ended = point.benchmark.completed_at or point.benchmark.created_at
     return localtime(ended).replace(tzinfo=None)
 

@@ -14,12 +14,12 @@ from apps.results.comparison.sentences import choice_sentence, reversal_sentence
 from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
 from benchbench.ir.slices import MINIMUM
 
-MOST_PAIRS = 120  # of 16 runs; a page with more of them shows the table of all pairs when it is opened
-MOST_COLUMNS = 8  # runs beside each other in a table: the reference and the best of the others
+MOST_PAIRS = 120  # of 16 runs; a page with more loads the table of all pairs when it is opened
+MOST_COLUMNS = 8  # runs side by side in a table: the reference and the best of the others
 
 
 def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:
-    """Return all parts of the page."""
+    """Return the context of the comparison page."""
     costs = describing.costs_of(comparison, bounds)
     effects = effects_of(comparison) if len(comparison.runs) > 2 else []
     others = [run for run in comparison.order if run != comparison.reference]
@@ -80,7 +80,7 @@ def _figures(
     slices: Sequence[describing.SliceDifferences],
     queries: describing.QueryDifferences | None,
 ) -> dict[str, Figure]:
-    """Return the figures that there is anything to show in."""
+    """Return the figures that have data."""
     drawn: dict[str, Figure | None] = {
         "differences": figures.difference_figure(comparison),
         "pairs": figures.pair_figure(comparison),
@@ -93,14 +93,14 @@ def _figures(
 
 
 def _uneven(comparison: RunComparison, measures: Sequence[describing.Described]) -> str:
-    """Return the warning that the runs are not judged alike; nothing where that is not measured."""
+    """Return the warning that the runs are judged unevenly; "" if unmeasured."""
     name = judged_name(comparison.primary)
     judged = next((row.means for row in measures if row.measure == name), [])
     return uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
 
 
 def picked(runs: Sequence[Run]) -> int:
-    """Return how many runs were left out of the benchmark that all of `runs` are from; 0 where none was."""
+    """Return how many completed runs of the only benchmark of `runs` are left out; 0 for several benchmarks."""
     benchmarks = {run.benchmark_id: run.benchmark for run in runs}
     if len(benchmarks) > 1:
         return 0
@@ -109,7 +109,7 @@ def picked(runs: Sequence[Run]) -> int:
 
 
 def choices(comparison: RunComparison) -> dict[str, Any]:
-    """Return what the form offers: measures, baselines with the pinned ones marked, slices."""
+    """Return the choices of the form: measures, baselines with the pinned ones marked, slices."""
     pinned = pinned_baselines(comparison.runs)
     by_primary = sorted(comparison.values, key=lambda name: name != comparison.primary)
     return {
@@ -122,7 +122,7 @@ def choices(comparison: RunComparison) -> dict[str, Any]:
 
 
 def _row(comparison: RunComparison, run: int) -> dict[str, Any]:
-    """A run against the reference."""
+    """Return the table row of a run against the reference."""
     is_reference = run == comparison.reference
     return {
         "run": comparison.runs[run],
@@ -135,7 +135,7 @@ def _row(comparison: RunComparison, run: int) -> dict[str, Any]:
 
 
 def other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
-    """Return every pair but those with the reference, the better run first."""
+    """Return every pair without the reference, the better run first."""
     if comparison.comparison.baseline is not None:
         return []
     order = [run for run in comparison.order if run != comparison.reference]

@@ -12,7 +12,7 @@ MOST_NAMED = 3
 
 
 def verdict_sentence(comparison: RunComparison) -> str:
-    """Return the verdict on the compared runs in one sentence, and in a second what would settle what is open."""
+    """Return the verdict in one sentence, and in a second the number of queries that would settle open questions."""
     verdict, labels = comparison.verdict, comparison.labels
     best = labels[verdict.reference]
     if verdict.against_baseline:
@@ -48,7 +48,7 @@ def _against(comparison: RunComparison) -> str:
 
 
 def _settled(comparison: RunComparison) -> str:
-    """Say how many more queries would settle what is open."""
+    """Return a sentence on how many more queries would settle the open differences."""
     verdict = comparison.verdict
     if verdict.settled_by is not None:
         return f"About {counted(verdict.settled_by, 'more query')} would settle it."
@@ -59,7 +59,7 @@ def _settled(comparison: RunComparison) -> str:
 
 
 def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
-    """Return which run is the cheapest that is good enough, and what it may cost in quality."""
+    """Return a sentence on the cheapest good run and its possible loss in quality."""
     choice = costs.choice
     if choice is None:
         if comparison.comparison.baseline is not None:
@@ -82,7 +82,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
 
 
 def disorder_sentence(comparison: RunComparison) -> str:
-    """Return why a run is worse than the reference though one below it is not distinguishable; "" where none is."""
+    """Return why a run is worse than the reference though a lower one is not distinguishable from it; else ""."""
     if not comparison.tested:
         return ""
     order, verdict = comparison.order, comparison.verdict
@@ -98,7 +98,7 @@ def disorder_sentence(comparison: RunComparison) -> str:
 
 
 def family_sentence(comparison: RunComparison) -> str:
-    """Return what was tested, on what, and how."""
+    """Return a sentence on what was tested, on which queries, and how."""
     statistics = comparison.comparison
     pairs = len(statistics.pairs)
     if statistics.baseline is None:
@@ -119,9 +119,9 @@ def family_sentence(comparison: RunComparison) -> str:
 
 @dataclass(frozen=True)
 class VerdictText:
-    """A verdict in sentences, the same for every page, file and answer. A sentence with nothing to say is ""."""
+    """A verdict in sentences, the same for every page, file and answer. Inapplicable sentences are ""."""
 
-    verdict: str  # "" where nothing is tested
+    verdict: str  # "" if untested
     family: str
     left_out: str
     disorder: str
@@ -129,7 +129,7 @@ class VerdictText:
 
     @property
     def about(self) -> list[str]:
-        """What the verdict rests on: what was tested, and which queries were left out, where any were."""
+        """The basis of the verdict: the tested family, and the queries left out, if any."""
         return [sentence for sentence in (self.family, self.left_out) if sentence]
 
 
@@ -144,7 +144,7 @@ def verdict_text(comparison: RunComparison) -> VerdictText:
 
 
 def left_out_sentence(comparison: RunComparison) -> str:
-    """Return which queries are not in the comparison, or nothing."""
+    """Return a sentence on the queries that are left out of the comparison, else ""."""
     parts = []
     if comparison.comparison.left_out:
         parts.append(f"{comparison.comparison.left_out:,} that some run did not answer")
@@ -154,7 +154,7 @@ def left_out_sentence(comparison: RunComparison) -> str:
 
 
 def reversal_sentence(comparison: RunComparison, run: int, reversal: Reversal) -> str:
-    """Return that most slices of a partition contradict the order of `run` and the reference over all queries."""
+    """Return a sentence on a partition of which most slices contradict the overall order of `run` and the reference."""
     pair = (comparison.labels[comparison.reference], comparison.labels[run])
     leader, behind = pair[reversal.leader], pair[1 - reversal.leader]
     return (

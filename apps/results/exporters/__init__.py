@@ -1,1 +1,1 @@
-"""The formats of results: a module for each, or for several alike. `apps.results.exporting` lists them."""
+"""The formats of results: a module for each, or for several similar ones. `apps.results.exporting` lists them."""

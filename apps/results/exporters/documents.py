@@ -1,4 +1,4 @@
-"""A benchmark as a document: verdict and leaderboard in Markdown, LaTeX and HTML, all of one `Story`."""
+"""A benchmark as a document: verdict and leaderboard in Markdown, LaTeX and HTML, all from one `Story`."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from benchbench.markup import code, text
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One run: `cells` has the value of each measure, `standing` how the verdict places it, empty where it does not."""
+    """One run: `cells` has the value of each measure, `standing` its place in the verdict, "" without one."""
 
     row: Row
     label: str
@@ -32,13 +32,13 @@ class Line:
 
     @property
     def numbers(self) -> list[str]:
-        """The cells as texts, then the milliseconds per query; a dash where there is none."""
+        """The cells as texts, then the milliseconds per query; a dash for a missing value."""
         values = ["–" if value is None else f"{value:.4f}" for value in self.cells]
         return [*values, "–" if self.row.ms is None else f"{self.row.ms:.1f}"]
 
     @property
     def lost(self) -> str:
-        """How many queries the run could not answer, and that it is not ranked for it; empty where it answered all."""
+        """The number of failed queries, or why the run is unranked; "" if it answered all."""
         if self.row.unranked:
             return self.row.unranked
         failed = self.row.run.failed_queries
@@ -46,28 +46,28 @@ class Line:
 
     @property
     def failure(self) -> str:
-        """Why the run has no values; empty where it has some."""
+        """The reason why the run has no values; "" if it has some."""
         run = self.row.run
         return "" if run.status == Run.Status.COMPLETED else f"{run.status}: {run.error_message or 'no values'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A benchmark told to people. `verdict` says why there is none, where there is none; then `comparison` is None."""
+    """Summary of a benchmark for readers. `comparison`: None if the runs are not comparable; `verdict` says why."""
 
     benchmark: Benchmark
     board: Leaderboard
     measures: list[str]  # the primary one first
-    shared: list[str]  # what all configurations have in common
+    shared: list[str]  # common settings of all configurations
     lines: list[Line]
     comparison: RunComparison | None
     verdict: str
-    time: str  # what the column of times is called
-    notes: list[str]  # what the verdict rests on, and what differs besides the configuration
+    time: str  # heading of the column of times
+    notes: list[str]  # the basis of the verdict, and differences other than the configuration
 
 
 def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
-    """Return what is to be told of a benchmark that has ended, with its values on `version`."""
+    """Return the summary of a finished benchmark, with its values on `version`."""
     board = leaderboard(benchmark, version=version)
     runs = board.runs
     comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
@@ -104,7 +104,7 @@ def _notes(told: VerdictText | None, board: Leaderboard, own: DatasetVersion) ->
     notes = [*told.about, *told.warnings] if told else []
     if board.version != own:
         notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
-    if failed and not told:  # which warns of it
+    if failed and not told:  # its warnings would cover this
         notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
     if board.evaluation and board.evaluation.unresolved_count:
         lost = board.evaluation
@@ -115,7 +115,7 @@ def _notes(told: VerdictText | None, board: Leaderboard, own: DatasetVersion) ->
     return notes
 
 
-SCRIPT = "<!-- plotly -->"  # where the page has the 4 MB that draw the figure
+SCRIPT = "<!-- plotly -->"  # placeholder for the 4 MB of script that draw the figure
 ESCAPED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -158,13 +158,13 @@ def _markdown_row(line: Line) -> str:
 
 
 def latex(plain: str) -> str:
-    """Return plain text on one line with what LaTeX would run written out."""
+    """Return plain text as one line of LaTeX, with special characters escaped."""
     pattern = "[" + re.escape("".join(ESCAPED)) + "]"
     return re.sub(pattern, lambda match: ESCAPED[match[0]], " ".join(plain.split()))
 
 
 def write_latex(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Write a `table` that needs no package, whose caption says what was tested.
+    """Write a `table` that needs no package; its caption describes the test.
 
     The best run is bold; a dagger marks significantly worse runs.
     """
@@ -194,14 +194,14 @@ def _latex_row(line: Line, measures: int) -> str:
 
 
 def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Write one page that needs no network, in three pieces; the second draws the figure, where there is one."""
+    """Write one page that needs no network, in three pieces; the second draws the figure, if any."""
     story = story_of(benchmark, version)
     figure = quality_and_cost(story.board)
     page = render_to_string("results/export.html", {"story": story, "figure": figure, "script": SCRIPT})
     before, script, after = page.partition(SCRIPT)
     yield before
     if script:
-        from plotly.offline import get_plotlyjs  # takes a second, and only this needs it
+        from plotly.offline import get_plotlyjs  # takes a second to import, and is needed only here
 
         yield f"<script>{get_plotlyjs()}</script>"
     yield after
@@ -211,7 +211,7 @@ TOLD = ("id", "label", "config", "status", "timing", "failed_queries", "unranked
 
 
 def facts_of(benchmark: Benchmark) -> dict[str, Any]:
-    """Return the benchmark and its runs in run order, as commands write JSON."""
+    """Return the benchmark and its runs in run order, for the JSON output of commands."""
     return {
         "benchmark": str(benchmark.pk),
         "name": benchmark.name,
@@ -240,12 +240,12 @@ def text_of(benchmark: Benchmark) -> str:
     warnings = shared_warnings(runs)
     measures = (board.primary, f"P@{k}", f"R@{k}", "RR")
     lines = [line for row in board.rows for line in _text_lines(row, measures, width, warnings)]
-    # Benchmark means, of a run's three: see docs/measures.md.
+    # Benchmark means, one of the three kinds of a run's means: see docs/measures.md.
     return "\n".join([f"{about}; benchmark means", head, *lines, *(f"Every run: {warning}" for warning in warnings)])
 
 
 def _text_lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -> Iterator[str]:
-    """Yield the line of a run, and what is to be known of it alone."""
+    """Yield the line of a run, and notes that concern it alone."""
     run, final = row.run, row.final
     rank = f"{row.rank}{'=' * row.tied}" if row.rank and final else "–"
     head = f"{rank:>4}  {run.run_order:>3}  {run.label:{width}}"

@@ -1,4 +1,4 @@
-"""Flowbaby's files for a run: its results under either aggregation profile, and run.json, what it retrieved."""
+"""Flowbaby's files for a run: its results under either aggregation profile, and run.json with its rankings."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -22,9 +22,9 @@ from benchbench.markup import text
 from benchbench.scoring.measuring import figures_of, score
 from benchbench.timestamps import timestamp
 
-FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's own files have no such key
-FORMAT = "flowbaby"  # of a dataset whose references to documents are canonical ids
-About = dict[int, tuple[Any, Any, Any]]  # topic_id, topic and source that documents state, by primary key
+FAILED = "failed_queries"  # {key: error}; only present with failures: Flowbaby's own files have no such key
+FORMAT = "flowbaby"  # a dataset's format in which references to documents are canonical ids
+About = dict[int, tuple[Any, Any, Any]]  # topic_id, topic and source from documents' metadata, by primary key
 
 
 def write_results(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
@@ -39,7 +39,7 @@ def write_markdown(run: Run, version: DatasetVersion, *, profile: Profile) -> It
 
 
 def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
-    """Its git_sha is that of the code which ran the queries, where all workers ran the same; its duration the run's."""
+    """Write summary.json. Its git_sha is that of the workers if all had the same, its duration that of the run."""
     results = _results(run, version, profile)
     splits = set(version.queries.values_list("split", flat=True))
     metadata = version.dataset.metadata
@@ -79,12 +79,12 @@ def _results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, A
 
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
-    """Write the run as `export_retrieval_results_to_run` makes it of live results, a line an entry.
+    """Write the run like `export_retrieval_results_to_run`, which exports live results, one line per entry.
 
-    A document is the item that its metadata names by `topic_id` or `topic`, else its external id. Over a Flowbaby
-    dataset it is always its external id, since the judgments, which state canonical ids, were resolved by that: the
-    file scored against the dataset has our values, unless documents are left out as written by a model. Scores fall
-    strictly, as float32, so that whoever orders by them finds our ranks. A query that failed has no entry.
+    A document is named by `topic_id` or `topic` of its metadata, else by its external id. Over a Flowbaby dataset it is
+    always the external id, by which the judgments' canonical ids were resolved. Scoring the file against the dataset
+    thus gives our values, unless documents written by a model are left out. Scores fall strictly, as float32, so that
+    sorting by them gives our ranks. A failed query has no entry.
     """
     dataset = version.dataset
     rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
@@ -117,5 +117,5 @@ def _run_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterat
 
 
 def _text(value: Any) -> str:
-    """Return what a metadata value names; nothing for what is no name."""
+    """Return a metadata value as a name; "" if it cannot be one."""
     return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""

@@ -20,20 +20,20 @@ UNRESOLVED = "unresolved:"
 
 
 class ExportError(BenchbenchError):
-    """Results that cannot be written in a format."""
+    """Results cannot be written in a format."""
 
     code = "export"
 
 
 class ExportStateError(ExportError, ConflictError):
-    """The benchmark or the run is in a state in which it has no results."""
+    """The benchmark or the run has no results in its current state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One query of a run: the external ids of what it found, best first, with scores, and the value of each measure.
+    """One query of a run: external ids of its documents, best first, with scores, and the value of each measure.
 
-    `error` says why there is none of that, where the query failed or was never asked; else it is empty.
+    `error`: why these are missing, if the query failed or was never asked; else "".
     """
 
     query: Query
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def measured(run: Run, version: DatasetVersion) -> Evaluation:
-    """Return the evaluation of a completed run on `version`; raise an ExportStateError that says why there is none."""
+    """Return the evaluation of a completed run on `version`. Raises ExportStateError if it has no values there."""
     evaluation = evaluation_of(run, version=version)
     if evaluation is None:
         raise ExportStateError(why_unmeasured(run, version, lacking="nothing to export"))
@@ -53,18 +53,18 @@ def measured(run: Run, version: DatasetVersion) -> Evaluation:
 
 
 def run_id_of(run: Run) -> str:
-    """Return the id of a run: that which its file states where it was imported, for others to find it by."""
+    """Return the id of a run; for an imported run the id in its file, so that other tools recognise it."""
     return run.label if run.is_external else str(run.pk)
 
 
 def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
-    """Yield every query that `evaluation` has a place for, in its order, some hundred at a time from the database."""
+    """Yield the outcome of every query of `evaluation`, in its order; reads some hundred at a time."""
     for query_ids in batched(evaluation.query_ids, AT_ONCE):
         yield from outcomes_at(run, query_ids, evaluation)
 
 
 def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
-    """Yield what became of some queries, in the order of their ids; without values where `evaluation` lacks them."""
+    """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`."""
     places = {query_id: place for place, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
     named = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
     queries = Query.objects.in_bulk(query_ids)
@@ -81,8 +81,10 @@ def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | Non
 
 
 def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
-    """Return the external id of each key of a truth; of an unresolved judgment the `document_id` that it states, or
-    where there is none, or it would name another document too, a made one.
+    """Return the external id of each key of a truth.
+
+    An unresolved judgment has the `document_id` of its reference, or a generated name if that is missing or names
+    another document too.
     """
     names = dict(Document.objects.filter(pk__in=keys).values_list("pk", "external_id"))
     unresolved = {key.judgment_id for key in keys if isinstance(key, Unresolved)}
@@ -102,5 +104,5 @@ def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
 
 
 def slug_of(benchmark: Benchmark) -> str:
-    """Return the name of a benchmark as files are called after it."""
+    """Return the name of a benchmark for file names."""
     return slugify(benchmark.name) or "benchmark"

@@ -1,4 +1,4 @@
-"""JSON: the outcome of a benchmark as one object, the `results` of the API, and what a run answered to each query."""
+"""JSON: the outcome of a benchmark as one object, the `results` of the API, and a run's outcomes by query."""
 
 import json
 from collections import Counter
@@ -107,13 +107,13 @@ class QueryOutcome:
 
 
 def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Results:
-    """Return the runs of `benchmark` in run order with their means, and a summary; at any status.
+    """Return the runs of `benchmark` in run order with their means, and a summary, at any status.
 
-    Only final means are in it. `timing` holds a run's own costs: building its index, its stages for all queries, and
-    both; `per_query` has milliseconds per query, and whether they are shared. The wall clock is that of all runs
-    together, and so the benchmark's: `duration_ms`. Means are those on `version`, by default the benchmark's own.
-    Beyond the contract of the API there is its number, `dataset_version`, and `duration_ms`, and a run has `label`,
-    `failed_queries`, `unranked`, `warnings` and `per_query`.
+    It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both;
+    `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
+    benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
+    the API: `dataset_version`, its number; `duration_ms`; and a run's `label`, `failed_queries`, `unranked`, `warnings`
+    and `per_query`.
     """
     board = leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
@@ -140,16 +140,16 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
 
 
 def run_results(run: Run, *, version: DatasetVersion | None = None) -> RunResult:
-    """Return one run as `results` tells it."""
+    """Return the result of one run, as in `results`."""
     return next(_run(row) for row in leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk)
 
 
 def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None) -> list[QueryOutcome]:
-    """Return what a run answered to some of its queries, with the values on `version` (its own by default).
+    """Return a run's outcomes of some of its queries, with the values on `version` (its own by default).
 
-    The single values are those at the primary k of the benchmark, `metrics_flat` has every measure; both have none
-    while the run is not completed, for a query that failed, and for one that `version` lacks. Documents are external
-    ids, best first; of several repetitions it is the first that did not fail.
+    The single values are at the benchmark's primary k; `metrics_flat` has every measure. Both are empty while the run
+    is not completed, for a failed query, and for a query that `version` lacks. Documents are external ids, best first.
+    Of several repetitions, the first that did not fail counts.
     """
     evaluation = evaluation_of(run, version=version)
     return [_answer(outcome, run.benchmark) for outcome in outcomes_at(run, query_ids, evaluation)]

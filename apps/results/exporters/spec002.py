@@ -19,7 +19,7 @@ from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
 from benchbench.local_files.placing import make_folder, place_pieces
 
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # an id as text, which names it again: 007 does not
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # text of an id that converts back to itself: 007 does not
 
 
 def write(run: Run, version: DatasetVersion) -> Iterator[str]:
@@ -31,19 +31,18 @@ def text_of(content: dict[str, Any]) -> str:
 
 
 def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
-    """Return what the file of a run holds that has ended; raise an ExportError for one without values on `version`.
+    """Return the content of the file of a finished run.
 
-    Of a run that failed every query has its error, or the run's.
-
-    Of each query the first `limit` documents that it returned are looked at; the file states fewer where the run kept
-    fewer chunks: its recall@10 is then of so many.
+    Raises ExportError without values on `version`, unless the run failed. In a failed run every query has its own
+    error or the run's. The first `limit` documents of each query count, fewer if the run returned fewer chunks:
+    recall@10 then covers only those.
     """
     if run.status != Run.Status.FAILED:
         measured(run, version)
     limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
     answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.answers(run, some)]
-    took = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # of those that failed too
+    took = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # includes failed queries
     content = spec002.baseline(
         answers,
         when=ended(run),
@@ -57,7 +56,7 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
 
 
 def file_name(run: Run, version: DatasetVersion) -> str:
-    """The name tells when the queries were asked, whatever version they are measured on."""
+    """Return the file's name, which has the time of the queries on any dataset version."""
     return spec002.file_name(ended(run))
 
 
@@ -66,10 +65,10 @@ def ended(run: Run) -> datetime:
 
 
 class Questions:
-    """The queries of a dataset version, in its order, and what is expected of each.
+    """The queries of a dataset version, in its order, with their expected modules.
 
-    Relevant documents are the expected modules, in the order in which they are stated; `version` is what the query
-    states of it.
+    Relevant documents are the expected modules, in the order of the judgments. `version` comes from the query's
+    metadata or filters.
     """
 
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
@@ -78,7 +77,7 @@ class Questions:
         self.shared = benchmark.execution == Benchmark.Execution.SHARED
 
     def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
-        """Return what became of some queries in a run; one that has no result, or a failed one, says so in `error`."""
+        """Return the outcomes of some queries in a run; a query that failed or has no result has an `error`."""
         failed = run.error_message if run.status == Run.Status.FAILED else ""
         return [self._answer(outcome, failed) for outcome in outcomes_at(run, query_ids, None)]
 
@@ -101,9 +100,9 @@ class Questions:
 
 
 class Console:
-    """Tells what becomes of the queries of a benchmark, run after run, each run's queries in the dataset's order.
+    """Report of a benchmark's queries while it runs: run after run, queries in the dataset's order.
 
-    `write` gets one line at a time. Of each query the first `limit` documents that it returned are looked at.
+    `write` gets one line at a time. Of each query the first `limit` documents are reported.
     """
 
     def __init__(
@@ -116,12 +115,12 @@ class Console:
         expects_modules = benchmark.dataset_version.dataset.source_format == "module-queries"
         self.noun = "module" if expects_modules else "document"
         self.runs = list(benchmark.runs.order_by("run_order"))
-        self.told = 0  # queries of the first of these runs
+        self.told = 0  # reported queries of the first of these runs
         source = source or str(benchmark.dataset_version)
         self._tell(opening(benchmark.name, source=source, queries=len(self.questions.query_ids)))
 
     def poll(self, *, ended: bool = False) -> None:
-        """Tell of the queries that have ended since, as far as the one that is next in order; of all, once `ended`."""
+        """Report the queries that have ended since, up to the first unfinished one in order; all of them if `ended`."""
         while self.runs:
             for answer in self._next(ended):
                 if self.told == 0 and self.benchmark.total_runs > 1:
@@ -137,7 +136,7 @@ class Console:
             self.told = 0
 
     def _next(self, ended: bool) -> list[Answer]:
-        """The answers from the next query on, of which none is missing. One that failed may yet be repeated."""
+        """Return the finished answers from the next query on. A failed query may still be repeated."""
         answers = self.questions.answers(self.runs[0], self.questions.query_ids[self.told : self.told + AT_ONCE])
         if ended:
             return answers
@@ -146,7 +145,7 @@ class Console:
         return answers[: next(open_ends, len(answers))]
 
     def close(self, paths: dict[Any, Path]) -> None:
-        """Tell the rest, and the totals of every run; `paths` are the baseline files, by the id of their run."""
+        """Report the rest, and the totals of every run; `paths` are the baseline files by run id."""
         self.poll(ended=True)
         for run in self.benchmark.runs.order_by("run_order"):
             if self.benchmark.total_runs > 1:
@@ -163,9 +162,9 @@ class Console:
 
 
 def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -> dict[Any, Path]:
-    """Write the baseline file of every run that completed or failed, and return where each is, by the id of its run.
+    """Write the baseline file of every run that completed or failed; return the paths by run id.
 
-    The folder is made. Of several runs each has its own within it, `run-2`: the prescribed names tell only seconds.
+    Creates the folder. Several runs get a subfolder each, `run-2`, because the prescribed file names have only seconds.
     Raises ExportError and OutputError.
     """
     paths = {}

@@ -30,10 +30,10 @@ CODE = ("git_revision", "python", "sentence-transformers", "transformers", "torc
 def log_of(
     benchmark: Benchmark, version: DatasetVersion, runs: list[Run], named: Mapping[Any, Configuration]
 ) -> Iterator[str]:
-    """Yield the log: a line an event, each error with its traceback below it where it comes first.
+    """Yield the log, one line per event; the first occurrence of an error is followed by its traceback.
 
-    Configurations are called as in the CSV files, and models have their revisions. A configuration that was never
-    started says so.
+    Configurations have their names in the CSV files, models their revisions. A configuration that was never started is
+    marked so.
     """
     tracebacks = tracebacks_of([benchmark.pk, *(run.index_id for run in runs if run.index_id)])
     refused = {run.error_message: run.traceback for run in runs if run.traceback}
@@ -48,12 +48,12 @@ def log_of(
 
 
 def error_of(run: Run) -> str:
-    """Return why a run has no values; nothing where it has completed."""
+    """Return why a run has no values; "" for a completed run."""
     return "" if run.status == Run.Status.COMPLETED else run.error_message or f"The run is {run.status}."
 
 
 def _of_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str]:
-    """Yield the lines of a configuration; a traceback that was told is taken out of `tracebacks`."""
+    """Yield the lines of a configuration; remove the printed tracebacks from `tracebacks`."""
     error, ended = error_of(run), run.completed_at or run.benchmark.completed_at
     for told in (*_models(run), "started") if run.started_at else ():
         yield _entry(run.started_at, "INFO", f"{name}: {told}")
@@ -71,7 +71,7 @@ def _of_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str]:
 
 
 def _models(run: Run) -> Iterator[str]:
-    """Yield what ran: each model with its revision, and the code."""
+    """Yield the models with their revisions, and the versions of the code."""
     index = run.index
     if index and index.encoder:
         yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
@@ -87,7 +87,7 @@ def _models(run: Run) -> Iterator[str]:
 
 
 def _traceback(error: str, tracebacks: dict[str, str]) -> str:
-    """Return the traceback of an error, once, each of its lines indented."""
+    """Return the traceback of an error the first time, each of its lines indented."""
     message = next((message for message in tracebacks if message and message in error), "")
     return "".join(f"    {line}\n" for line in tracebacks.pop(message, "").splitlines())
 
@@ -108,7 +108,7 @@ Configurations = Mapping[Any, Configuration]  # by run id
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[bytes]:
-    """The directory in a zip; equal results make equal bytes."""
+    """Write the directory as a zip; equal results give equal bytes."""
     folder = folder_name(benchmark, version)
     with tempfile.SpooledTemporaryFile(max_size=BLOCK) as whole:
         write_zip({f"{folder}/{name}": pieces for name, pieces in files(benchmark, version).items()}, whole)
@@ -122,13 +122,13 @@ def file_name(benchmark: Benchmark, version: DatasetVersion) -> str:
 
 
 def folder_name(benchmark: Benchmark, version: DatasetVersion) -> str:
-    """Return the id of the experiment, or the benchmark's name where it was made otherwise."""
+    """Return the id of the experiment; for other benchmarks the name."""
     name = benchmark.experiment.get("id") or slug_of(benchmark)
     return name if version == benchmark.dataset_version else f"{name}.v{version.number}"
 
 
 def files(benchmark: Benchmark, version: DatasetVersion) -> Files:
-    """Return the files in the order in which they are to be written: the summary is made while the searches are."""
+    """Return the files in the order for writing: writing the searches fills the summary."""
     runs = list(benchmark.runs.select_related("index").order_by("run_order"))
     named = configurations(runs)
     summaries: list[Summary] = []
@@ -148,7 +148,7 @@ def _searches(
     named: Configurations,
     summaries: list[Summary],
 ) -> Iterator[str]:
-    """Yield search_results.csv, a configuration at a time, and add the summary of each to `summaries`."""
+    """Yield search_results.csv, one configuration at a time, and append the summary of each to `summaries`."""
     cutoffs = asked.benchmark.k_values
     yield results.search_header()
     for run in runs:
@@ -168,11 +168,10 @@ def _searches(
 
 
 def configurations(runs: list[Run]) -> dict[Any, Configuration]:
-    """Return what each run is called: strategy, store, encoder, language model.
+    """Return the configuration of each run: strategy, store, encoder, language model.
 
-    Those that would be called alike have more beside the strategy, until they are not: the sizes of their chunks, what
-    is not the default of their strategy and their configuration, its hash. "flat 200/20 hybrid" is that whatever other
-    runs are called.
+    Equal names get additions to the strategy until they are distinct: chunk sizes, options that differ from the
+    strategy's and the configuration's defaults, the hash. So "flat 200/20 hybrid" has one meaning in any set of runs.
     """
     named = {run.pk: searched_by(run) for run in runs}
     for words in NAMING:
@@ -206,10 +205,10 @@ def stats_of(index: Index | None) -> IndexStats:
 
 
 def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]) -> str:
-    """Return the experiment that was run, with every key; of another benchmark its experiment file without figures.
+    """Return the experiment that was run, with every key; for other benchmarks an experiment file without figures.
 
-    What that cannot state, or the other files beside it are not of, is said above it. The experiment is read anew,
-    since PostgreSQL keeps an object but not the order of its keys.
+    Comments above it list what that file or the other files leave out. The experiment is parsed again, because
+    PostgreSQL does not keep the order of an object's keys.
     """
     if config := benchmark.experiment.get("config"):
         return experiment_of(config, where="config").as_yaml()
@@ -221,7 +220,7 @@ def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]
 
 
 def _left_out(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]) -> Iterator[str]:
-    """Yield a sentence for whatever of the runs, or of the files beside them, does not come of running it again."""
+    """Yield a sentence for each part of the runs or the other files that running it again would not give."""
     for index in dict.fromkeys(run.index for run in runs if run.index and run.index.status == Index.Status.FAILED):
         yield f'Its index "{index}" is left out, with the runs over it: it could not be built. {index.error}'
     if version != benchmark.dataset_version:

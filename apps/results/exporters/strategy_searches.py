@@ -1,4 +1,4 @@
-"""Searches of a run in the form of the retrieval-strategy benchmark: where each found what its query expects."""
+"""Searches of a run in the form of the retrieval-strategy benchmark: ranks of the expected documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from benchbench.ir.sections import SectionHit, doc_rank
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a benchmark asks of each of its runs: the queries of a version, and what each of them expects by its id."""
+    """Input of a benchmark's runs: the queries of a version, and the expected documents by query id."""
 
     benchmark: Benchmark
     queries: Sequence[Query]
@@ -24,7 +24,7 @@ class Asked:
 
     @property
     def repetitions(self) -> int:
-        """How often each query was asked: shared execution asks once, whatever the benchmark says."""
+        """Number of times that each query was asked: always 1 under shared execution."""
         isolated = self.benchmark.execution == Benchmark.Execution.ISOLATED
         return self.benchmark.runs_per_query if isolated else 1
 
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What stored lists tell: the sections that were found by judgment, the content of texts by cutoff and query."""
+    """Values from stored lists: found sections by judgment, content of texts by cutoff and query."""
 
     sections: Mapping[int, Found]
     content: Mapping[int, Mapping[int, Content]]
@@ -44,7 +44,7 @@ NOTHING = _Told({}, {})
 
 
 def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
-    """Return what the runs of a benchmark are held against on `version`, in four queries."""
+    """Return the queries and expected documents of a benchmark on `version`. Four queries."""
     by_query: dict[int, list[Expected]] = {}
     every = expected_of(benchmark, version)
     for expected in every:
@@ -55,17 +55,17 @@ def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
 
 
 def failed_searches(asked: Asked, error: str) -> Iterator[Search]:
-    """Yield the searches that a run would have made, had it not failed with `error`."""
+    """Yield the searches of a run that failed with `error`."""
     for query in asked.queries:
         for repetition in range(1, asked.repetitions + 1):
             yield from _searches(asked, query, repetition, NOTHING, error=error)
 
 
 def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Search]:
-    """Yield the searches of a completed run, query by query in all repetitions, for each document that is expected.
+    """Yield the searches of a completed run: by query and repetition, one for each expected document.
 
-    A query that expects none has a search without. Sections and texts are those of the stored lists, which are of the
-    first repetition: of one that ranked otherwise they are not known, nor are an external run's. Raises KeptError,
+    A query without expected documents has one search. Sections and texts come from the stored lists, which are those of
+    the first repetition. They are unknown for external runs and for repetitions with another ranking. Raises KeptError,
     ContentError.
     """
     sections = {} if run.is_external else {row.expected.judgment_id: row for row in found_sections(evaluation)}

@@ -1,4 +1,4 @@
-"""Lines: CSV of the runs of a benchmark or their queries, and TREC runs and judgments as trec_eval reads them."""
+"""Line-based formats: CSV of runs or queries, and TREC runs and judgments for trec_eval."""
 
 import json
 import re
@@ -25,7 +25,7 @@ QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key",
 
 
 def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """One row a run, in run order, those that failed with their error: configuration, means, milliseconds per query."""
+    """Write one row per run, in run order: configuration, means, milliseconds per query, error."""
     rows = leaderboard(benchmark, version=version).in_run_order
     keys = keys_of(row.run.config for row in rows)
     stages = list(TIMINGS)
@@ -41,7 +41,7 @@ def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
 
 def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """One row a run and query. A query that failed has its error and no value; so has a run that failed, in one row.
+    """Write one row per run and query. A failed query has its error and no values; a failed run has one row.
 
     `documents` is a JSON list of external ids, best first.
     """
@@ -50,7 +50,7 @@ def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str
 
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
-    """One row a query of a run; see `write_queries`."""
+    """Write one row per query of a run; see `write_queries`."""
     measured(run, version)
     yield from _query_rows(run.benchmark, [run], version)
 
@@ -81,9 +81,9 @@ def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersi
 
 
 def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
-    """Lines `qid Q0 docno rank score tag`. Scores fall strictly: trec_eval orders by them, and finds our ranks.
+    """Write lines `qid Q0 docno rank score tag`. Scores fall strictly: trec_eval sorts by them, and gets our ranks.
 
-    A query that failed, or found nothing, has no line: the format cannot say which.
+    A query that failed or found no document has no line: the format cannot distinguish them.
     """
     evaluation = measured(run, version)
     tag = re.sub(r"[^\w.@=-]+", "-", run.label).strip("-") or "run"
@@ -98,22 +98,22 @@ def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
 
 def strictly_falling(scores: Sequence[float]) -> list[str]:
-    """Return scores of a ranking, best first, as texts that fall strictly as the float32 that trec_eval reads.
+    """Return a ranking's scores, best first, as texts that fall strictly as float32, the type that trec_eval reads.
 
-    Each is the score as float32, or the next float32 below the one before where that would not fall.
+    Each is the score as float32, or the next float32 below the previous one if it would not fall.
     """
     largest = np.finfo(np.float32).max
     singles = np.clip(np.asarray(scores, np.float64), -1e38, largest).astype(np.float32)
     for place in range(1, len(singles)):
         if singles[place] >= singles[place - 1]:
             singles[place] = np.nextafter(singles[place - 1], np.float32(-np.inf))
-    return [f"{score:.9g}" for score in singles.tolist()]  # nine digits name a float32
+    return [f"{score:.9g}" for score in singles.tolist()]  # nine digits identify a float32
 
 
 def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Lines `qid 0 docno rel`: the truth of `version` that the benchmark was measured against, under its policies.
+    """Write lines `qid 0 docno rel`: the truth of `version` under the policies of the benchmark.
 
-    A judgment without a document stands under the id that it states, or a made one, which no ranking contains.
+    A judgment without a document has the id of its reference, or a generated one that no ranking contains.
     """
     grades = truth_of(benchmark, version).grades
     names = names_of({key for graded in grades.values() for key in graded}, benchmark)

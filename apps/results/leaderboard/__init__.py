@@ -1,4 +1,4 @@
-"""The runs of a benchmark, best first: by slice, by version, with how far they are judged.
+"""The runs of a benchmark, best first: by slice, by version, with their judged shares.
 
-Imports the room of benchmarks and the words of configurations; imported by every other package of this room.
+Imports benchmarks and the words of configurations; every other package of this room imports it.
 """

@@ -19,12 +19,12 @@ from benchbench.errors import ConflictError
 from benchbench.ir.coverage import cover, is_uneven
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
 
-LOW = 0.5  # fewer than half of what a value looked at is judged
+LOW = 0.5  # warn below: fewer than half of the documents that a value reads are judged
 KEPT_SECONDS = 24 * 3600
 
 
 class CoverageError(ConflictError):
-    """The coverage of values cannot be told."""
+    """The coverage of values is unknown."""
 
     code = "coverage"
 
@@ -42,32 +42,32 @@ class CoverageRow:
 
 
 def judged_name(name: str) -> str:
-    """Return the measure that says how much of what `name` looks at is judged: `Judged@10` of `nDCG@10`."""
+    """Return the measure of the judged share of what `name` reads: `Judged@10` for `nDCG@10`."""
     return str(Measure("Judged", Measure.parse(name).cutoff))
 
 
 def is_coverage(name: str) -> bool:
-    """Tell whether a measure says how far others are judged, and nothing of the ranking."""
+    """Return whether a measure describes the coverage of others, not the ranking."""
     return Measure.parse(name).name == "Judged"
 
 
 def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
-    """Return the coverage of every measure of an evaluation, from the rankings that are stored; kept by evaluation.
+    """Return the coverage of every measure of an evaluation, computed from the stored rankings and cached.
 
-    Raises CoverageError where the judgments have been given other documents since it was made.
+    Raises CoverageError if the mapping was resolved again since the evaluation.
     """
     key = f"coverage:{evaluation.pk}:{evaluation.truth_hash}:{state_of(evaluation)}"
     return cast(list[CoverageRow], cache.get_or_set(key, partial(_coverage, evaluation), KEPT_SECONDS))
 
 
 def state_of(evaluation: Evaluation) -> str:
-    """Return what tells one state of an evaluation, which may be replaced under its id, from another."""
+    """Return a hash of an evaluation's state: measuring again may replace it under the same id."""
     told = [evaluation.means, evaluation.query_count, evaluation.failed_queries, evaluation.unsearched_queries]
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def uneven(judged: Mapping[str, float | None]) -> str:
-    """Return the sentence that says that runs are not judged alike, by label the mean Judged@k; "" where they are."""
+    """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else ""."""
     known = {label: share for label, share in judged.items() if share is not None}
     if not is_uneven(list(known.values())):
         return ""
@@ -108,7 +108,7 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
 
 
 def _whole(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
-    """Return the means of bounds, NaN where a query has none, or no value: a mean over other queries bounds nothing."""
+    """Return the means of bounds; NaN if an answered query lacks a bound or value: the queries would differ."""
     lacking = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
     return [float("nan") if lacks else mean for lacks, mean in zip(lacking, means, strict=True)]
 

@@ -31,9 +31,9 @@ ENDED = (Status.COMPLETED, Status.FAILED)
 
 
 def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str = "") -> dict[str, Any]:
-    """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done.
+    """Return the leaderboard of `benchmark` at cutoff `k`, with its progress while it runs and its figure afterwards.
 
-    `at` is the dataset version whose values are shown. `within` names the slice over whose queries the means are.
+    `at` is the dataset version of the values. `within` names the slice whose queries the means cover.
     """
     board = leaderboard(benchmark, version=at.version, within=within)
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
@@ -75,7 +75,7 @@ def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str
 
 
 def _coverage(board: Leaderboard) -> dict[str, Any]:
-    """Return whether the runs are judged alike, and whether few of what they return is judged at all."""
+    """Return a warning if the runs are judged unevenly, and whether few of their returned documents are judged."""
     name = judged_name(board.primary)
     labels = zip(board.rows, distinct_labels(board.runs), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
@@ -84,7 +84,7 @@ def _coverage(board: Leaderboard) -> dict[str, Any]:
 
 
 def _indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
-    """Return the indexes that are searched, and what they hold where what they are made of is compared."""
+    """Return the searched indexes, and their contents if strategies or models are compared."""
     indexes = {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values()
     return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": built(indexes)}
 
@@ -108,7 +108,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
 
 
 def times_of(timing: dict[str, Any]) -> list[tuple[str, float]]:
-    """Return what stands below a run's time: percentiles where single searches were timed, else its stages."""
+    """Return the details of a run's time: percentiles if single searches were timed, else stages."""
     percentiles = timing.get("percentiles", {}).get("total_ms", {})
     stages = {name: timing.get(f"{name}_ms") for name in ("rewrite", "encode", "search", "fuse", "rerank")}
     return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
@@ -133,7 +133,7 @@ LATEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the main job, on one model. What counts as done are the rows of `ready`."""
+    """One step of the main job, on one model. The rows of `ready` count as done."""
 
     title: str
     sentence: str
@@ -142,7 +142,7 @@ class Step:
     noun: str
 
     def for_user(self, user: Any) -> dict[str, Any]:
-        """Return what the page shows to `user`: how many there are, and where to go. Blank where that is forbidden."""
+        """Return the step for `user`: the count of rows and the links; links that are forbidden are ""."""
         meta = self.ready.model._meta
         name = f"{meta.app_label}_{meta.model_name}"
         count = visible(self.ready, user).count()
@@ -199,7 +199,7 @@ STEPS = (
 
 
 def start_context(user: Any) -> dict[str, Any]:
-    """Return the steps with how far `user` is, the latest benchmarks with their best run, and the work under way."""
+    """Return the steps with the progress of `user`, the latest benchmarks with their best runs, active operations."""
     steps = [step.for_user(user) for step in STEPS]
     return {
         "steps": steps,
@@ -210,7 +210,7 @@ def start_context(user: Any) -> dict[str, Any]:
 
 
 def _latest(user: Any) -> list[tuple[Benchmark, Row | None, float | None]]:
-    """Return the latest benchmarks, each with its best completed run and the primary measure of that."""
+    """Return the latest benchmarks, each with its best completed run and that run's primary value."""
     if not user.has_perm("benchmarks.view_benchmark"):
         return []
     benchmarks = Benchmark.objects.select_related("mapping__dataset", "mapping__collection")

@@ -24,11 +24,11 @@ Values = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run as the leaderboard shows it.
+    """One run on the leaderboard.
 
-    `rank` counts from 1 and is shared by equal values (`tied`); None where there is no value, and where `unranked` says
-    why the value has none. `behind` is the difference to the best, at most 0. `so_far` is how many queries provisional
-    values rest on; None where they are final. `truth`: the hash of what the values, over all queries, were measured by.
+    `rank` counts from 1 and is shared by equal values (`tied`); None without a value, and for unranked runs, whose
+    reason is `unranked`. `behind`: the difference to the best, at most 0. `so_far`: the number of queries of
+    provisional values; None for final ones. `truth`: the hash of the truth of the values over all queries.
     """
 
     run: Run
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def final(self) -> Values:
-        """The values where they are final; none before."""
+        """The final values; {} before."""
         return {} if self.provisional else self.values
 
     @property
@@ -56,20 +56,20 @@ class Row:
 
     @property
     def ann(self) -> str:
-        """What the approximate search of the run loses, in a sentence; "" where it is exact."""
+        """A sentence on the losses of the run's approximate search; "" if it is exact."""
         return ann_text(ann_of(self.run, self.truth))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts of the run, with its means where they are final."""
+        """Facts of the run, with its means if final."""
         return {**run_facts(self.run, self.final, self.truth), "unranked": self.unranked or None}
 
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The rows in order, and the evaluation of a completed run for what holds for all of them.
+    """The rows in order, and the evaluation of a completed run for facts that all share.
 
-    `slice`: the queries that the means are over, where not all.
+    `slice`: the queries that the means cover, None for all.
     """
 
     primary: str
@@ -92,13 +92,12 @@ class Leaderboard:
 
 
 def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, within: str = "") -> Leaderboard:
-    """Return the leaderboard of `benchmark` as it stands, in three queries and what its progress costs while it runs.
+    """Return the current leaderboard of `benchmark`. Three queries, plus those for progress while it runs.
 
-    Its values are those on `version`, by default the version whose queries were asked; with `within`, the name of a
-    slice, means over its queries, where the version has that slice. Runs with a mean of the primary
-    measure come first, best first; equal means share a rank and stand in run order. Means of a run that is at work are
-    provisional; then come runs that lost too many queries to be ranked, and last those that are pending, failed or
-    cancelled and have no means.
+    Its values are those on `version`, by default the benchmark's own. With `within`, the name of a slice, the means
+    cover its queries, if the version has that slice. Runs with a mean of the primary measure come first, best first.
+    Equal means share a rank and keep the run order. Means of a running run are provisional. Unranked runs follow, which
+    lost too many queries; then pending, failed and cancelled runs, which have no means.
     """
     primary = primary_measure(benchmark)
     version = version or benchmark.dataset_version
@@ -120,9 +119,9 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
 
 
 def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
-    """Return the best completed run of each benchmark on its own version, by benchmark id, in one query.
+    """Return the best completed run of each benchmark on its own version, by benchmark id. One query.
 
-    There is none of a benchmark without values, or whose runs are all unranked.
+    Benchmarks without values or ranked runs are left out.
     """
     own = Evaluation.objects.filter(
         Evaluation.ranked(),
@@ -139,7 +138,7 @@ def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
 
 
 def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
-    """Replace the means of the evaluations, not saved, by those over the queries of a slice; return that."""
+    """Replace the means of the evaluations, unsaved, by those over the queries of a slice; return that slice."""
     slicing = chosen = None
     for evaluation in evaluations.values():
         if slicing is None or list(slicing.query_ids) != evaluation.query_ids:
@@ -152,7 +151,7 @@ def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str)
 
 
 def _unranked(evaluation: Evaluation, primary: str, within: Slice | None) -> str:
-    """Return why a run is not ranked: it lost too many of all queries, or of those of a slice; "" where it is."""
+    """Return why a run is unranked, having lost too many of all queries or of a slice's; "" for a ranked run."""
     if evaluation.unranked or within is None:
         return evaluation.unranked
     lost = within.members & np.isnan(evaluation.column(primary))
@@ -169,14 +168,14 @@ def primary_measure(benchmark: Benchmark) -> str:
 
 
 def measures_at(benchmark: Benchmark, k: int) -> list[str]:
-    """Return the measures that a table at cutoff `k` shows beside the primary one."""
+    """Return the measures that a table at cutoff `k` shows after the primary one."""
     wanted = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
     usual = [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
     return [*usual, *(name for name in benchmark.measures if _is_further(benchmark, name, k))]
 
 
 def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
-    """Tell whether a measure was asked for besides the usual ones, and belongs to the table at cutoff `k`."""
+    """Return whether a measure is an additional one of the benchmark and belongs to the table at cutoff `k`."""
     measure = Measure.parse(name)
     if measure.name == "Judged" or name in ("RR", "AP"):
         return False
@@ -187,9 +186,9 @@ def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
 def evaluations_of(
     benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: Any
 ) -> dict[Any, Evaluation]:
-    """Return the evaluation of each completed run, by run id, values left out or not.
+    """Return the evaluation of each completed run, by run id; without `with_values`, values are deferred.
 
-    On the benchmark's own version, or on another that it was re-scored on; `annotated` as `annotate()` takes it.
+    On the benchmark's own version, or on another that it was re-scored on. `annotated` is passed to `annotate()`.
     """
     evaluations = Evaluation.objects.filter(
         run__benchmark=benchmark,
@@ -201,7 +200,7 @@ def evaluations_of(
 
 
 def ranked(rows: list[Row], primary: str) -> list[Row]:
-    """Return the rows ordered and ranked by `primary`; the unranked, then those without a value, keep their order."""
+    """Return the rows ordered and ranked by `primary`; unranked rows, then those without a value, keep their order."""
     with_value = [(row, value) for row in rows if (value := row.values.get(primary)) is not None]
     unranked = [row for row, _ in with_value if row.unranked]
     rest = [row for row in rows if row.values.get(primary) is None]
@@ -215,7 +214,7 @@ def ranked(rows: list[Row], primary: str) -> list[Row]:
 
 
 def _provisional(run: Run, part: dict[str, Any] | None) -> Row:
-    """Return the row of a run without an evaluation: with its means so far, where it is at work."""
+    """Return the row of a run without an evaluation, with its means so far if it is running."""
     if part is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
         return Row(run, {})
     wire = {Measure.parse(name).wire: name for name in run.benchmark.measures}

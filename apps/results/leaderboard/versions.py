@@ -1,4 +1,4 @@
-"""The dataset versions that a benchmark has values on: which is shown, and what changed since the one before."""
+"""The dataset versions on which a benchmark has values: the shown one, and its changes since the previous one."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from apps.datasets.models import DatasetVersion
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard
 from benchbench.errors import BenchbenchError
 
-MOST_SHOWN = 20  # characters of what was asked for
+MOST_SHOWN = 20  # characters of the user's input
 
 
 class NoValuesError(BenchbenchError):
-    """A version that a benchmark has no values on."""
+    """The benchmark has no values on this version."""
 
     code = "no_values"
 
 
 @dataclass(frozen=True, slots=True)
 class VersionShown:
-    """The version whose values a page shows, its benchmark's own and all that there are values on, oldest first."""
+    """The version of a page's values, the benchmark's own, and all versions with values, oldest first."""
 
     version: DatasetVersion
     own: DatasetVersion
@@ -32,12 +32,12 @@ class VersionShown:
 
     @property
     def query_string(self) -> str:
-        """What links carry along: `?version=2`, or "" for the benchmark's own."""
+        """The query string for links: `?version=2`, or "" for the benchmark's own."""
         return f"?version={self.version.number}" if self.is_other else ""
 
 
 def version_shown(benchmark: Benchmark, asked: str) -> VersionShown:
-    """Return the version whose number is `asked`, the benchmark's own by default; raise NoValuesError as below."""
+    """Return the version with number `asked`, by default the benchmark's own. Raises NoValuesError."""
     choices, own = scored_versions(benchmark), benchmark.dataset_version
     numbers = {str(version.number): version for version in (*choices, own)}
     if asked and asked not in numbers:
@@ -51,14 +51,14 @@ def version_shown(benchmark: Benchmark, asked: str) -> VersionShown:
 
 
 def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVersion:
-    """Return version `number` of the dataset, or the benchmark's own; raise NoValuesError where it has no values."""
+    """Return version `number` of the dataset, by default the benchmark's own. Raises NoValuesError without values."""
     own = benchmark.dataset_version
     return own if number in (None, own.number) else version_shown(benchmark, str(number)).version
 
 
 @dataclass(frozen=True, slots=True)
 class MovedRun:
-    """The primary measure of a run before and now, and its ranks; None where it has no value."""
+    """The primary measure of a run before and now, and its ranks; None without a value."""
 
     run: Run
     before: float | None
@@ -72,15 +72,15 @@ class MovedRun:
 
     @property
     def places(self) -> int:
-        """How many ranks it went up; below 0 down."""
+        """Number of ranks that it rose; below 0 if it fell."""
         return 0 if self.rank is None or self.rank_before is None else self.rank_before - self.rank
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The runs in the order of the board, held against their values on `before`, and what the two versions differ in.
+    """The runs in the order of the board with their values on `before`, and the changes between the two versions.
 
-    `queries_before` and `queries` are those in the means of the first run.
+    `queries_before` and `queries` count the queries in the means of the first run.
     """
 
     before: DatasetVersion
@@ -96,10 +96,10 @@ class Moved:
 
 
 def moved(benchmark: Benchmark, board: Leaderboard, versions: list[DatasetVersion]) -> Moved | None:
-    """Hold a board against the version before it, of those that the benchmark has values on: `versions`, oldest first.
+    """Compare a board with that on the previous of `versions`, those with values, oldest first.
 
-    Where none of them is older, against the benchmark's own. None on that itself, which was searched and not measured
-    again. Costs four statements.
+    Without an older one, compare with the benchmark's own version. None on that version itself, which was searched, not
+    re-scored. Four queries.
     """
     own = benchmark.dataset_version
     if board.version == own or board.evaluation is None:

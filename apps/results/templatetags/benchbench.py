@@ -29,9 +29,9 @@ DASH = "–"
 
 @register.simple_block_tag
 def scroll(content: str, label: str, id: str = "", kind: str = "bb-scroll") -> str:
-    """The frame of what may be wider than the page, or its like: a region with a name, that keys can scroll too.
+    """Wrap content that may be wider than the page in a named region that can be scrolled by keyboard.
 
-    With an `id` it stays where it was scrolled to when the page is refreshed.
+    With an `id` it keeps its scroll position when the page is refreshed.
     """
     identity = format_html(' id="{}"', id) if id else ""
     return format_html(
@@ -41,38 +41,38 @@ def scroll(content: str, label: str, id: str = "", kind: str = "bb-scroll") -> s
 
 @register.simple_block_tag
 def table(content: str, label: str, id: str = "", kind: str = "") -> str:
-    """The head and body of a table, in a frame in which it may be wider than the page."""
+    """Wrap the head and body of a table in a table with a scrollable frame."""
     return scroll(format_html('<table class="{}">{}</table>', f"bb-table {kind}".strip(), content), label, id)
 
 
 @register.filter
 def value(number: float | None, decimals: int = 4) -> str:
-    """A measure's value as people read it: `.6451`; a dash where there is none."""
+    """Format a measure's value: `.6451`; a dash if it is missing."""
     return figure(number, decimals) if isinstance(number, int | float) else DASH
 
 
 @register.filter
 def difference(number: float | None) -> str:
-    """The distance to the best: `−.0123`; nothing for the best itself."""
+    """Format the distance to the best: `−.0123`; "" for the best itself."""
     return short_signed(-abs(number)) if number else ""
 
 
 @register.filter
 def signed(number: float | None, decimals: int = 4) -> str:
-    """A difference with its sign: `+.0123`, `−1.0000`, `.0000` for what rounds to it; a dash where there is none."""
+    """Format a difference with its sign: `+.0123`, `−1.0000`, `.0000` if it rounds to that; a dash if it is missing."""
     return short_signed(number, decimals) if isinstance(number, int | float) else DASH
 
 
 @register.filter
 def cause_name(loss: Loss) -> str:
-    """A cause of loss in words: `Demoted by the reranker`."""
+    """Return the name of a cause of loss: `Demoted by the reranker`."""
     return CAUSES[loss].name
 
 
 @register.filter
 def milliseconds(number: float | None) -> str:
-    """Three significant digits: `0.82`, `14.3`, `1,250`."""
-    if not isinstance(number, int | float):  # a template says "" for a key that is not there
+    """Format milliseconds with three significant digits: `0.82`, `14.3`, `1,250`."""
+    if not isinstance(number, int | float):  # a template passes "" for a missing key
         return DASH
     decimals = 2 if number < 1 else 1 if number < 100 else 0
     return f"{number:,.{decimals}f}"
@@ -80,7 +80,7 @@ def milliseconds(number: float | None) -> str:
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """`8 s`, `2 min 5 s`, `1 h 12 min`."""
+    """Format seconds as `8 s`, `2 min 5 s`, `1 h 12 min`."""
     if seconds is None:
         return DASH
     whole = round(seconds)
@@ -93,13 +93,13 @@ def duration(seconds: float | None) -> str:
 
 @register.filter
 def until(start: datetime | None, end: datetime | None) -> str:
-    """How long it took from `start` to `end`."""
+    """Format the time from `start` to `end`."""
     return duration((end - start).total_seconds()) if start and end else DASH
 
 
 @register.filter
 def page_of(row: Model) -> str:
-    """The page on which people read about a row: for a benchmark its results."""
+    """Return the URL of a row's page: for a benchmark its results."""
     return reverse("admin:benchmark_results", args=[row.pk]) if isinstance(row, Benchmark) else change_url(row)
 
 
@@ -110,32 +110,32 @@ def noun(row: Model) -> Any:
 
 @register.filter
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 query`, `2,345 queries`."""
+    """Format a number with its noun: `1 query`, `2,345 queries`."""
     return decimals.counted(number, noun)
 
 
 @register.filter
 def percent(share: float) -> str:
-    """A share of 1 as `3.1 %`."""
+    """Format a share of 1 as `3.1 %`."""
     return f"{100 * share:.1f} %"
 
 
 @register.filter
 def p_value(p: float) -> str:
-    """`p = .031`; `p < .001` below that."""
+    """Format `p = .031`; `p < .001` below that."""
     shown = p_text(p)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 @register.filter
 def interval(ends: Interval | None) -> str:
-    """`[−.0041, +.0210]`; a dash where there is none."""
+    """Format an interval as `[−.0041, +.0210]`; a dash if it is missing."""
     return DASH if ends is None else f"[{signed(ends.low)}, {signed(ends.high)}]"
 
 
 @register.filter
 def p(number: float | None) -> str:
-    """`.031`; `< .001` below that; a dash where there is none."""
+    """Format `.031`; `< .001` below that; a dash if it is missing."""
     return DASH if number is None else p_text(number)
 
 
@@ -151,7 +151,7 @@ def words(text: str) -> list[str]:
 
 @register.filter
 def stage(timing: dict[str, Any], name: str) -> float | None:
-    """The mean milliseconds of a stage in a run's timing."""
+    """Return the mean milliseconds of a stage in a run's timing."""
     return timing.get(f"{name}_ms")
 
 
@@ -162,7 +162,7 @@ def pretty_json(data: Any) -> str:
 
 @register.inclusion_tag("results/defined.html")
 def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
-    """The name of a measure, or `label`, that opens its definition; `place` tells apart what stands twice on a page."""
+    """Render a measure's name or `label`, which opens its definition; `place` keeps ids unique on the page."""
     measure = Measure.parse(name)
     shown = {"definition": measure.definition, "cutoff": measure.cutoff}
     return shown | {"id": f"define-{place}-{slugify(name)}", "label": label or name}
@@ -170,7 +170,7 @@ def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
 
 @register.inclusion_tag("results/judge.html", takes_context=True)
 def judge(context: Context, document: Document | None, grade: int | None) -> dict[str, Any]:
-    """The link to the form that judges a document, and what the draft says other than `grade`, which the page shows."""
+    """Render the link to the form that judges a document, and the draft's grade if it differs from `grade`."""
     judging = context.get("judging")
     if judging is None or document is None:
         return {}

@@ -1,4 +1,4 @@
-"""Slices of a run: where it is weak, with numbers."""
+"""Slices of a run: its weak ones, with figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ COLOUR, WEAK_COLOUR, QUIET_COLOUR = "#2f6fde", "#e07b39", "#94a3b8"
 
 @dataclass(frozen=True, slots=True)
 class SliceRow:
-    """A slice as a table shows it: the means of the table's measures, and what makes it weak, where it is.
+    """A row of the slice table: the means of the table's measures, and why the slice is weak, if it is.
 
-    `slice` has the queries that are in the mean of the first of them.
+    `slice` has the queries in the mean of the first measure.
     """
 
     slice: Slice
@@ -41,7 +41,7 @@ class SliceGroup:
 
 
 def slices_context(evaluation: Evaluation | None, slicing: Slicing | None, names: Sequence[str]) -> dict[str, Any]:
-    """Return what the page of a run shows by slice, of the measures `names`; nothing before it is measured."""
+    """Return the context of a run's slices for the measures `names`; no groups before it is measured."""
     if evaluation is None or slicing is None:
         return {"slice_groups": []}
     groups = slice_groups(evaluation, slicing, names)
@@ -55,9 +55,9 @@ def slices_context(evaluation: Evaluation | None, slicing: Slicing | None, names
 
 
 def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str]) -> list[SliceGroup]:
-    """Return the means of `names` by slice; weak is judged by the first of them.
+    """Return the means of `names` by slice; the first measure decides which slices are weak.
 
-    Weak slices: significantly below all other queries, p times the number of slices compared (`ir.slices`).
+    A weak slice is significantly below all other queries; its p is multiplied by the number of slices (`ir.slices`).
     """
     counted = evaluation.column(names[0])
     if evaluation.policies.get("empty_queries") == "skip":
@@ -107,9 +107,9 @@ class RunSlices:
 
 
 def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
-    """Return the means of a run by slice, measures by the names of the wire, on `version` or its benchmark's own.
+    """Return the means of a run by slice, with wire names, on `version`, by default its benchmark's own.
 
-    Raises NoValuesError and UnmeasuredError where it has no values there, SlicingError as `slicing_of` does.
+    Raises NoValuesError and UnmeasuredError without values there, and SlicingError as `slicing_of` does.
     """
     evaluation = values_on(run, version)
     slicing, primary = slicing_of(run.benchmark, evaluation), primary_measure(run.benchmark)
@@ -136,7 +136,7 @@ def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
 
 
 def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:
-    """Return the figure of the mean of `name` by slice, a row each, with the mean over all queries as a line."""
+    """Return the figure of the mean of `name` by slice, one row each, with a line at the mean over all queries."""
     rows = [row for group in groups for row in group.rows if row.values[0] is not None]
     if not rows or overall is None:
         return None

@@ -1,4 +1,4 @@
-"""Causes of lost documents in words: what happened, and what to do."""
+"""Causes of lost documents in words: a sentence for each, and the remedy."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`name` for a list of causes, and the `remedy` in a sentence; `remedy_of` fits it to a configuration."""
+    """A cause of loss: `name` for lists, and the `remedy` in a sentence; `remedy_of` adapts it to a configuration."""
 
     name: str
     remedy: str
@@ -41,7 +41,7 @@ CAUSES = {
 
 
 def remedy_of(loss: Loss, configuration: Configuration) -> str:
-    """Return what to do about a loss in a run of this configuration."""
+    """Return the remedy for a loss in a run of this configuration."""
     by_vectors = configuration.search_mode != "sparse"
     if loss == Loss.BELOW_FIRST_STAGE and by_vectors and configuration.ann != "exact":
         return "Raise candidates, or let the approximate search look at more."
@@ -51,9 +51,9 @@ def remedy_of(loss: Loss, configuration: Configuration) -> str:
 
 
 def sentence_of(loss: Loss, configuration: Configuration, *, k: int, before: int | None, rank: int | None) -> str:
-    """Return what happened to one document, for its query.
+    """Return a sentence on the loss of one document for its query.
 
-    `before` is its rank in the last list before the stage that lost it, where it has one; `rank` that in the run.
+    `before`: its rank in the last list before the stage that lost it, if any. `rank`: its rank in the run.
     """
     candidates = f"{configuration.effective_candidates:,}"
     was = f"; it was at rank {before:,}" if before else ""
@@ -90,7 +90,7 @@ class CauseRow:
 
 
 def cause_rows(losses: RunLosses) -> list[CauseRow]:
-    """Return the ways in which a run lost documents, in the order of the stages."""
+    """Return a row for each cause of loss of a run, in the order of the stages."""
     return [
         CauseRow(loss, CAUSES[loss].name, CAUSES[loss].remedy, counted.documents, counted.queries)
         for loss, counted in losses.tally.items()
@@ -98,5 +98,5 @@ def cause_rows(losses: RunLosses) -> list[CauseRow]:
 
 
 def read_cause(text: str) -> Loss | str:
-    """Return the cause that a page is asked for: a Loss, ANY of them, or "" for queries whether they lost or not."""
+    """Return the cause in a page's query string: a Loss, ANY of them, or "" for no filter."""
     return text if text == ANY else Loss(text) if text in list(Loss) else ""

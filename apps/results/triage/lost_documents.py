@@ -1,4 +1,4 @@
-"""The documents that a run lost, one by one, for lists that are read a page at a time."""
+"""The documents that a run lost, one by one, for paginated lists."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,16 +16,16 @@ from benchbench.ir.triage import Loss, LostDocument
 
 
 class UntracedError(ConflictError):
-    """The stages of a run are not known, and so not where it lost documents."""
+    """The stages of the run are unknown, and so are the causes of its losses."""
 
     code = "untraced"
 
 
 @dataclass(frozen=True, slots=True)
 class LostRow:
-    """A relevant document that a query did not find among the first k, what happened to it and what to do.
+    """A relevant document that a query did not find among the first k, with the cause and the remedy.
 
-    `document` is its external id, None for a judgment that stands for no document; `reference` is how that names it.
+    `document` is its external id, None for an unresolved judgment; `reference` is the judgment's name for it.
     """
 
     query_id: int
@@ -42,7 +42,7 @@ class LostRow:
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """What a run lost at primary_k, by the judgments of `evaluation`; they are `judged` where that was read already."""
+    """The losses of a run at primary_k, by the judgments of `evaluation`; `judged` has them if already read."""
 
     run: Run
     evaluation: Evaluation
@@ -55,14 +55,14 @@ class Triage:
         return self.run.benchmark.primary_k
 
     def count(self, cause: Loss | None = None) -> int:
-        """Return how many documents were lost, by `cause` or by any."""
+        """Return the number of lost documents, by `cause` or by any."""
         tally = self.losses.tally
         return sum(counted.documents for loss, counted in tally.items() if cause in (None, loss))
 
     def documents(self, places: range, cause: Loss | None = None) -> list[LostRow]:
-        """Return the lost documents at these places: of the worst query first, there the highest grade first.
+        """Return the lost documents in this range, worst query first, then highest grade first.
 
-        Only the queries that have a part in them are traced again, in one database query and two for what is judged.
+        Only their queries are traced again: one database query, and two for the judgments.
         """
         wanted: dict[int, slice] = {}
         start = 0
@@ -93,10 +93,9 @@ class Triage:
 
 
 def triage_of(run: Run, *, version: int | None = None) -> Triage:
-    """Return what a run lost, by the judgments of version `version` (by default its benchmark's own).
+    """Return the losses of a run, by the judgments of version `version` (by default its benchmark's own).
 
-    Raises NoValuesError and UnmeasuredError where it has no values there, UntracedError for a run that was made
-    elsewhere.
+    Raises NoValuesError and UnmeasuredError without values there, UntracedError for an external run.
     """
     evaluation = values_on(run, version)
     plan = stored_plan(run)

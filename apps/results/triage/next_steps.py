@@ -1,6 +1,6 @@
 """Next steps after editing a dataset: freeze the draft, resolve the mappings again, re-score finished benchmarks.
 
-And on the page of a ranking, who may judge its documents, and the grade of each in the draft.
+For the page of a ranking, also the reader's permission to judge its documents, and their grades in the draft.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where an edit stands, in a sentence, and the buttons that lead on. They act on `row`."""
+    """The state of an edit in a sentence, and buttons for the next step. They act on `row`."""
 
     sentence: str
     row: Model
@@ -43,11 +43,11 @@ def next_steps(
     benchmark: Benchmark | None = None,
     shown: DatasetVersion | None = None,
 ) -> list[Step]:
-    """Return what is left to do between the edits of a dataset, its `draft`, and values on them, in that order.
+    """Return the steps from a dataset's edits in its `draft` to values on them, in that order.
 
-    Of all mappings and benchmarks of the dataset that the user may see (the latest few), or of `benchmark` and its
-    mapping; then also where its values on the newest version are, unless they are those `shown`. Buttons are those
-    that the user may press.
+    They cover all mappings and benchmarks of the dataset that the user may see (the latest few), or only `benchmark`
+    and its mapping. In that case they also link its values on the newest version, unless that is `shown`. Buttons are
+    limited to the user's permissions.
     """
     steps = [_draft_step(draft, user)] if draft else []
     newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
@@ -67,7 +67,7 @@ def next_steps(
 
 
 def _behind(benchmarks: QuerySet[Benchmark], newest: DatasetVersion) -> QuerySet[Benchmark]:
-    """Return those that have something to measure on `newest`, and a mapping that knows it, but no value there."""
+    """Return the benchmarks with completed runs and a mapping resolved for `newest`, but without values on it."""
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
     scored = Evaluation.objects.filter(run__benchmark=OuterRef("pk"), dataset_version=newest)
     older = benchmarks.exclude(status=Status.RUNNING).filter(
@@ -127,10 +127,9 @@ def _values_steps(benchmark: Benchmark, newest: DatasetVersion) -> Iterator[Step
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """Whether the reader may judge the documents of a ranking, and what the draft states of them.
+    """The reader's permission to judge the documents of a ranking, and the draft's judgments of them.
 
-    `drafted` holds the judgments of the query in the draft by document, None where there is no draft or where the draft
-    does not have the query.
+    `drafted`: the judgments of the query in the draft by document; None without a draft that has the query.
     """
 
     result: QueryResult
@@ -139,7 +138,7 @@ class Judging:
     steps: list[Step] = field(default_factory=list)
 
     def change(self, document_id: int, grade: int | None) -> str:
-        """Say what the draft makes of a document that has `grade` on the page; "" where that is the same."""
+        """Return the draft's grade of a document in words; "" if it equals `grade`, the one on the page."""
         if self.drafted is None:
             return ""
         grades = [judgment.grade for judgment in self.drafted.get(document_id, [])]
@@ -150,11 +149,9 @@ class Judging:
 
 
 def judging_of(result: QueryResult, user: Any, *, shown: DatasetVersion | None = None) -> Judging:
-    """Return what a reader may judge of a ranking while the newest version has its query.
+    """Return the reader's options for judging a ranking whose query is in the newest version.
 
-    Where the dataset is not theirs to see, nothing.
-
-    `shown` is the version whose values the page shows.
+    They are empty if the reader may not see the dataset. `shown` is the version of the page's values.
     """
     mapping = result.run.benchmark.mapping
     dataset = mapping.dataset

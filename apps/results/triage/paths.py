@@ -20,15 +20,15 @@ from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
 from benchbench.markup import Piece, excerpt
 
-# What no stage could have found stands nowhere, and need not be shown to do so.
+# No stage could find these documents, so their path is not shown.
 NEVER_SEARCHED = (Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED)
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a document stands after one stage. `note` says why it has no rank, or that the run does not read so far.
+    """A document's rank after one stage. `note`: why it has no rank, or that the run does not read to it.
 
-    `is_beside`: it is a second search, done beside the first and not after it.
+    `is_beside`: a parallel search, not a stage after the previous one.
     """
 
     stage: str
@@ -40,9 +40,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A relevant document that is not among the first k: what happened to it, what to do, and its path.
+    """A relevant document that is not among the first k, with the cause, the remedy and its path.
 
-    `document` is None for a judgment that was not resolved to one. Without known stages, `stops` is empty.
+    `document`: None for an unresolved judgment. `stops` is empty if the stages are unknown.
     """
 
     grade: int
@@ -56,9 +56,9 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """What is known of one ranking: what it lost, and the stops of the documents that are shown of it.
+    """Paths of one ranking: its lost documents, and the stops of its shown documents.
 
-    `known` is false where the stages are not: in an external run, and where their lists are not kept.
+    `known` is false if the stages are unknown: in external runs, and if their lists are not stored.
     """
 
     lost: Sequence[Lost]
@@ -68,9 +68,9 @@ class Paths:
 
 
 def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], shown: int) -> Paths:
-    """Return how documents came to stand where they stand: relevant ones that are lost, at most `shown`, and `hits`.
+    """Return the paths of the lost relevant documents, at most `shown`, and of the documents `hits`.
 
-    `grades` are those of the query by the keys of its truth. Of a query that failed nothing is lost: it has no ranking.
+    `grades` are those of the query by the keys of its truth. A failed query has no ranking and loses nothing.
     """
     run, k = result.run, result.run.benchmark.primary_k
     if result.error:
@@ -106,7 +106,7 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
 
 
 def _not_among(result: QueryResult, grades: Mapping[int, int], k: int) -> list[tuple[int, int]]:
-    """Return (document, grade) of the relevant documents that are not among the first k, the highest grade first."""
+    """Return (document, grade) of the relevant documents outside the first k, the highest grade first."""
     first = set(result.document_ids[:k])
     lost = [(document, grade) for document, grade in grades.items() if grade > 0 and document not in first]
     return sorted(lost, key=lambda judged: (-judged[1], judged[0]))
@@ -118,7 +118,7 @@ def _described(
     told: Mapping[int, tuple[str, str]],
     stops: Mapping[int, Sequence[Stop]],
 ) -> list[Lost]:
-    """Return what a reader sees of lost documents, in three queries."""
+    """Return lost documents with their details. Three queries."""
     documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if not isinstance(key, Unresolved)])
     judgments = Judgment.objects.in_bulk([key.judgment_id for key, _ in lost if isinstance(key, Unresolved)])
     resolutions = Resolution.objects.filter(mapping=result.run.benchmark.mapping_id, judgment__in=judgments)
@@ -148,7 +148,7 @@ def _without_stages(result: QueryResult, document: int) -> str:
 
 
 def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
-    """Return what happened to a document, and what to do about it."""
+    """Return the sentence and the remedy for a lost document."""
     standings = {standing.stage: standing for standing in lost.standings}
     rerank = next((stage for stage in plan.stages if isinstance(stage, planned.RerankStage)), None)
     before = standings[plan.final].rank
@@ -164,7 +164,7 @@ def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocumen
 def _through(
     result: QueryResult, plan: RunPlan, lists: Lists, documents: Mapping[int, int], wanted: Collection[int]
 ) -> dict[int, str]:
-    """Return of the documents that summaries of a tree brought into the dense list, through which each came."""
+    """Return a note for each wanted document that a tree's summary brought into the dense list, with the summary."""
     dense, index = plan.dense, result.run.index
     if dense is None or index is None:
         return {}
@@ -182,9 +182,9 @@ def _through(
 
 
 def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: str) -> list[Stop]:
-    """Return the stops of a document; the last, the run's own ranking, only where it changes something.
+    """Return the stops of a document; the last, the run's own ranking, only if it changes the rank or score.
 
-    `through`: how it came into the dense list, where not by itself.
+    `through`: the summary that brought it into the dense list, if any.
     """
     stages = {stage.key: stage for stage in plan.stages}
     last, final = standings[-2:]

@@ -1,4 +1,4 @@
-"""The queries of one run, worst first, and what one ranking holds."""
+"""The queries of one run, worst first, and the contents of one ranking."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,20 +23,20 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.triage import Loss, by_difference, by_loss
 from benchbench.markup import Piece, excerpt
 
-SHOWN_RUNS = 50  # that asked the same query
+SHOWN_RUNS = 50  # runs of the same query
 
 
 class UnmeasuredError(ConflictError):
-    """A run that has no values."""
+    """The run has no values."""
 
     code = "unmeasured"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query of a run: its value of each shown measure, or the error that it met; and what it lost.
+    """One query of a run: its value of each shown measure or its error, and its losses.
 
-    `other` is the value of the first measure in the run that this one is held against.
+    `other` is the value of the first measure in the run that it is compared with.
     """
 
     query: Query
@@ -47,14 +47,14 @@ class QueryRow:
 
     @property
     def gap(self) -> float | None:
-        """How much better (below 0: worse) this run is than the other."""
+        """Difference of this run's value to the other's; below 0 if it is worse."""
         mine = self.values[0] if self.values else None
         return None if mine is None or self.other is None else mine - self.other
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One place of a ranking. `grade` is None where nobody judged the document."""
+    """One document of a ranking. `grade`: None without a judgment."""
 
     rank: int
     document: Document | None
@@ -70,14 +70,14 @@ def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluat
     on = version or run.benchmark.dataset_version
     evaluation = run.evaluations.filter(dataset_version=on).first()
     if evaluation is not None:
-        evaluation.dataset_version = on  # which is known, and need not be asked for again
+        evaluation.dataset_version = on  # avoids another query
     return evaluation
 
 
 def values_on(run: Run, version: int | None = None) -> Evaluation:
     """Return the evaluation of a run on version `version` of its dataset (by default its benchmark's own).
 
-    Raises NoValuesError for a version that the benchmark was not scored on, UnmeasuredError for a run without values.
+    Raises NoValuesError for a version without re-scoring of the benchmark, UnmeasuredError for a run without values.
     """
     if version is not None and run.status == Run.Status.COMPLETED:
         scored = run.evaluations.filter(dataset_version__number=version)
@@ -108,8 +108,8 @@ def ordered_queries(
 ) -> list[int]:
     """Return the ids of the run's queries, worst (or best) first by `measure`; those without a value count as worst.
 
-    `text` keeps the queries whose key or text contains it, `within` those of a slice. The worst have the least value,
-    of a rank the greatest.
+    `text` filters by key or text, `within` by the queries of a slice. The worst have the least values, for ranks the
+    greatest.
     """
     version = evaluation.dataset_version if evaluation else run.benchmark.dataset_version
     queries = version.queries.order_by("id")
@@ -129,15 +129,15 @@ def ordered_queries(
 
 
 def having(query_ids: Iterable[int], losses: RunLosses, cause: Loss | str) -> list[int]:
-    """Return those of the queries that lost a document by `cause`, in their order."""
+    """Return the queries that lost a document by `cause`, in their order."""
     lost = losses.queries
     return [query for query in query_ids if query in lost and (cause == ANY or cause in lost[query].causes)]
 
 
 def worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLosses, measure: str) -> list[int]:
-    """Return the queries, the greatest loss first: 1 − `measure`, an nDCG. Failed ones stand before all.
+    """Return the queries, greatest loss first: 1 − `measure`, an nDCG. Failed ones come before all.
 
-    Those that lose nothing come last, and with them those for which nothing is relevant: no run can do better there.
+    Queries without loss come last, with those without relevant documents: no run can do better there.
     """
     values = column_of(evaluation, measure)
     failed = [query for query in query_ids if values.get(query) is None]
@@ -155,7 +155,7 @@ def furthest_apart(query_ids: Sequence[int], first: Evaluation, second: Evaluati
 
 
 def column_of(evaluation: Evaluation, measure: str) -> Mapping[int, float | None]:
-    """Return the values of a measure by query id; none where the evaluation does not have that measure."""
+    """Return the values of a measure by query id; {} if the evaluation lacks that measure."""
     return evaluation.by_query(measure) if measure in evaluation.measures else {}
 
 
@@ -168,7 +168,7 @@ def query_rows(
     losses: RunLosses | None = None,
     other: Mapping[int, float | None] | None = None,
 ) -> list[QueryRow]:
-    """Return the rows of some queries in the order of their ids, in two queries."""
+    """Return the rows of some queries in the order of their ids. Two queries."""
     wanted = list(query_ids)
     queries = Query.objects.in_bulk(wanted)
     results = results_by_query(run, wanted)
@@ -186,9 +186,9 @@ def query_rows(
 
 
 def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
-    """Return the grade in `version` of each judged document of a result's query, none where that lacks the query.
+    """Return the grade in `version` of each judged document of a result's query; {} if the version lacks the query.
 
-    Of the benchmark's own version by default.
+    The default is the benchmark's own version.
     """
     benchmark = result.run.benchmark
     known = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
@@ -196,7 +196,7 @@ def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> 
 
 
 def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[Hit]:
-    """Return the first `shown` places of a ranking with what stands there, in two queries."""
+    """Return the first `shown` documents of a ranking with grades and excerpts. Two queries."""
     document_ids = result.document_ids[:shown]
     documents = Document.objects.defer("metadata").in_bulk(document_ids)
     chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:shown])
@@ -205,7 +205,7 @@ def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[
         document = documents.get(document_id)
         source = (chunks.get(result.chunk_ids[n]) if result.chunk_ids else None) or document
         text = source.text if source else ""
-        text = text.removeprefix(document.title) if document else text  # which stands above the excerpt
+        text = text.removeprefix(document.title) if document else text  # the page shows the title above the excerpt
         hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
     return hits
 
@@ -228,12 +228,12 @@ def values_of(result: QueryResult, *, version: DatasetVersion | None = None) -> 
 
 
 def other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun]:
-    """Return how the other runs of the benchmark did on this query, best first by the primary measure."""
+    """Return the results of the benchmark's other runs on this query, best first by the primary measure."""
     benchmark = result.run.benchmark
     same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
     siblings = same.exclude(run=result.run_id).order_by("run__run_order")
     results = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:SHOWN_RUNS]
-    picked = packed_value(primary_measure(benchmark), result.query_id)  # by the database
+    picked = packed_value(primary_measure(benchmark), result.query_id)  # extracted by the database
     evaluations: dict[Any, Any] = evaluations_of(benchmark, version=version, picked=picked)
     values = {run_id: read_value(evaluation.picked) for run_id, evaluation in evaluations.items()}
     others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]

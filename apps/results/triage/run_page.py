@@ -29,15 +29,14 @@ from apps.retrieval.llms.asking import kept_texts
 from benchbench.ir.planning.configuration import Configuration
 
 PER_PAGE = 25
-ORDERS = ("difference", "worst", "best")  # the first is chosen unless another is asked for
+ORDERS = ("difference", "worst", "best")  # the default is the first available one
 
 
 def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
-    """Return what the page of `run` shows, as the query string asks: text `q`, measure `by`, `order`, `slice`, `cause`,
-    `page`; its values are those on the version of `at`.
+    """Return the context of a run's page. Query string: `q` (text), `by` (measure), `order`, `slice`, `cause`, `page`.
 
-    `against` is another run, with whose values those of this one are compared query by query; not where these were
-    measured against another truth, which `refusals` then says.
+    Values are those on the version of `at`. `against` is another run to compare with, query by query; if its values
+    come from another truth, `refusals` says so instead.
     """
     benchmark = run.benchmark
     evaluation = queries.evaluation_of(run, version=at.version)
@@ -82,7 +81,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against
 
 
 def _beside(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run | None, Evaluation | None, list[str]]:
-    """Return the run to compare with and its values, or why the two do not compare."""
+    """Return the run to compare with and its values, or the reasons against comparing."""
     refusals = differences([run, against], version=version).refusals if against else []
     if against is None or refusals:
         return None, None, refusals
@@ -90,7 +89,7 @@ def _beside(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run
 
 
 def _about(run: Run) -> dict[str, Any]:
-    """Return what is known of a run whatever it is measured on."""
+    """Return the facts of a run that do not depend on the version."""
     return {
         "run": run,
         "benchmark": run.benchmark,
@@ -101,7 +100,7 @@ def _about(run: Run) -> dict[str, Any]:
 
 
 def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
-    """Return the means of a run, what else can be measured of its rankings, and the runs to hold them against."""
+    """Return the means of a run, its other available measures, and the runs that it can be compared with."""
     others = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
     return {
         "evaluation": evaluation,
@@ -123,7 +122,7 @@ def _reordered(
     losses: RunLosses | None,
     other: Evaluation | None,
 ) -> list[int]:
-    """Return the queries by how far two runs are apart, or by what they lost, where that is the order asked for."""
+    """Return the queries by the gap between two runs or by loss, if that order is chosen."""
     if evaluation and other and order == "difference":
         return furthest_apart(ids, evaluation, other, measure)
     if evaluation and losses and order == "worst" and measure == primary_measure(run.benchmark):
@@ -132,7 +131,7 @@ def _reordered(
 
 
 def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None]]:
-    """Return each mean with that of how far it is judged."""
+    """Return each mean with its judged share."""
     names = [name for name in evaluation.measures if not is_coverage(name)]
     return [(name, evaluation.means[name], evaluation.means.get(judged_name(name))) for name in names]
 
@@ -143,7 +142,7 @@ SHOWN_LOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place of a ranking. `other` is the document's rank in the other ranking, None where that lacks it."""
+    """One document of a ranking. `other`: its rank in the other ranking, None if that lacks it."""
 
     rank: int
     document: Document | None
@@ -152,7 +151,7 @@ class Place:
 
     @property
     def move(self) -> int:
-        """How many places higher (below 0: lower) it stands here than in the other ranking."""
+        """Number of ranks by which it is higher here than in the other ranking; below 0 if it is lower."""
         return 0 if self.other is None else self.other - self.rank
 
     @property
@@ -162,22 +161,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One of the two: its result, and its first places."""
+    """One of two rankings side by side: its result and first documents."""
 
     result: QueryResult
     places: list[Place]
 
 
 def query_context(result: QueryResult, *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
-    """Return what the page of a ranking shows: grades and values on the version of `at`.
+    """Return the context of the page of a ranking, with grades and values on the version of `at`.
 
-    `against` is a run whose ranking of the same query stands beside it.
+    `against` is a run whose ranking of the same query is shown next to it.
     """
     benchmark = result.run.benchmark
     grades = queries.grades_of(result, version=at.version)
     paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], shown=SHOWN_LOST)
     other = None
-    if against:  # its ranking of the same query, of the same repetition where it has that
+    if against:  # its ranking of the same query, of the same repetition if it has that
         same = against.query_results.filter(query=result.query_id, error="").select_related("run")
         other = same.filter(repetition=result.repetition).first() or same.order_by("repetition").first()
     return {
@@ -203,9 +202,9 @@ def query_context(result: QueryResult, *, at: VersionShown, against: Run | None 
 
 
 def _searched_for(result: QueryResult) -> tuple[str, ...]:
-    """The texts that a language model made of the query; none where it was asked as it is, or they are not kept.
+    """Return the texts that a language model made from the query; () if it made none or they are not cached.
 
-    Those of further repetitions were never kept.
+    Those of further repetitions are never cached.
     """
     configuration = Configuration.from_dict(result.run.config)
     revisions = llm_revisions(result.run, configuration.llm or "")
@@ -217,7 +216,7 @@ def _searched_for(result: QueryResult) -> tuple[str, ...]:
 def side_by_side(
     first: QueryResult, second: QueryResult, grades: Mapping[int, int], *, shown: int
 ) -> tuple[Column, Column]:
-    """Return the first `shown` places of two rankings, each with where the other has its documents, in one query."""
+    """Return the first `shown` documents of two rankings, each with its rank in the other ranking. One query."""
     wanted = {*first.document_ids[:shown], *second.document_ids[:shown]}
     documents = Document.objects.defer("text", "metadata").in_bulk(wanted)
     return (

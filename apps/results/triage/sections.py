@@ -43,7 +43,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a run found for a judgment that names sections: the sections of the chunks that it kept, best first."""
+    """Result of a run for a judgment that names sections: the sections of the chunks that it kept, best first."""
 
     expected: Expected
     hits: Sequence[SectionHit]
@@ -72,7 +72,7 @@ class SectionRow:
 
 @dataclass(frozen=True, slots=True)
 class SectionMeans:
-    """How well a run finds documents and sections; `n` judgments name sections and their query was answered."""
+    """Means of a run's document and section ranks, over `n` judgments with sections whose query was answered."""
 
     n: int
     rows: list[SectionRow]
@@ -81,7 +81,7 @@ class SectionMeans:
 
 
 def section_means(evaluation: Evaluation) -> SectionMeans | None:
-    """Return the section-level means of an evaluation's run; None where no relevant judgment names sections.
+    """Return the section-level means of an evaluation's run; None if no relevant judgment names sections.
 
     Each judgment counts once. Raises KeptError as `found_sections` does.
     """
@@ -90,11 +90,11 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
 
 
 def found_sections(evaluation: Evaluation) -> list[Found]:
-    """Return what an evaluation's run found for each judgment that names sections and whose query was answered.
+    """Return the result of an evaluation's run for each judgment with sections whose query was answered.
 
-    A chunk's section is the one whose span overlaps it most; of spans that overlap alike, the shortest. A judgment that
-    is unresolved is not found, or left out, by the benchmark's policy; queries that failed are left out. Raises
-    KeptError where the run's chunks cannot be told from what is stored, or not its judgments any more.
+    A chunk's section is the one whose span overlaps it most, and the shortest of equals. An unresolved judgment counts
+    as not found, or is left out, by the benchmark's policy. Raises KeptError if the stored data no longer shows which
+    chunks the run kept, or if the mapping was resolved again.
     """
     if not names_sections(evaluation):
         return []
@@ -114,7 +114,7 @@ def found_sections(evaluation: Evaluation) -> list[Found]:
 
 
 def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
-    """Return the relevant judgments of a version; unresolved ones are left out where the benchmark drops them."""
+    """Return the relevant judgments of a version, without unresolved ones if the benchmark drops them."""
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
     rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
     if benchmark.unresolved == "drop":
@@ -141,7 +141,7 @@ def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
 
 
 def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
-    """Return what each query found, chunk by chunk, best first, in two queries."""
+    """Return the sections of each query's chunks, best first. Two queries."""
     every = {chunk for kept in chunks.values() for chunk in kept}
     rows = Chunk.objects.filter(pk__in=every).values_list("pk", "document_id", "section__section_id", "start", "end")
     known: dict[int, tuple[Any, ...]] = {pk: rest for pk, *rest in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
@@ -162,14 +162,14 @@ def _spans(documents: set[int]) -> dict[int, list[Span]]:
 
 
 def section_at(start: int, end: int, spans: Sequence[Span]) -> str | None:
-    """Return the section that overlaps [start, end) most, of equals the shortest, then the first; None without one."""
+    """Return the section that overlaps [start, end) most, of equals the shortest, then the first; None without any."""
     overlaps = [(min(end, last) - max(start, first), first - last, name) for first, last, name in spans]
     best = max(overlaps, key=lambda overlap: overlap[:2], default=None)
     return best[2] if best is not None and best[0] > 0 else None
 
 
 def names_sections(evaluation: Evaluation) -> bool:
-    """Tell whether any judgment of the evaluation's version names sections."""
+    """Return whether any judgment of the evaluation's version names sections."""
     judgments: Any = evaluation.dataset_version.judgments
     return bool(judgments.filter(section_refs__isnull=False).exclude(section_refs=[]).exists())
 
@@ -179,18 +179,18 @@ NAMES: dict[Literal["evidence_recall", "answer_token_overlap", "rouge_l"], str] 
     "answer_token_overlap": "Answer token overlap",
     "rouge_l": "ROUGE-L",
 }
-QUERIES_AT_ONCE = 200  # whose texts are in memory: about 40 MB where a chunk is a document of 20,000 characters
+QUERIES_AT_ONCE = 200  # whose texts are in memory: about 40 MB if a chunk is a document of 20,000 characters
 
 
 class ContentError(ConflictError):
-    """Retrieved texts and what queries state cannot be compared."""
+    """Retrieved texts cannot be compared with the evidence of a query."""
 
     code = "content"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryContent:
-    """The values of one query, each in [0, 1]; None where it states nothing to compare with."""
+    """The values of one query, each in [0, 1]; None without evidence or answer to compare with."""
 
     query_id: int
     evidence_recall: float | None
@@ -206,8 +206,8 @@ class QueryContent:
 class Content:
     """The values of a run over its first `k` chunks.
 
-    `queries` are those that state evidence or an answer and were answered, the least evidence recall first, then the
-    least overlap; `unanswered` counts those that state some, and failed or were not asked.
+    `queries` are the answered ones with evidence or an answer, the least evidence recall first, then the least overlap;
+    `unanswered` counts those that failed or were not asked.
     """
 
     k: int
@@ -216,7 +216,7 @@ class Content:
 
     @property
     def means(self) -> list[tuple[str, float | None, int]]:
-        """Each measure's name, its mean, and over how many queries that is: those that have a value."""
+        """Name, mean and number of queries with a value of each measure."""
         known = {
             field: [value for query in self.queries if (value := getattr(query, field)) is not None] for field in NAMES
         }
@@ -224,11 +224,11 @@ class Content:
 
 
 def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
-    """Return what the first `k` chunks of an evaluation's run hold (by default primary_k); kept by evaluation.
+    """Return the content values of the first `k` chunks of an evaluation's run (by default primary_k); cached.
 
-    They are the chunks that the run kept, before they are collapsed to documents. A query that failed is left out, one
-    that found nothing has 0. Raises KeptError where the run's chunks cannot be told from what is stored, ContentError
-    for evidence that is not text.
+    The chunks are those that the run kept, before they are collapsed to documents. A failed query is left out; one
+    without results has 0. Raises KeptError if the stored data does not show which chunks the run kept, ContentError for
+    evidence that is not text.
     """
     k = k or evaluation.run.benchmark.primary_k
     key = f"content:{evaluation.pk}:{k}:{state_of(evaluation)}"
@@ -236,7 +236,7 @@ def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
 
 
 def has_content(evaluation: Evaluation) -> bool:
-    """Tell whether any query of the evaluation's version states evidence or an expected answer."""
+    """Return whether any query of the evaluation's version has evidence or an expected answer."""
     return bool(_stating(evaluation).exists())
 
 

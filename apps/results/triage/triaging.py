@@ -1,4 +1,4 @@
-"""Triage of a run: what is relevant, and the relevant documents that are not among its first k, with the cause."""
+"""Triage of a run: the relevant documents that are not among its first k, with the cause."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ TOLD = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "stated"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """The truth that a run is held against, why no search could find what it could not, and what both are called.
+    """The truth for a run, the reasons why documents could not be found, and names for both.
 
-    `texts` has those of the queries by id; `references` how an unresolved judgment names its document, by its key.
+    `texts` has those of the queries by id; `references` the names of documents in unresolved judgments, by key.
     """
 
     truth: Truth
@@ -39,7 +39,7 @@ class Judged:
     references: Mapping[int, str]
 
     def external_id(self, key: int) -> str | None:
-        """Return what a document is called; None for a judgment without one."""
+        """Return the external id of a document; None for a judgment without one."""
         return None if isinstance(key, Unresolved) else self.truth.names[key].removeprefix("document ")
 
     def relevant(self, query_id: int) -> list[Relevant]:
@@ -47,7 +47,7 @@ class Judged:
 
 
 def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Judged:
-    """Return what is judged of `version`, or of some of its queries, in two queries. Raises TruthError."""
+    """Return the judgments of `version`, or of some of its queries. Two queries. Raises TruthError."""
     queries = version.queries if query_ids is None else version.queries.filter(pk__in=query_ids)
     told = list(queries.values_list("pk", "key", "text"))
     mapping = run.benchmark.mapping
@@ -65,22 +65,22 @@ def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] |
 
 
 def reasons_of(run: Run, query_id: int) -> Reasons:
-    """Return why no search could find what is judged for a query, in any version, in one query."""
+    """Return the reasons why judged documents of a query, in any version, could not be found. One query."""
     mine = Resolution.objects.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
     return dict(_reasons(_with_reasons(run, mine)))
 
 
 def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
-    """Return the relevant judgments of a query, each with why no search of the index could find its document.
+    """Return the relevant judgments of a query, each with the reason if no search could find its document.
 
-    That is: the collection has no such document, or lost it before it was indexed; the reference was not resolved to
-    one; the index has no chunk of it; or the query's own filter excludes it.
+    The reasons: the collection lacks the document, or lost it before indexing; the reference was not resolved; the
+    index has no chunk of it; or the query's own filter excludes it.
     """
     return [Relevant(key, grade, reasons.get((query_id, key))) for key, grade in grades.items() if grade > 0]
 
 
 def _with_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
-    """Return rows of FIELDS and TOLD; an index that is not there any more is taken to have had every document."""
+    """Return rows of FIELDS and TOLD; a deleted index counts as having had every document."""
     leaves = Chunk.objects.filter(level=0, document=OuterRef("document"))
     chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
     annotated = judgments.annotate(
@@ -96,7 +96,7 @@ def _reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
             yield (query_id, Unresolved.of(judgment_id)), Loss.NOT_IN_COLLECTION if is_missing else Loss.UNRESOLVED
-        elif not is_indexed:  # it was removed, or came later, or has no text
+        elif not is_indexed:  # it was removed, was added later, or has no text
             yield (query_id, document_id), Loss.NOT_IN_COLLECTION if removed_at else Loss.NOT_INDEXED
         elif is_kept_out:
             yield (query_id, document_id), Loss.FILTERED
@@ -104,9 +104,9 @@ def _reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
 
 @dataclass(frozen=True, slots=True)
 class QueryLoss:
-    """What one query lost: how many of its relevant documents, and the causes, what cost most first.
+    """The losses of one query: the number of relevant documents, and the causes, the most costly first.
 
-    `counts` says of each cause how many documents it lost.
+    `counts` has the number of lost documents for each cause.
     """
 
     lost: int
@@ -119,16 +119,16 @@ class QueryLoss:
         return self.causes[0]
 
     def count(self, cause: Loss | None = None) -> int:
-        """Return how many documents it lost, by `cause` or by any."""
+        """Return the number of lost documents, by `cause` or by any."""
         return sum(count for loss, count in zip(self.causes, self.counts, strict=True) if cause in (None, loss))
 
 
 @dataclass(frozen=True, slots=True)
 class RunLosses:
-    """What a run lost: `tally` by cause, `queries` by id for those that lost a document.
+    """The losses of a run: `tally` by cause, `queries` by id for those that lost a document.
 
-    `judged` are the queries for which something is relevant. `untraced` counts those whose stage lists are not kept.
-    `is_current`: the judgments stand as they stood when the run was measured.
+    `judged` are the queries with relevant documents. `untraced` counts those whose stage lists are not stored.
+    `is_current`: the judgments are those with which the run was measured.
     """
 
     tally: dict[Loss, Tally]
@@ -141,10 +141,10 @@ class RunLosses:
 def lost_documents(
     run: Run, plan: RunPlan, judged: Judged, *, k: int, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, list[LostDocument] | None]]:
-    """Yield queries with the relevant documents that the run does not have among its first `k`, in one database query.
+    """Yield judged queries, or those of `query_ids`, with the relevant documents outside the run's first `k`.
 
-    All that are judged, or those of `query_ids`: leave out a query that failed, which has nothing to triage. None where
-    not all lists of a query are kept; one of which none is kept is not there. Nothing else can be asked meanwhile.
+    One database query, during which no other can run. Leave out failed queries. The documents are None if some lists of
+    a query are not stored; a query without any stored list is left out.
     """
     keys = list_keys(plan)
     for query_id, lists, documents in stream_lists(run.benchmark, keys, query_ids=query_ids):
@@ -154,17 +154,17 @@ def lost_documents(
 
 
 def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
-    """Return what a run lost at primary_k, of the judgments of one of its evaluations.
+    """Return the losses of a run at primary_k, by the judgments of one of its evaluations.
 
-    None for an external run: its stages are not known. What is found is kept in the cache until the judgments, the
-    run or the documents of the collection change; then it is found again.
+    None for an external run, whose stages are unknown. The result is cached until the judgments, the run or the
+    documents of the collection change.
     """
     plan = stored_plan(run)
     return None if plan is None else losses_by(plan, run, evaluation)[0]
 
 
 def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, Judged | None]:
-    """Return the same of a run whose stages are known, and the judgments where they had to be read for that."""
+    """Return the losses of a run with known stages, and the judgments if they had to be read."""
     key, judged = _cache_key(run, evaluation), None
     losses: RunLosses | None = cache.get(key)
     if losses is None:

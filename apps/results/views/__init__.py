@@ -1,4 +1,4 @@
 """Pages of results.
 
-Each view asks the packages below for what a page shows. Only interfaces import it.
+Each view gets the data of a page from the packages below. Only interfaces import it.
 """

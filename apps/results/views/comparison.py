@@ -21,15 +21,15 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 
-MEGABYTE = 2**20  # as file sizes are shown
+MEGABYTE = 2**20  # as in file sizes
 MOST_DIGITS = 18
 SHOWN_ROUNDS = 3
 
 
 def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """Runs of any benchmarks held against each other: `?run=…&run=…`, or `?benchmark=…` for all that completed.
+    """Render a comparison of runs of any benchmarks: `?run=…&run=…`, or `?benchmark=…` for all completed ones.
 
-    With `part=pairs` only the table of all pairs, which the page leaves out where there are many.
+    `part=pairs` renders only the table of all pairs, which the page leaves out if they are many.
     """
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
@@ -70,7 +70,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The verdict on a benchmark, and where its runs stand; nothing while anything is provisional."""
+    """Render the verdict on a benchmark and the standings of its runs; empty until it has completed."""
     benchmark: Benchmark = model_admin.viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
@@ -100,7 +100,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
 
 
 def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
-    """The latest judging rounds of the benchmark's runs that the reader sees, and how many more there are."""
+    """Return the latest judging rounds of the benchmark's runs that the reader sees, and the number of further ones."""
     if not request.user.has_perm("judging.view_round"):
         return {}
     of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
@@ -110,7 +110,7 @@ def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _asked(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
-    """The runs that the query string names; 404 where one is not there, or not for this user to see."""
+    """Return the runs in the query string. Raises Http404 if one is missing or not visible to the user."""
     try:
         keys = {uuid.UUID(key) for key in request.GET.getlist("run")}
         benchmarks = {uuid.UUID(key) for key in request.GET.getlist("benchmark")}
@@ -136,7 +136,7 @@ def _baseline(key: str, runs: list[Run]) -> Run | None:
 
 
 def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
-    """The version of that number; None where none is asked for, 404 where there is no such."""
+    """Return the version with this number, None without a number. Raises Http404 for an unknown version."""
     if not number or not runs:
         return None
     versions = DatasetVersion.objects.filter(dataset__versions__benchmarks__runs=runs[0].pk).select_related("dataset")

@@ -41,7 +41,7 @@ MOST_SHOWN = 20  # characters
 
 
 def version_asked(request: HttpRequest, benchmark: Benchmark) -> VersionShown:
-    """Return the version of the values that `?version=` names; the benchmark's own where it names none."""
+    """Return the version in `?version=`, by default the benchmark's own."""
     try:
         return version_shown(benchmark, request.GET.get("version", ""))
     except NoValuesError as error:
@@ -49,7 +49,7 @@ def version_asked(request: HttpRequest, benchmark: Benchmark) -> VersionShown:
 
 
 def cutoff_asked(request: HttpRequest, benchmark: Benchmark) -> int:
-    """Return the cutoff that `?k=` names; the benchmark's primary one where it names none."""
+    """Return the cutoff in `?k=`, by default the benchmark's primary one."""
     asked = request.GET.get("k", "")
     there = {str(k): k for k in benchmark.k_values}
     if asked and asked not in there:
@@ -58,7 +58,7 @@ def cutoff_asked(request: HttpRequest, benchmark: Benchmark) -> int:
 
 
 def run_against(request: HttpRequest) -> Run | None:
-    """Return the run that `?against=` names. One that is not there, or not for this user to see, is not found."""
+    """Return the run in `?against=`. Raises Http404 if it is missing or not visible to the user."""
     asked = request.GET.get("against", "")
     if not asked:
         return None
@@ -69,25 +69,25 @@ def run_against(request: HttpRequest) -> Run | None:
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add what the first page of the admin shows."""
+    """Add the context of the admin's first page."""
     return context | {"title": "Start"} | start_context(request.user)
 
 
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The leaderboard of a benchmark, live while it runs."""
+    """Render the leaderboard of a benchmark, live while it runs."""
     benchmark: Benchmark = model_admin.viewed(request, object_id)
     context = _board(request, model_admin, benchmark) | {"exporters": exporters_of(benchmark)}
     return model_admin.page(request, "results/benchmark.html", context, original=benchmark)
 
 
 def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The part of the page that changes while the benchmark runs."""
+    """Render the part of the page that changes while the benchmark runs."""
     benchmark: Benchmark = model_admin.viewed(request, object_id)
     return render(request, "results/board.html", _board(request, model_admin, benchmark))
 
 
 def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
-    """Return what both show: the board at the cutoff asked for, and what can be done to the benchmark now."""
+    """Return the shared context of both: the board at the cutoff, and the available actions."""
     k, at = cutoff_asked(request, benchmark), version_asked(request, benchmark)
     here = reverse("admin:benchmark_results", args=[benchmark.pk])
     acts = [button for button in model_admin.offered(request, benchmark) if button.href != here]
@@ -107,7 +107,7 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
 
 
 def links_of(benchmark: Benchmark) -> list[Button]:
-    """Return what a benchmark that has ended can be taken away as; one of external runs takes further ones."""
+    """Return the download of a finished benchmark; for external runs the link to import another."""
     if benchmark.status not in ENDED:
         return []
     if benchmark.is_external:
@@ -124,7 +124,7 @@ def links_of(benchmark: Benchmark) -> list[Button]:
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
-    """A run: its configuration, means and times, what it lost, and its queries, worst first."""
+    """Render a run: its configuration, means and times, its losses, and its queries, worst first."""
     run: Run = model_admin.viewed(request, object_id)
     context = run_context(run, request.GET, at=version_asked(request, run.benchmark), against=run_against(request))
     context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
@@ -132,7 +132,7 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
 
 
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
-    """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
+    """Render one ranking: its documents with grades and paths, and the lost ones with causes; or two side by side."""
     result: QueryResult = model_admin.viewed(request, object_id)
     at = version_asked(request, result.run.benchmark)
     context = query_context(result, at=at, against=run_against(request))
@@ -141,7 +141,7 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
 
 
 def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The benchmarks of a dataset over time, and its baselines."""
+    """Render the benchmarks of a dataset over time, and its baselines."""
     dataset: Dataset = model_admin.viewed(request, object_id)
     shown = history(dataset, request.user, measure=request.GET.get("by", ""))
     searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
@@ -159,10 +159,10 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
 
 
 def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str) -> HttpResponseBase:
-    """Answer with a benchmark or run in one of its formats, or go back to its page, which says why that cannot be.
+    """Return a benchmark or run in one of its formats, or redirect to its page with the reason for a failure.
 
-    With `?version=2` the values are those on that version of its dataset.
-    The file is made before the answer begins: one that breaks off half-way would look like a whole one.
+    With `?version=2` the values are those on that version of its dataset. The file is complete before the response
+    begins, because a truncated one would look complete.
     """
     subject: Benchmark | Run = model_admin.viewed(request, object_id)
     if EXPORTERS.get(format) not in exporters_of(subject):
@@ -181,7 +181,7 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
 
 
 def _version(request: HttpRequest) -> int | None:
-    """The number of the dataset version whose values are asked for; None for the benchmark's own."""
+    """Return the dataset version number in `?version=`; None for the benchmark's own."""
     asked = request.GET.get("version", "")
     if asked and not (asked.isdecimal() and len(asked) < 10):
         raise Http404(f"There is no version {asked[:20]!r}.")
@@ -192,7 +192,7 @@ SHOWN_QUERIES = 25
 
 
 def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """Every measure that a benchmark can have, and what it means."""
+    """Render the definitions of all measures."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     context = {
@@ -204,7 +204,7 @@ def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 
 
 def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The part of a dataset's page that says how its queries are judged, and of what kinds they are."""
+    """Render the part of a dataset's page on how its queries are judged, and on their slices."""
     dataset: Dataset = model_admin.viewed(request, object_id)
     version = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     context: dict[str, Any] = {"version": version, "minimum": MINIMUM}
@@ -215,19 +215,19 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 
 
 def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The part of a run's page that says how far its means rest on judgments."""
+    """Render the part of a run's page on the judged shares of its means."""
     evaluation = _measured(request, model_admin, object_id)
     return _part(request, "coverage", lambda: {"evaluation": evaluation, "rows": coverage_of(evaluation)})
 
 
 def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The part of a run's page that says how well it finds the sections that judgments name."""
+    """Render the part of a run's page on the sections that judgments name."""
     evaluation = _measured(request, model_admin, object_id)
     return _part(request, "sections", lambda: {"means": section_means(evaluation)})
 
 
 def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """The part of a run's page that says what its texts hold of evidence and expected answers."""
+    """Render the part of a run's page on evidence and expected answers in its texts."""
     evaluation = _measured(request, model_admin, object_id)
 
     def context() -> dict[str, Any]:
@@ -240,7 +240,7 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
 
 
 def _part(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:
-    """Render a part of a page with what was found, or with the sentence that says why nothing can be."""
+    """Render a part of a page with its context, or with the error."""
     try:
         context = context_of()
     except (ContentError, CoverageError, KeptError) as error:

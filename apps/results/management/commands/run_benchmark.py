@@ -44,7 +44,7 @@ from benchbench.reading.strict_json import attributes
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 COMPARED = (Status.COMPLETED, Status.FAILED)
-STATED = (  # by an experiment file
+STATED = (  # options that an experiment file states
     *OPTIONS.values(),
     "--measures",
     "--execution",
@@ -89,7 +89,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
     def act(self, **options: Any) -> None:
         self.require_fitting(options)
         if not options["execution"] and (options["verbose"] or options["output_dir"]) and not options["experiment"]:
-            options["execution"] = Benchmark.Execution.ISOLATED  # the report of SPEC-002 tells each query's own time
+            options["execution"] = Benchmark.Execution.ISOLATED  # the report of SPEC-002 has each query's own time
         if options["experiment"]:
             self.run_experiment(**options)
             return
@@ -109,7 +109,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.run(benchmark, **options)
 
     def require_fitting(self, options: dict[str, Any]) -> None:
-        """Refuse options that do not go together, and those that an experiment file states itself."""
+        """Refuse options that conflict, or that an experiment file states itself."""
         named = [name for name in ("mapping", "queries", "experiment") if options[name]]
         given = [option for option in STATED if options[name_of(option)] not in (None, False, [])]
         if len(named) != 1:
@@ -133,7 +133,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {least}: see --top-k.")
 
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
-        """Return the mapping that is named, or of the queries that are; those are imported."""
+        """Return the named mapping, or the mapping of the queries file, which is imported."""
         if not options["queries"]:
             return find_named(Mapping, options["mapping"], owner=options["owner"])
         collection = find_named(Collection, options["collection"], owner=options["owner"])
@@ -145,14 +145,14 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         return mapping
 
     def run(self, benchmark: Benchmark, **options: Any) -> None:
-        """Start a benchmark, and tell what came of it, or that it is under way."""
+        """Start a benchmark, and report its results, or that it is running."""
         limit, folder = options["limit"] or LIMIT, options["output_dir"]
         if folder:
-            make_folder(folder)  # before anything is searched for what could then not be kept
+            make_folder(folder)  # fail before the search if the folder cannot be written
         operation = launch(benchmark, by=options["owner"])
         if options["verbose"]:
             console = Console(benchmark, self.stdout.write, limit=limit, source=str(options["queries"] or ""))
-            with contextlib.suppress(OperationFailedError):  # told with the report
+            with contextlib.suppress(OperationFailedError):  # reported below
                 wait(operation, on_progress=lambda event: console.poll())
         elif options["wait"] or folder:
             self.wait_for(operation)
@@ -173,7 +173,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         text = "\n".join(lines)
         if not options["verbose"] or benchmark.total_runs > 1:
             self.report(facts, text, as_json=options["json"])
-        else:  # the report of SPEC-002 has no place for what is to be known of the run
+        else:  # the report of SPEC-002 does not show warnings
             for warning in benchmark.runs.get().warnings:
                 self.warn(warning)
         if verification and not verification.reproduces:
@@ -181,7 +181,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.require_completed(benchmark)
 
     def run_experiment(self, **options: Any) -> None:
-        """Run an experiment file, or say what it would run."""
+        """Run an experiment file, or show the plan."""
         if definition := read_definition(options["experiment"]):
             self.run_definition(definition, **options)
             return
@@ -202,7 +202,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.run(prepared.benchmark, **options)
 
     def run_definition(self, definition: dict[str, Any], **options: Any) -> None:
-        """Run the benchmark of an experiment file, and compare its figures where the file has any."""
+        """Run the benchmark of an experiment file, and compare its figures with the file's, if any."""
         given = [option for option in ("--preset", "--dry-run") if options[name_of(option)]]
         if given:
             raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {given[0]}.")
@@ -212,7 +212,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         self.run(benchmark, **options | {"wait": options["wait"] or bool(benchmark.manifest)})
 
     def require_room(self, id: str, options: dict[str, Any]) -> None:
-        """Refuse a results directory that is there already, before anything is run for it."""
+        """Refuse an existing results directory before running anything."""
         if options["output_dir"] and (target := options["output_dir"] / id).exists():
             raise BenchbenchError(f"{target} exists already: choose another --output-dir, or remove it first.")
 
@@ -222,7 +222,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             raise BenchbenchError(f"The benchmark {benchmark.status}: {reason or 'none of its runs completed.'}")
 
     def wait_for(self, operation: Operation) -> None:
-        with contextlib.suppress(OperationFailedError), self.progress("benchmark") as progress:  # told with the report
+        with contextlib.suppress(OperationFailedError), self.progress("benchmark") as progress:  # reported later
             wait(operation, on_progress=progress.share)
 
 
