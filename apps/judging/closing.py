@@ -61,9 +61,9 @@ def close_round(
 ) -> Closed:
     """Close a round: its grades become the next version of the dataset, on which the runs' benchmarks are re-scored.
 
-    `by` leads the round. Raises RoundStateError, and changes nothing, if items wait for adjudication and
-    `leave_out_split` is false, or if the dataset has a draft of other edits and `with_draft` is false. A later failure
-    to resolve or re-score is reported and can be repaired; the version is frozen by then.
+    `by` leads the round. Changes nothing and raises RoundStateError if items wait for adjudication, unless
+    `leave_out_split`; and if the dataset has a draft of other edits, unless `with_draft`. A later failure to resolve or
+    re-score is reported and can be repaired; the version is frozen by then.
     """
     require_lead(round, by)
     with transaction.atomic():

@@ -84,7 +84,7 @@ SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(cou
 def _take(round: Round, judge: Any, count: int) -> list[int]:
     """Lease items to a judge within the budget, in addition to those that they hold; return them all.
 
-    Under a budget, the lock on the round serialises its judges: each must count the items that the others take, which
+    Under a budget, the lock on the round serialises its judges. Each must count the items that the others take, which
     only a statement after their commit sees. Grading does not wait for this lock.
     """
     left = round.item_count

@@ -40,8 +40,9 @@ SHARES = {"uniform_share": "The share of the uniform sample", "overlap": "How mu
 
 @dataclass(frozen=True, slots=True)
 class RoundOptions:
-    """Options of a new round. Defaults: the measure is nDCG at the primary k of the first run's benchmark, the depth is
-    the measure's cutoff, and the scale is that of the dataset's grades.
+    """Options of a new round. By default, the measure is nDCG at the primary k of the first run's benchmark.
+
+    The default depth is the measure's cutoff, the default scale that of the dataset's grades.
     """
 
     name: str

@@ -130,8 +130,8 @@ class Question:
 def place(question: Question, *, order: str, budget: int | None, uniform_share: float) -> Placed:
     """Return the items of a round in their order.
 
-    A budget ends every order but the decisive one, in which every pair is an item, because the grades determine the
-    next items; there the budget limits the items handed out.
+    A budget ends every order but the decisive one, in which grades determine the next items. There every pair is an
+    item, and the budget limits the items handed out.
     """
     holes = question.holes()
     sample = question.sample_order(holes)

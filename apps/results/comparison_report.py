@@ -83,7 +83,7 @@ class ComparedRun(RunReport):
 
 @dataclass(frozen=True, kw_only=True)
 class PairReport:
-    """The difference of two runs. A p of what is not tested would be read as if it were: it is None."""
+    """The difference of two runs. `p` is null for an untested difference, so that readers do not take it for a test."""
 
     difference: float
     interval: Annotated[Ends, "95 % bootstrap interval of this difference alone."]

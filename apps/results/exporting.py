@@ -92,8 +92,8 @@ def export(subject: Benchmark | Run, format: str, *, version: int | None = None)
     """Yield `subject` in the format with this name, as text or bytes; encode text as UTF-8.
 
     Its values are those on dataset version `version`, by default the benchmark's own. Raises ExportError at once for an
-    unsuitable format and a benchmark that has not ended; and while yielding if the results do not fit the format:
-    discard the earlier pieces then. Raises NoValuesError for a version without values.
+    unsuitable format and a benchmark that has not ended. Raises ExportError while yielding if the results do not fit
+    the format; discard the earlier pieces then. Raises NoValuesError for a version without values.
     """
     return _exporter(subject, format).write(subject, version_of(subject, version))
 
@@ -124,8 +124,8 @@ def export_to(
     """Write the export to the file `path`, or under its usual name into the folder `path`; return the path.
 
     The file appears only when complete, gzipped if its name ends in .gz. Only `force` replaces an existing file. A
-    format that is a directory becomes one in the folder `path`, which is created if missing and in which nothing is
-    replaced; or a zip if `path` ends in .zip. Raises ExportError and OutputError.
+    format that is a directory becomes a zip if `path` ends in .zip, else a directory in the folder `path`. That folder
+    is created if missing, and nothing in it is replaced. Raises ExportError and OutputError.
     """
     exporter, of_version = _exporter(subject, format), version_of(subject, version)
     name = file_name(subject, exporter, version=version)

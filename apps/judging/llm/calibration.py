@@ -96,8 +96,7 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
     """Freeze the first `size` pairs of a round's random order as its calibration sample; return the number of pairs.
 
     A smaller pool is taken whole. People judge the pairs as any items of the round. `by` leads the round. Raises
-    RoundError for a size outside 30 to 500 and for pairs that the round has no items for; RoundStateError if the round
-    has a sample.
+    RoundError for a size outside 30 to 500 and for a pair without an item; RoundStateError if the round has a sample.
     """
     require_lead(round, by)
     round = read_again(

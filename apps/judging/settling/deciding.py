@@ -173,7 +173,7 @@ def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
 
 
 def _note(round: Round, state: State) -> None:
-    """Store whether the question is settled. If no pair is unjudged, judging goes on: only second gradings remain."""
+    """Store whether the question is settled. If no pair is unjudged, judging continues: only second gradings remain."""
     if state.settled != (round.answered_at is not None) and (state.holes or not state.settled):
         round.answered_at = timezone.now() if state.settled else None
         Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(answered_at=round.answered_at)

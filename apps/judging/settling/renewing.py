@@ -22,7 +22,7 @@ RENEWED_AFTER = 10  # new grades after which this process renews, if no worker d
 class KnownState:
     """The most recently computed state of a round: its row, and the runs that it numbers.
 
-    `is_current` if it counts all of people's grades, `said`.
+    `is_current`: whether it counts all of people's grades, `said`.
     """
 
     row: RoundState

@@ -36,7 +36,7 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     """Return the effects of every axis on which the runs differ, by the compared measure on the compared queries.
 
     An axis does not multiply a run that it does not touch, such as the RRF constant and a dense run. In the effects of
-    other axes such a run counts for all values of that axis; in the effect of the axis itself it is left out. So are
+    other axes such a run counts for all values of that axis. In the effect of the axis itself it is left out. So are
     values without a matched set, and external runs, whose configurations are unknown. The interval is a paired
     bootstrap of 2,000 resamples for one effect alone: it describes but does not test.
     """

@@ -162,9 +162,9 @@ def compare_runs(
     those on `version`, by default the choice of `comparability.differences`. The primary measure and the seed come from
     the oldest benchmark. The statistics are cached for an hour by a hash of their values.
 
-    Raises IncomparableError if the truths differ. Raises ComparingError for fewer than 2 runs or more than 64, fewer
-    than 2 ranked runs, an unranked baseline, fewer than 2 queries with a value in every run, and an unknown measure,
-    baseline or slice. Raises SlicingError if the mapping was resolved again after measuring.
+    Raises IncomparableError if the truths differ, SlicingError if the mapping was resolved again after measuring.
+    Raises ComparingError for fewer than 2 runs or more than 64, and for fewer than 2 ranked runs or an unranked
+    baseline. Also for fewer than 2 queries with a value in every run, and for an unknown measure, baseline or slice.
     """
     known, comparability = _ranked(_load(runs), baseline, version)
     if comparability.version is None:  # refused: incomparable numbers are never shown together

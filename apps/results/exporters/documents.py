@@ -53,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Summary of a benchmark for readers. `comparison`: None if the runs are not comparable; `verdict` says why."""
+    """Summary of a benchmark for readers. `comparison`: None without a verdict; `verdict` then gives the reason."""
 
     benchmark: Benchmark
     board: Leaderboard

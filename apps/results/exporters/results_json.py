@@ -109,7 +109,7 @@ class QueryOutcome:
 def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Results:
     """Return the runs of `benchmark` in run order with their means, and a summary, at any status.
 
-    It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both;
+    It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both.
     `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
     benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
     the API: `dataset_version`, its number; `duration_ms`; and a run's `label`, `failed_queries`, `unranked`, `warnings`

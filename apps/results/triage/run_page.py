@@ -35,8 +35,8 @@ ORDERS = ("difference", "worst", "best")  # the default is the first available o
 def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
     """Return the context of a run's page. Query string: `q` (text), `by` (measure), `order`, `slice`, `cause`, `page`.
 
-    Values are those on the version of `at`. `against` is another run to compare with, query by query; if its values
-    come from another truth, `refusals` says so instead.
+    Values are those on the version of `at`. `against` is another run to compare with, query by query. If its values
+    come from another truth, they are not compared, and `refusals` gives the reason.
     """
     benchmark = run.benchmark
     evaluation = queries.evaluation_of(run, version=at.version)

@@ -206,7 +206,7 @@ class QueryContent:
 class Content:
     """The values of a run over its first `k` chunks.
 
-    `queries` are the answered ones with evidence or an answer, the least evidence recall first, then the least overlap;
+    `queries` are the answered ones with evidence or an answer, by evidence recall, then overlap, the least first.
     `unanswered` counts those that failed or were not asked.
     """
 

@@ -73,8 +73,8 @@ def reasons_of(run: Run, query_id: int) -> Reasons:
 def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
     """Return the relevant judgments of a query, each with the reason if no search could find its document.
 
-    The reasons: the collection lacks the document, or lost it before indexing; the reference was not resolved; the
-    index has no chunk of it; or the query's own filter excludes it.
+    The collection may lack the document, or have lost it before indexing. The reference may be unresolved, the index
+    may have no chunk of it, or the query's own filter may exclude it.
     """
     return [Relevant(key, grade, reasons.get((query_id, key))) for key, grade in grades.items() if grade > 0]
 
