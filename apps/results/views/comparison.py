@@ -70,7 +70,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Render the verdict on a benchmark and the standings of its runs; empty until it has completed."""
+    """Render the verdict on a benchmark and the standings of its runs; empty if unfinished or with one run."""
     benchmark: Benchmark = model_admin.viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
