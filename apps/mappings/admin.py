@@ -24,7 +24,7 @@ from benchbench.site.panels import Button, Page, Panel, add_button, add_to, chan
 
 
 def repair_url(resolution: Resolution) -> str:
-    """Return the address at which a judgment without a document is repaired; of any other, its page."""
+    """Return the address of the repair page for a current judgment without a document, else of the resolution."""
     if resolution.outcome == Resolution.Outcome.RESOLVED or resolution.judgment.until is not None:
         return change_url(resolution)
     return reverse("admin:resolution_repair", args=[resolution.pk])
@@ -53,7 +53,7 @@ class MappingAdmin(OwnedAdmin):
     )
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return the mapping and whether it is stale, which the page asks several times."""
+        """Return the mapping with its attribute `stale`, computed once because the page reads it several times."""
         mapping = super().get_object(request, object_id, from_field)
         vars(mapping)["stale"] = is_stale(cast(Mapping, mapping))
         return mapping

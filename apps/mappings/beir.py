@@ -1,4 +1,4 @@
-"""Importing a BEIR directory whole: its documents, its judged queries, the mapping of the two, and an index."""
+"""Import of a whole BEIR directory: its documents, its judged queries, their mapping, and an index."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ from benchbench.catalogue import catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
 
 DEFAULT_SPLIT = "test"
-# What every index that is made here has, besides its encoder or its vectors.
+# Parameters of every index made here, apart from its encoder or vectors.
 IMPORTED: dict[str, Any] = {"strategy": "flat", "chunk_parameters": {}, "lexical": True}
 
 
 class BeirError(BenchbenchError):
-    """The directory, or what is asked of it, cannot be imported."""
+    """The directory cannot be imported, or not with these options."""
 
     code = "invalid_beir"
 
@@ -43,7 +43,7 @@ class BeirError(BenchbenchError):
 class Indexed:
     """An index of the imported documents.
 
-    It is ready where there is no `operation`: an equal one was there (`reused`), or vectors were imported into it.
+    Without an `operation` it is ready: an equal one existed (`reused`), or vectors were imported into it.
     Otherwise the operation builds it.
     """
 
@@ -55,7 +55,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class BeirImport:
-    """What an import made, or found made already; the two reports say which."""
+    """The result of an import. The two reports say what is new and what existed already."""
 
     collection: Collection
     documents: ImportReport
@@ -79,16 +79,17 @@ def import_beir(
 ) -> BeirImport:
     """Import `directory` as a collection, a dataset, their resolved mapping and an index, all of them called `name`.
 
-    `directory` may be a public collection, `ir_datasets:ID`; of a directory a `split` is read, test without one.
+    `directory` may be a public collection, `ir_datasets:ID`. From a directory the given `split` is read, by default
+    "test".
 
-    The index takes each document as a whole and is searched by words (BM25), and by vectors unless it is
-    `lexical_only`: those of the .npz file `vectors`, which `model` made where the file does not say whose they are, or
-    those that an operation makes with `model` (BENCHBENCH_DEFAULT_MODEL without one). All of it is kept or nothing;
-    only the operation follows after.
+    The index holds each document as one chunk. It is searched by words (BM25) and, unless `lexical_only`, by vectors.
+    These come from the .npz file `vectors`; `model` names their model if the file does not. Without a file an operation
+    encodes the documents with `model`, by default BENCHBENCH_DEFAULT_MODEL. The import is one transaction; only that
+    operation runs after it.
 
-    Importing the same again changes nothing: documents and queries are recognised, and an
-    equal index of the same documents is taken as it is, or built to its end. `on_progress` gets the number of documents
-    read. Raises BeirError, and what the readers, importers and indexes of the parts raise.
+    Importing the same input again changes nothing: existing documents, queries and an equal index are reused. An
+    unfinished index is built to its end. `on_progress` gets the number of documents read. Raises BeirError, and the
+    errors of the readers, importers and indexes.
     """
     if lexical_only and (vectors is not None or model):
         raise BeirError("Choose: a file of vectors or a model, or no vectors at all.")
@@ -150,7 +151,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
     report = import_vectors(index, vectors, queries=texts, model=model)
     index.refresh_from_db()
     if model:
-        encoder_for(index)  # raises where its vectors cannot be those of the file
+        encoder_for(index)  # raises if the model cannot have made the vectors of the file
     return Indexed(index, vectors=report)
 
 

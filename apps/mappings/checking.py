@@ -17,7 +17,7 @@ from benchbench.errors import ConflictError
 
 @dataclass(frozen=True)
 class Dangling:
-    """A judgment that leads nowhere, and why, in a sentence."""
+    """A judgment whose document or section was not found, and the reason as a sentence."""
 
     query_key: str
     reason: str
@@ -25,16 +25,16 @@ class Dangling:
 
 @dataclass(frozen=True)
 class References:
-    """How many judgments were looked up, and those whose document, or a section of it, is not in the collection."""
+    """The number of judgments checked, and those whose document or section is not in the collection."""
 
     checked: int
     dangling: tuple[Dangling, ...]
 
 
 def check_version(version: DatasetVersion, collection: Collection) -> References:
-    """Look up the judgments of a version, a draft too, among the live documents of `collection`, as resolving does.
+    """Look up the judgments of a version or draft among the live documents of `collection`, as resolving does.
 
-    Raises ConflictError past BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS: resolving does that many on the queue.
+    Raises ConflictError for more judgments than BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS; resolving queues that many.
     """
     most = settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
     if (number := version.judgments.count()) > most:

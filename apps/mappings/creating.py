@@ -1,4 +1,4 @@
-"""Creating mappings: of a dataset over a collection, of the queries of a file, of external runs; and deleting them."""
+"""Creating and deleting mappings: of a dataset to a collection, and of a dataset to the ids of external runs."""
 
 from typing import Any
 
@@ -18,17 +18,17 @@ from benchbench.names import MAX_LENGTH, checked_name, under_free_name
 
 
 class MappingExistsError(ConflictError):
-    """The owner sees a mapping of the dataset onto the collection already, or the name is taken."""
+    """The owner already sees a mapping of the dataset to the collection, or the name is taken."""
 
     code = "mapping_exists"
 
 
 def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
-    """Create the mapping of `dataset` onto `collection`, not yet resolved.
+    """Create the mapping of `dataset` to `collection`, not yet resolved.
 
-    Without a name it is called after both, by the first such name that the owner has not used: nobody is told that a
-    name is taken which nobody stated. Raises MappingExistsError: the owner sees at most one mapping of the two when it
-    is made, and an owner's mappings have different names; ConflictError for the ids of external runs, which have one.
+    Without `name` the mapping gets the first free name made from both names. Raises MappingExistsError if the owner
+    already sees a mapping of the two or has one called `name`. Raises ConflictError if the collection holds the ids of
+    external runs and has a mapping already.
     """
     _refuse_second(dataset, collection, owner)
     if collection.kind == Collection.Kind.EXTERNAL and collection.mappings.exists():
@@ -48,7 +48,7 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         with referring("The mapping"):
             return Mapping.objects.create(name=called, dataset=dataset, collection=collection, owner=owner)
     except IntegrityError as error:
-        _refuse_second(dataset, collection, owner)  # somebody mapped them in the same moment
+        _refuse_second(dataset, collection, owner)  # another request may just have mapped them
         if not mine.filter(name=called).exists():
             raise
         raise MappingExistsError(f'A mapping "{called}" exists already: choose another name.', field="name") from error
@@ -64,10 +64,10 @@ def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None
 
 
 def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
-    """Return the mapping of `dataset` onto `collection` that `owner` sees: theirs, else nobody's, else the oldest.
+    """Return the mapping of `dataset` to `collection` for `owner`: their own, else one without an owner, else the oldest.
 
-    One that they do not see is not there for them. Without an owner it is nobody's, else the oldest, whosever it is: a
-    command that names none finds everybody's.
+    Mappings that `owner` may not see are ignored. Without an owner, as in a command, all mappings count: return one
+    without an owner, else the oldest.
     """
     same = Mapping.objects.filter(dataset=dataset, collection=collection)
     seen = same if owner is None else usable(same, owner)
@@ -76,7 +76,7 @@ def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -
 
 @transaction.atomic
 def resolved_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
-    """Return the mapping of `dataset` onto `collection` that `owner` sees, else a new one, resolved as both are now."""
+    """Return the mapping of `dataset` to `collection` that `owner` sees, or a new one; resolve it if it is stale."""
     mapping = mapping_of(dataset, collection, owner=owner)
     return _resolved(mapping or create_mapping(dataset, collection, name=name, owner=owner))
 
@@ -94,12 +94,12 @@ ENDING = " (external runs)"
 
 @transaction.atomic
 def external_mapping(dataset: Dataset) -> Mapping:
-    """Return the mapping of `dataset` to its collection of ids, resolved for its newest frozen version.
+    """Return the mapping of `dataset` to its collection of external ids, resolved for its newest frozen version.
 
-    Both are made when first needed, one of each for a dataset, and belong to whom the dataset belongs to. Raises
-    ResolveError where the dataset has no frozen version.
+    Each dataset has one of both, created on first use for the owner and team of the dataset. Raises ResolveError if
+    the dataset has no frozen version.
     """
-    read_again(Dataset.objects.select_for_update(), dataset.pk)  # two imports make one mapping
+    read_again(Dataset.objects.select_for_update(), dataset.pk)  # so that two imports at once create one mapping
     there = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL).order_by("created_at")
     name = dataset.name[: MAX_LENGTH - len(ENDING)] + ENDING
     mine = [Collection.objects.filter(owner=dataset.owner), Mapping.objects.filter(owner=dataset.owner)]
@@ -123,13 +123,13 @@ def _create(name: str, dataset: Dataset) -> Mapping:
 
 
 def delete_mapping(mapping: Mapping) -> None:
-    """Delete `mapping` and its resolutions; dataset and collection stay.
+    """Delete `mapping` and its resolutions, and keep its dataset and collection.
 
-    A collection of ids that was made for the external runs of this dataset goes with its mapping.
-    Raises ConflictError where benchmarks use it, or an operation is resolving it.
+    A collection of external ids is deleted with its mapping. Raises ConflictError if benchmarks use the mapping or an
+    operation is resolving it.
     """
     with transaction.atomic():
-        refresh(mapping, Mapping.objects.select_for_update())  # whoever starts to resolve it waits
+        refresh(mapping, Mapping.objects.select_for_update())  # a request to resolve it waits
         if active := Operation.active_on(mapping):
             raise in_use(mapping, active)
         collection = mapping.collection
@@ -140,10 +140,10 @@ def delete_mapping(mapping: Mapping) -> None:
 
 @transaction.atomic
 def delete_dataset(dataset: Dataset) -> None:
-    """Delete a dataset with all its versions and its mappings, whose collections stay.
+    """Delete a dataset with all its versions and mappings, and keep the collections.
 
-    A mapping can be made again, and results cannot: raises ConflictError, and deletes nothing, where a benchmark uses
-    one of them, or an operation is resolving it.
+    Raises ConflictError and deletes nothing if a benchmark uses a mapping or an operation is resolving one: unlike
+    mappings, results cannot be made again.
     """
     try:
         for mapping in dataset.mappings.select_related("collection"):

@@ -1,4 +1,4 @@
-"""Export of a dataset version, its documents named as a mapping resolved them."""
+"""Export of a dataset version, with documents named as a mapping resolved them."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
@@ -19,12 +19,12 @@ Names = MappingOf[tuple[str, str], str]  # the external id of a document, by que
 
 
 def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | None = None) -> DatasetExport:
-    """Return a version, frozen or draft, in a format of `apps.datasets.formats.registry`, ready to be written.
+    """Return a frozen or draft version in a format of `apps.datasets.formats.registry`, ready to be written.
 
-    With a `mapping` every judgment names its document by external_id, and a BEIR directory holds the corpus too.
-    Judgments of a query that name one document are one, with the highest grade; one without a document stays, under the
-    document_id that it states or else a made one, which no document has. Raises WriteError for what the format would
-    make wrong, and TruthError for a mapping that was not resolved for this version, or whose collection has changed.
+    With a `mapping` every judgment names its document by external_id, and a BEIR directory includes the corpus.
+    A query's judgments of the same document are merged into one with the highest grade. A judgment without a document
+    keeps its document_id, or gets an id that no document has. Raises WriteError if the format would distort the data.
+    Raises TruthError if the mapping was not resolved for this version or its collection has changed.
     """
     name = f"{version.dataset.name}-v{version.number}"
     record = record_of(version)
@@ -37,9 +37,9 @@ def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | N
 
 
 def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) -> tuple[DatasetRecord, list[str]]:
-    """Return the record by external ids, and sentences about what that lost."""
+    """Return the record with external ids, and warnings about unresolved and merged judgments."""
     require_resolved(mapping, version)
-    # The corpus, and what names no document, are of today.
+    # The corpus and the ids of unresolved judgments come from the collection as it is now.
     if mapping.collection_fingerprint != current_basis(mapping).fingerprint:
         raise TruthError(
             f'The documents of "{mapping.collection}" have changed since the mapping "{mapping}" was resolved: '

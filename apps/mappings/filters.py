@@ -1,4 +1,4 @@
-"""Queries that a collection cannot answer: their filters admit no document of it, or it lacks their modules."""
+"""Queries that a collection cannot answer because their filters match no document or their modules are missing."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def filters_of(version: DatasetVersion) -> dict[str, int]:
-    """Return the distinct filters of a version's queries, each as JSON, and how many queries state it."""
+    """Return the distinct filters of a version's queries: {filter as JSON: number of queries}."""
     counts: dict[str, int] = {}
     for filter in version.queries.exclude(filters={}).order_by().values_list("filters", flat=True):
         text = json.dumps(filter, sort_keys=True)
@@ -23,10 +23,10 @@ def filters_of(version: DatasetVersion) -> dict[str, int]:
 
 
 def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
-    """Return the sentence that the filters of some queries admit no document, or none where each admits one.
+    """Return a warning if the filters of some queries match no document; an empty list if each matches one.
 
-    One query for each distinct filter: the first document that is admitted ends it, and where there is none it has
-    read the metadata of them all, as searching by that filter would.
+    Costs one database query per distinct filter. Each stops at the first match; without a match it reads the metadata
+    of all documents, as a search with that filter would.
     """
     documents = live(mapping.collection)
     empty = {
@@ -55,10 +55,10 @@ class MissingModulesError(ConflictError):
 
 
 def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
-    """Return the expected modules that some query cannot find, by name, sorted; of any other dataset, nothing.
+    """Return the expected modules that some query cannot find, sorted by name: {name: filters}.
 
-    With each stand the filters, as a sentence has them, that its document does not pass; none where the collection has
-    no such document. For the version that the mapping was last resolved for.
+    `filters` describes the filters that the module's document does not pass; it is empty if the document is missing.
+    Covers the version that the mapping was last resolved for. Empty for datasets of other formats.
     """
     if mapping.dataset.source_format != "module-queries" or mapping.dataset_version is None:
         return {}
@@ -81,7 +81,7 @@ def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
 
 
 def require_modules(mapping: Mapping) -> None:
-    """Raise MissingModulesError where a query expects a module that the collection, or what it filters by, lacks."""
+    """Raise MissingModulesError if a query expects a module that is missing or that its filter excludes."""
     lost = missing_modules(mapping)
     if not lost:
         return
@@ -99,5 +99,5 @@ def _said(name: str, filters: list[str]) -> str:
 
 
 def _name(doc_ref: Any) -> str:
-    """The module that a reference names; one that was stated by hand may name it otherwise."""
+    """Return the module that a reference names; one written by hand may use another key than `document_id`."""
     return str(doc_ref.get("document_id") or doc_ref) if isinstance(doc_ref, dict) else str(doc_ref)

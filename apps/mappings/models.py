@@ -1,4 +1,4 @@
-"""Mappings: datasets laid over collections."""
+"""Tables of mappings and resolutions."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,7 +9,7 @@ from benchbench.models import OwnedModel
 
 
 class Mapping(OwnedModel):
-    """A dataset laid over a collection. Resolving it gives each judgment a document or a reason."""
+    """A dataset connected to a collection. Resolving it gives each judgment a document or a reason."""
 
     made_by = "run_benchmark --queries FILE --collection NAME"
 
@@ -53,7 +53,7 @@ class Mapping(OwnedModel):
 
 
 class Resolution(models.Model):
-    """What became of one judgment's reference in one mapping."""
+    """The outcome of looking up one judgment's reference in one mapping."""
 
     class Outcome(models.TextChoices):
         RESOLVED = "resolved"

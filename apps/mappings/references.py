@@ -1,9 +1,8 @@
-"""The rules by which a judgment's reference finds its document: plain functions over a small lookup table.
+"""Rules for finding the document of a judgment's reference: functions over a small lookup table.
 
-A reference is an object with any of the keys `document_id, uri, content_hash, path, file_name`. The first of them, in
-that order, that is present decides, even when it finds nothing: a reference that names a document by id and is wrong
-about it is not saved by a file name that happens to match. A key whose value is null counts as absent; a blank value
-does not, it is a mistake that is shown.
+A reference is an object with any of the keys `document_id, uri, content_hash, path, file_name`. The first one present,
+in that order, decides, even if it finds nothing. So a matching file name does not rescue a reference with a wrong id.
+A key with the value null counts as absent; a blank value is reported as an error.
 """
 
 import json
@@ -22,7 +21,7 @@ from apps.mappings.models import Resolution
 
 Outcome = Resolution.Outcome
 
-# Which fields of a document each key may match, in order. `path` is what older files call a uri.
+# The document fields that each key may match, in order. Older files call a uri `path`.
 FIELDS = {
     "document_id": ("external_id", "uuid"),
     "uri": ("uri",),
@@ -35,18 +34,18 @@ SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 class Match(NamedTuple):
-    """The live documents of a collection that have one value in one field: how many, and one of them."""
+    """The number of live documents of a collection that have one value in one field, and the id of one."""
 
     document_id: int
     documents: int
 
 
-# (field, value) → the documents that have it. A pair that is absent has none.
+# (field, value) → the documents with that value. A missing pair means no document.
 Catalogue = Mapping[tuple[str, str], Match]
 
 
 class Verdict(NamedTuple):
-    """What became of a reference: a document, or a reason in a sentence. `key` is the key that decided."""
+    """The outcome for a reference: a document, or the reason as a sentence. `key` is the key that decided."""
 
     outcome: Resolution.Outcome
     key: str = ""
@@ -55,7 +54,7 @@ class Verdict(NamedTuple):
 
 
 class InvalidReferenceError(ValueError):
-    """The reference is nonsense in any collection. `key` is the key at fault, if one is."""
+    """The reference is invalid in every collection. `key` is the key at fault, if any."""
 
     def __init__(self, reason: str, key: str = "") -> None:
         super().__init__(reason)
@@ -63,7 +62,7 @@ class InvalidReferenceError(ValueError):
 
 
 class Reference(NamedTuple):
-    """A reference that was read: the key that decides, its value as stated, and the (field, value) pairs to look up."""
+    """A parsed reference: the key that decides, its value as written, and the (field, value) pairs to look up."""
 
     key: str
     value: str
@@ -71,9 +70,9 @@ class Reference(NamedTuple):
 
 
 def read_reference(doc_ref: object) -> Reference:
-    """Return the part of `doc_ref` that decides; raise InvalidReferenceError where it is nonsense.
+    """Return the deciding part of `doc_ref`. Raises InvalidReferenceError if it is invalid.
 
-    Values are compared as they stand, but for hashes and UUIDs, which have more than one spelling.
+    Values are compared exactly, except hashes and UUIDs, which have more than one spelling.
     """
     if not isinstance(doc_ref, dict):
         raise InvalidReferenceError("The reference is not an object.")
@@ -92,10 +91,10 @@ def read_reference(doc_ref: object) -> Reference:
 
 
 def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
-    """Return the verdict on `doc_ref` by what `catalogue` knows of the collection.
+    """Return the verdict on `doc_ref`, looked up in `catalogue`.
 
     The catalogue must hold every pair of `read_reference(doc_ref).lookups` that some live document has. A document_id
-    matches an external id first, and the document's public UUID only where no external id does.
+    matches a document's public UUID only if it matches no external id.
     """
     try:
         key, value, lookups = read_reference(doc_ref)
@@ -110,7 +109,7 @@ def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
 
 
 def _spelling(field: str, value: str) -> str:
-    """Return `value` as the field stores it; blank where the field cannot hold it."""
+    """Return `value` as the field stores it, or "" if the field cannot hold it."""
     if field == "content_hash":
         return value.lower()
     if field == "uuid":
@@ -129,18 +128,18 @@ CHUNK = 5000  # judgments read at a time
 
 
 def judged_ids(version: DatasetVersion) -> set[str]:
-    """Return the ids under which a run can name the documents that the judgments of a version mean."""
+    """Return the ids by which an external run can name the judged documents of a version."""
     doc_refs = version.judgments.order_by().values_list("doc_ref", flat=True).iterator(chunk_size=CHUNK)
     return {value for _, value in filter(None, map(_decisive, doc_refs))}
 
 
 @transaction.atomic
 def add_judged(stub: Collection, doc_refs: Iterable[object]) -> None:
-    """Give `stub` the document that each reference means: the value by which it resolves is the document's id.
+    """Add a document to `stub` for each reference, with the value that it resolves by as the id.
 
-    So `{"uri": "file:///a.md"}` is the document `file:///a.md`, with that uri. A reference that is nonsense, or whose
-    value is no id (over 500 characters), has none, and resolves to none. The fingerprint is of these documents alone:
-    what runs bring besides changes nothing of what judgments mean.
+    So `{"uri": "file:///a.md"}` adds the document `file:///a.md` with that uri. Skips invalid references and values
+    over 500 characters, which cannot be ids. The fingerprint covers these documents only: documents that runs add do
+    not change what judgments mean.
     """
     known: dict[str, dict[str, str]] = {}
     for doc_ref in doc_refs:
@@ -155,7 +154,7 @@ def add_judged(stub: Collection, doc_refs: Iterable[object]) -> None:
 
 
 def _decisive(doc_ref: object) -> tuple[str, str] | None:
-    """Return the field and the value by which a reference resolves; None where that can be no id."""
+    """Return the field and value by which a reference resolves, or None if the value cannot be an id."""
     try:
         field, value = read_reference(doc_ref).lookups[0]
     except InvalidReferenceError:

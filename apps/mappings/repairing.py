@@ -1,4 +1,4 @@
-"""Judgments without a document, listed and repaired in the draft; documents judged where they are seen."""
+"""Repair of judgments without a document, and judging of single documents, both in the dataset's draft."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ class JudgingError(ConflictError):
 
 
 def stated_for(mapping: Mapping, version: DatasetVersion, query: Query) -> dict[int, list[Judgment]]:
-    """Return the judgments of `query` in `version`, a draft too, by the id of the document that each means now.
+    """Return the judgments of `query` in a frozen or draft version by the id of the document that each means now.
 
-    Resolved here, because a draft has no resolutions. Costs at most six queries, whatever the number of judgments.
+    Resolves them here, because a draft has no resolutions. Costs at most six queries for any number of judgments.
     """
     judgments = list(version.judgments.filter(query=query).order_by("id"))
     catalogue = load_catalogue(mapping.collection, (judgment.doc_ref for judgment in judgments))
@@ -45,10 +45,10 @@ def stated_for(mapping: Mapping, version: DatasetVersion, query: Query) -> dict[
 def judge_document(
     mapping: Mapping, query: Query, document: Document, grade: int, *, by: Any, note: str = ""
 ) -> Judgment:
-    """State in the draft that `document` has `grade` for `query`, judged by the user `by`; return the judgment.
+    """Store in the draft that the user `by` grades `document` for `query` with `grade`, and return the judgment.
 
-    The reference is the one that the dataset has for the document, else its id. Where several references mean the
-    document only one stays: of several grades the highest would count, not the one that is stated here.
+    Uses the dataset's reference to the document, if any, else the document's id. Removes further judgments of the same
+    document, since the highest of several grades would count.
     """
     judgments = _stated(mapping, query, document)
     first = judgments[0] if judgments else None
@@ -68,7 +68,7 @@ def judge_document(
 
 @transaction.atomic
 def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None:
-    """Take every judgment of `document` for `query` out of the draft."""
+    """Remove every judgment of `document` for `query` from the draft. Raises JudgingError without one."""
     judgments = _stated(mapping, query, document)
     if not judgments:
         raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
@@ -76,7 +76,7 @@ def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None
 
 
 def documents_meant(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
-    """Return the document that a reference means in each mapping of the dataset to documents that has it."""
+    """Return (mapping, document) for each mapping of the dataset to a collection that has the reference's document."""
     meant = []
     for mapping in _mappings_to_documents(dataset):
         document_id = resolve_reference(doc_ref, load_catalogue(mapping.collection, [doc_ref])).document_id
@@ -86,10 +86,9 @@ def documents_meant(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Map
 
 
 def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
-    """Raise JudgingError where the dataset is mapped to collections of documents and none has the one that is meant.
+    """Raise JudgingError if the dataset is mapped to collections of documents and none has the document of `doc_ref`.
 
-    Such a judgment would count as a document that nothing can find. Of a dataset without such a mapping nothing can be
-    said.
+    Such a judgment would count as a document that no search can find. Without such a mapping nothing is checked.
     """
     collections = {mapping.collection for mapping in _mappings_to_documents(dataset)}
     if collections and not documents_meant(dataset, doc_ref):
@@ -113,7 +112,10 @@ def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
 
 
 def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment]:
-    """Return the judgments of `document` as the dataset has them now; raise for what nobody can judge."""
+    """Lock the dataset and return its current judgments of `document` for `query`.
+
+    Raises JudgingError if the query was changed or removed, or the document was removed.
+    """
     read_again(Dataset.objects.select_for_update(), mapping.dataset_id)
     version = find_version(mapping.dataset, edited=True)
     if not version.queries.filter(pk=query.pk).exists():
@@ -126,16 +128,16 @@ def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment
 
 
 class RepairError(ConflictError):
-    """The judgment cannot be repaired so."""
+    """The judgment cannot be repaired in this way."""
 
     code = "cannot_repair"
 
 
 def candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -> list[Document]:
-    """Return up to MOST_CANDIDATES live documents that have `term` in a name, or without it what `doc_ref` may mean.
+    """Return up to MOST_CANDIDATES live documents with `term` in a name, or without it those that `doc_ref` may mean.
 
-    That is what any of its values fits, whole or by its last part: `lib/pears.md` may mean the file pears.md, or the
-    document pears. So an ambiguous reference has all that it fits among them.
+    A document fits if it matches any value of the reference, whole or by its last part: `lib/pears.md` may mean the
+    file pears.md or the document pears. So the candidates of an ambiguous reference include its matches.
     """
     there = documents.filter(removed_at=None).defer("text").order_by("external_id")
     if term:
@@ -152,9 +154,9 @@ def candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -
 
 @transaction.atomic
 def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any) -> Judgment:
-    """State in the draft that `judgment` is of `document`, in place of what it names; grade, judge and note stay.
+    """Point `judgment` at `document` in the draft, and keep its grade, judge and note.
 
-    Raises RepairError where the document is judged for the query already: of two grades the higher would count.
+    Raises RepairError if the document already has a judgment for the query: the higher of two grades would count.
     """
     _require_current(mapping, judgment)
     if document.collection_id != mapping.collection_id or document.removed_at is not None:
@@ -178,13 +180,13 @@ def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any
 
 @transaction.atomic
 def drop(mapping: Mapping, judgment: Judgment) -> None:
-    """Take the judgment out of the draft, as if nobody had stated it."""
+    """Remove the judgment from the draft."""
     _require_current(mapping, judgment)
     remove_judgment(mapping.dataset, judgment.query.key, judgment.doc_ref)
 
 
 def _require_current(mapping: Mapping, judgment: Judgment) -> None:
-    """Lock the dataset, and raise RepairError where the judgment was edited since the mapping was resolved."""
+    """Lock the dataset. Raises RepairError if the judgment was edited since the mapping was resolved."""
     read_again(Dataset.objects.select_for_update(), mapping.dataset_id)
     if not Judgment.objects.filter(pk=judgment.pk, until=None, query__until=None).exists():
         raise RepairError(
@@ -197,7 +199,7 @@ CANDIDATE_FIELDS = ("uuid", "external_id", "uri", "file_name", "title")
 
 
 def unresolved_of(mapping: Mapping) -> QuerySet[Resolution]:
-    """Return what found no document among the judgments that the counts of `mapping` speak of, in their order."""
+    """Return the resolutions without a document for the version that `mapping` was resolved for, by judgment id."""
     lost = Resolution.objects.filter(mapping=mapping).exclude(outcome=Resolution.Outcome.RESOLVED)
     if mapping.dataset_version is None:
         return lost.none()
@@ -207,14 +209,14 @@ def unresolved_of(mapping: Mapping) -> QuerySet[Resolution]:
 
 
 def with_candidates(mapping: Mapping, resolutions: Sequence[Resolution]) -> Sequence[Resolution]:
-    """Give each resolution `candidates`: up to MOST_CANDIDATES documents as the collection is now. One query."""
+    """Set `candidates` on each resolution: up to MOST_CANDIDATES current documents if it is ambiguous. One query."""
     documents = live(mapping.collection).order_by("external_id")
     looked_up = [
         documents.filter(**dict(read_reference(row.judgment.doc_ref).lookups[:1]))
         .annotate(of=Value(row.pk))
         .values("of", *CANDIDATE_FIELDS)[:MOST_CANDIDATES]
         for row in resolutions
-        if row.outcome == Resolution.Outcome.AMBIGUOUS  # so its reference was read, and by a key of one field
+        if row.outcome == Resolution.Outcome.AMBIGUOUS  # so its reference is valid and its key matches one field
     ]
     candidates: dict[int, list[dict[str, Any]]] = defaultdict(list)
     if looked_up:

@@ -1,4 +1,4 @@
-"""Resolving a mapping: every judgment of its dataset gets a document of its collection, or a reason."""
+"""Resolution of a mapping: each judgment of its dataset gets a document of its collection, or a reason."""
 
 import json
 import time
@@ -34,12 +34,12 @@ class ResolveError(ConflictError):
 
 
 class TookTooLongError(Exception):
-    """A synchronous resolution passed its limit; nothing of it was kept."""
+    """A synchronous resolution exceeded its time limit and was rolled back."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What a resolution is true of: a frozen version of the dataset and a state of the collection."""
+    """The data that a resolution is valid for: a frozen version of the dataset and a state of the collection."""
 
     version: DatasetVersion | None
     fingerprint: str
@@ -47,23 +47,23 @@ class Basis:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The mapping as it now stands, and the operation that will resolve it where that was left to the queue."""
+    """The mapping, and the operation that will resolve it if the work was queued."""
 
     mapping: Mapping
     operation: Operation | None = None
 
 
-Ruling = tuple[int, references.Verdict]  # the id of a judgment, and what became of its reference
+Ruling = tuple[int, references.Verdict]  # the id of a judgment, and the verdict on its reference
 
 
 def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
-    """Resolve every judgment of `mapping`: at once when that is quick, else by an operation on the queue.
+    """Resolve every judgment of `mapping`: at once if that is quick, else by an operation on the queue.
 
-    Quick is what keeps within the settings BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS (references), _MAX_DOCS (documents
-    of the collection) and _MAX_WALL_MS: an attempt that takes longer is rolled back and queued. Either way the old
-    resolutions stay until the new ones replace them all in one transaction. What is queued counts against the quota of
-    `by`, or of the mapping's owner where nobody is named. Raises ResolveError where the dataset has no frozen version,
-    OperationActiveError where an operation is resolving the mapping already, QuotaError.
+    The limits are the settings BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS (references), _MAX_DOCS (documents of the
+    collection) and _MAX_WALL_MS. An attempt that takes longer is rolled back and queued. The old resolutions stay until
+    one transaction replaces them all. A queued operation counts against the quota of `by`, by default the mapping's
+    owner. Raises ResolveError if the dataset has no frozen version, OperationActiveError if an operation is already
+    resolving the mapping, and QuotaError.
     """
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
         add_judged_documents(mapping)
@@ -80,7 +80,7 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
         except TookTooLongError:
             refresh(mapping)
     with transaction.atomic():
-        read_again(Mapping.objects.select_for_update(no_key=True), mapping.pk)  # whoever deletes it waits
+        read_again(Mapping.objects.select_for_update(no_key=True), mapping.pk)  # a deletion waits
         operation = start_operation(
             Operation.Kind.RESOLVE,
             subject_id=mapping.pk,
@@ -91,9 +91,9 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
 
 
 def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
-    """Resolve here and now, whatever the size, in one transaction; concurrent calls wait for each other.
+    """Resolve in this process at any size, in one transaction; concurrent calls wait for each other.
 
-    Raises TookTooLongError, with nothing changed, once more than `limit_ms` milliseconds have passed.
+    Raises TookTooLongError and changes nothing after more than `limit_ms` milliseconds.
     """
     ends = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     with transaction.atomic():
@@ -103,30 +103,30 @@ def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
 
 
 def add_judged_documents(mapping: Mapping) -> None:
-    """Give the collection of ids that external runs are measured over the documents that judgments now name."""
+    """Add the documents that the judgments name now to the mapping's collection of external ids."""
     judgments = judgments_of(current_basis(mapping)).order_by().values_list("doc_ref", flat=True)
     references.add_judged(mapping.collection, judgments.iterator(chunk_size=CHUNK))
 
 
 def is_stale(mapping: Mapping) -> bool:
-    """Return whether the dataset or the collection has changed since `mapping` was resolved. Costs two queries."""
+    """Check whether the dataset or the collection has changed since `mapping` was resolved. Costs two queries."""
     if mapping.status == Mapping.Status.PENDING:
         return False
     return current_basis(mapping) != Basis(mapping.dataset_version, mapping.collection_fingerprint)
 
 
 def current_basis(mapping: Mapping) -> Basis:
-    """Return the dataset's latest frozen version and the collection's fingerprint, as the database has them now."""
+    """Load the dataset's latest frozen version and the collection's current fingerprint."""
     version = DatasetVersion.objects.filter(dataset=mapping.dataset_id, frozen_at__isnull=False).first()
     fingerprint = Collection.objects.values_list("fingerprint", flat=True).get(pk=mapping.collection_id)
     return Basis(version, fingerprint)
 
 
 def judgments_of(basis: Basis) -> QuerySet[Judgment]:
-    """Return the judgments of every frozen version up to the basis': runs of older versions are measured again too.
+    """Return the judgments of every frozen version up to the basis': runs of older versions may be measured again.
 
-    What only the draft has is left out: it may still change, and no benchmark reads it. Raises ResolveError where
-    nothing is frozen yet.
+    Leaves out judgments that only the draft has: they may change, and no benchmark reads them. Raises ResolveError if
+    no version is frozen yet.
     """
     if basis.version is None:
         raise ResolveError("The dataset has no frozen version yet: freeze its draft, then resolve.", field="dataset")
@@ -134,9 +134,9 @@ def judgments_of(basis: Basis) -> QuerySet[Judgment]:
 
 
 def rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Iterator[list[Ruling]]:
-    """Yield the rulings on all judgments, CHUNK at a time, each chunk looked up in at most five queries.
+    """Yield the rulings on all judgments, CHUNK at a time. Each chunk costs at most five queries.
 
-    Raises TookTooLongError as soon as a chunk, the last one included, is stored past the time `ends`.
+    Raises TookTooLongError if a chunk, also the last one, is stored after the time `ends`.
     """
     judgments = judgments_of(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
     while chunk := list(islice(judgments, CHUNK)):
@@ -147,7 +147,7 @@ def rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Ite
 
 
 def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> references.Catalogue:
-    """Return what the live documents of a collection have to say to `doc_refs`, and nothing more of them."""
+    """Load the catalogue of a collection's live documents that match one of `doc_refs`."""
     wanted: dict[str, set[str]] = {}
     for doc_ref in doc_refs:
         try:
@@ -165,7 +165,7 @@ def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> refere
 
 
 def store_rulings(mapping: Mapping, basis: Basis, chunks: Iterable[list[Ruling]]) -> Mapping:
-    """Replace the resolutions of `mapping` by `chunks` and count them, in one transaction under the row's lock."""
+    """Replace the resolutions of `mapping` by `chunks` and update its counts, in one transaction with the row locked."""
     with transaction.atomic():
         locked = read_again(Mapping.objects.select_for_update(), mapping.pk)
         Resolution.objects.filter(mapping=locked).delete()
@@ -192,13 +192,13 @@ def _copy(mapping: Mapping, chunk: list[Ruling]) -> None:
 def _count(mapping: Mapping) -> None:
     """Set counts and status from the stored resolutions of the latest version's judgments.
 
-    `conflicts` counts the pairs of query and document that several judgments give different grades; the truth takes
-    the highest (`apps.mappings.truth`).
+    `conflicts` counts the pairs of query and document whose judgments have different grades; the truth takes the
+    highest (`apps.mappings.truth`).
     """
     version = mapping.dataset_version
     assert version is not None
-    # Joins, and no subquery: these rows are new and the planner knows nothing of them yet. From each resolution it can
-    # then only go to its judgment and its query, by their keys, and not through all judgments for each.
+    # Joins instead of a subquery, because the planner has no statistics on these new rows. With joins it looks up each
+    # resolution's judgment and query by key, and does not scan all judgments for each resolution.
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
     current = Resolution.objects.filter(alive, mapping=mapping).order_by()
     counts = dict(current.values_list("outcome").annotate(Count("id")))
@@ -217,7 +217,7 @@ SHOWN = 3
 
 
 def facts_of(mapping: Mapping) -> dict[str, Any]:
-    """Return how far `mapping` is resolved, for programs."""
+    """Return the state of `mapping` as JSON-ready values."""
     return {
         **attributes(mapping, "id", "name", "status"),
         "dataset_version": mapping.dataset_version.number if mapping.dataset_version else None,
@@ -228,7 +228,7 @@ def facts_of(mapping: Mapping) -> dict[str, Any]:
 
 
 def describe(mapping: Mapping) -> str:
-    """Say how far `mapping` is resolved, what became of the other judgments, and the first that have no document."""
+    """Describe how far `mapping` is resolved: counts by outcome, and the first judgments without a document."""
     told = (f"{name.replace('_', ' ')} {mapping.counts[name]:,}" for name in TROUBLES if mapping.counts.get(name))
     troubles = ", ".join(told)
     line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments'

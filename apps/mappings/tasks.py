@@ -1,9 +1,9 @@
-"""Resolving on the queue.
+"""Resolution on the queue.
 
-One batch does it all, since the new resolutions must replace the old in one transaction: nobody ever reads a mixture.
-To cut the work into several would need a table to park verdicts in and would write everything twice, and 100,000
-judgments take about as long as a batch should (some 5 s). The batch decides chunk by chunk, reporting and open to a
-stop between them, and then writes at once. A worker that dies in the middle leaves the old resolutions whole.
+One batch does all the work, so that one transaction replaces the old resolutions and readers never see a mixture.
+Several batches would need a table for interim verdicts and write everything twice. 100,000 judgments take about 5 s,
+as long as a batch should. The batch looks up chunk by chunk, reports progress and can stop between chunks. It then
+writes everything at once. If a worker dies before that, the old resolutions stay.
 """
 
 from collections import Counter
@@ -40,10 +40,10 @@ class ResolveHandler(Handler):
             store_rulings(mapping, basis, done)
 
     def finalise(self, operation: Operation) -> None:
-        """Nothing is left to do: the batch's own transaction concluded the mapping."""
+        """Do nothing: the batch's transaction has updated the mapping."""
 
     def stop(self, operation: Operation) -> None:
-        """Nothing to settle: until the end the mapping keeps what it had."""
+        """Do nothing: the mapping keeps its old resolutions until the batch commits."""
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()

@@ -1,4 +1,4 @@
-"""The ground truth of a mapping: which documents are how relevant to which query."""
+"""The ground truth of a mapping: the grade of each judged document for each query."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ FIELDS = (
 
 
 class TruthError(ConflictError):
-    """The mapping does not know the truth that is asked for."""
+    """The mapping is not resolved for the dataset version."""
 
     code = "mapping_not_resolved"
 
 
 class Unresolved(int):
-    """The key in a truth of a judgment without a document: a number that is no document's, so that no ranking has it.
+    """The key of a judgment without a document in a truth: its negated id, which no document in a ranking has.
 
-    It is the judgment's id below 0, and goes through arrays and sorting as the ids of documents do.
+    As an integer it fits into arrays and sorts like the ids of documents.
     """
 
     @classmethod
@@ -45,16 +45,16 @@ class Unresolved(int):
 
 @dataclass(frozen=True)
 class Truth:
-    """Grades per query of a dataset version, in the documents of a collection.
+    """Grades per query of a dataset version, by the documents of a collection.
 
-    `grades` has every query of the version, judged or not: {query id: {document id, or Unresolved: grade}}.
-    `unresolved_count` counts the unresolved judgments, and `unresolved_share` says what part of the ideal gain they
-    hold, whether they are counted or dropped:
+    `grades` has every query of the version, judged or not: {query id: {document id or Unresolved: grade}}.
+    `unresolved_count` is the number of unresolved judgments. `unresolved_share` is their share of the ideal gain,
+    whether they are counted or dropped:
 
         Σ max(0, grade) over the unresolved judgments / Σ max(0, grade) over the whole truth     (0 where that is 0)
 
-    `keys` are those of the queries, and `names` say what is judged the same on any site: a document by its external
-    id, an unresolved judgment by the hash of its reference.
+    `keys` has the keys of the queries by id. `names` identifies each document by its external id, and each unresolved
+    judgment by the hash of its reference, so names are equal on every site.
     """
 
     grades: dict[int, dict[int, int]]
@@ -71,11 +71,11 @@ def truth(
     unresolved: Literal["count", "drop"] = "count",
     query_ids: Collection[int] | None = None,
 ) -> Truth:
-    """Return the truth of `version` as `mapping` resolved it, in two queries; with `query_ids` that of those queries.
+    """Load the truth of `version` as `mapping` resolved it, in two queries; with `query_ids` only of those queries.
 
-    Several judgments of a query that resolve to one document are one: the highest grade counts. Each unresolved
-    judgment is a document of its own under an Unresolved key ("count"), or left out ("drop"). Raises TruthError where
-    the mapping was never resolved, or only for versions before this one.
+    Of several judgments of one document for a query, the highest grade counts. Each unresolved judgment counts as a
+    document of its own under an Unresolved key ("count") or is left out ("drop"). Raises TruthError if the mapping was
+    never resolved, or only for older versions.
     """
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
     keys = dict(queries.values_list("id", "key"))
@@ -90,7 +90,7 @@ def truths(
     unresolved: Literal["count", "drop"] = "count",
     query_ids: Collection[int] | None = None,
 ) -> list[Truth]:
-    """Return the truths of several mappings as `truth` does, in one query; `keys` are those of the queries by id."""
+    """Load the truths of several mappings as `truth` does, in one query. `keys` has the keys of the queries by id."""
     rows = judgments_of(mappings, version, query_ids=query_ids).values_list(*FIELDS)
     return truths_in(rows, mappings, keys, unresolved=unresolved)
 
@@ -98,7 +98,7 @@ def truths(
 def judgments_of(
     mappings: Sequence[Mapping], version: DatasetVersion, *, query_ids: Collection[int] | None = None
 ) -> QuerySet[Resolution]:
-    """Return what became of every judgment of the version, or of some queries, in no order.
+    """Return the resolutions of all judgments of the version, or of some queries, in no order.
 
     Every judgment of a frozen version up to the resolved one has a resolution. Raises TruthError as `truth` does.
     """
@@ -116,7 +116,7 @@ def truths_in(
     *,
     unresolved: Literal["count", "drop"] = "count",
 ) -> list[Truth]:
-    """Return the truths that rows of FIELDS of `judgments_of` make."""
+    """Build the truths from `rows`, the FIELDS of `judgments_of`."""
     judged: dict[Any, dict[int, dict[int, int]]] = {
         mapping.pk: {query_id: {} for query_id in keys} for mapping in mappings
     }
@@ -150,7 +150,7 @@ def _truth(
 
 
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
-    """Raise TruthError where `mapping` was never resolved, or only for versions before this one."""
+    """Raise TruthError if `mapping` was never resolved, or only for older versions."""
     if version.dataset_id != mapping.dataset_id:
         raise TruthError(f'The mapping "{mapping}" is of another dataset than {version}.')
     if mapping.dataset_version is None:
@@ -162,10 +162,10 @@ def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
 
 
 def truth_hash(truth: Truth, query_ids: Iterable[int] | None = None) -> str:
-    """Return the SHA-256 over query keys, what they are judged for, and the grades; with `query_ids` of those queries.
+    """Return the SHA-256 of query keys, judged documents and grades; with `query_ids` only of those queries.
 
-    A document enters by its external id, an unresolved judgment by the hash of its reference. Rankings of equal
-    documents have equal values against truths of equal hash.
+    Documents enter by external id, unresolved judgments by the hash of their reference. Equal rankings have equal
+    values against truths of equal hash.
     """
     digest = sha256()
     for query_id in sorted(truth.keys if query_ids is None else query_ids, key=lambda pk: truth.keys[pk]):

@@ -1,4 +1,4 @@
-"""Pages about mappings: making one, exporting its dataset, repairing a judgment."""
+"""Pages of mappings: creating one, exporting its dataset, repairing a judgment."""
 
 import uuid
 from typing import Any
@@ -67,7 +67,7 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 
 def sentence(resolved: Resolved) -> str:
-    """Say what came of resolving, and what to do next."""
+    """Return the outcome of resolving and the next step, as a message for the user."""
     mapping = resolved.mapping
     if resolved.operation is not None:
         return f'"{mapping}" is large: it is being resolved on the queue, and this page shows how far that is.'
@@ -80,19 +80,21 @@ def sentence(resolved: Resolved) -> str:
 def download_mapped(
     request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
 ) -> HttpResponseBase:
-    """Answer with the version that a mapping is resolved for in one of the formats, BEIR with the corpus; or go back
-    to its page, which says why that cannot be."""
+    """Return a download of the version that a mapping is resolved for; in the format BEIR it includes the corpus.
+
+    If the export fails, redirect to the mapping's page, which shows the reason.
+    """
     mapping: Mapping = model_admin.viewed(request, object_id)
     if mapping.dataset_version is None or format not in WRITERS:
         raise Http404
-    if not may_view(mapping.collection, request.user):  # whose documents the files would tell
+    if not may_view(mapping.collection, request.user):  # the files would reveal its documents
         raise PermissionDenied
     version = mapping.dataset_version
     return download(request, lambda: export_dataset(version, format, mapping=mapping), back=change_url(mapping))
 
 
 def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> HttpResponse:
-    """Show the documents that a judgment might mean, or those that `?q=` finds; point it at one, or drop it."""
+    """Show the documents that a judgment may mean or that `?q=` finds; on POST, repoint or drop the judgment."""
     rows = Resolution.objects.select_related("judgment__query", "mapping__dataset", "mapping__collection")
     resolution = visible(rows, request.user, through="mapping").filter(pk=object_id).first()
     if resolution is None:
@@ -125,13 +127,13 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
 
 
 def _chosen(request: HttpRequest) -> int:
-    """Return the primary key of the document that was chosen, 0 where none was."""
+    """Return the primary key of the chosen document, or 0 without one."""
     asked = request.POST.get("document", "")
     return int(asked) if asked.isdecimal() and len(asked) < 19 else 0
 
 
 def _act(request: HttpRequest, resolution: Resolution, document: Document | None) -> str:
-    """Do what was pressed, and say what was done and what comes next."""
+    """Drop or repoint the judgment as the form says, and return a message with the next step."""
     mapping, judgment = resolution.mapping, resolution.judgment
     if "drop" in request.POST:
         drop(mapping, judgment)
