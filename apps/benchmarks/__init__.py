@@ -1,5 +1,5 @@
-"""Matrices of search configurations, run and measured: the models, and the use cases of a benchmark's life.
+"""Benchmarks: matrices of search configurations that are run and measured.
 
-`defining` and `measuring` lie below `running`; `gates`, `external` and `repeating` above it, knowing nothing of each
-other; `views` on top. The rooms above import from here; only datasets, mappings and retrieval are imported.
+`running` imports `defining` and `measuring`. `gates`, `external` and `repeating` import these, but not each other.
+`views` imports all of them. The room imports datasets, mappings and retrieval; the rooms above import it.
 """

@@ -1,4 +1,4 @@
-"""Circumstances of runs besides configuration and truth: where they differ, a comparison gets a warning."""
+"""Circumstances of runs apart from configuration and truth. A comparison warns about each that differs."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from benchbench.ir.planning.configuration import Configuration
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-MOST_NAMED = 2  # of as many runs the labels are told, of more their number
+MOST_NAMED = 2  # runs that a sentence names; more are only counted
 SAID = {"git_revision": "code", "postgresql": "PostgreSQL", "python": "Python"}
 TIMED = ("device", "machine")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing in which runs differ, as a sentence with its values. "refuse": their numbers must not be compared."""
+    """One difference between runs, as a sentence with its values. "refuse": their numbers must not be compared."""
 
     about: str
     severity: Literal["refuse", "warn"]
@@ -26,9 +26,9 @@ class Difference:
 
 
 def circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
-    """Yield a warning for each thing that may move a number, or a time, and that differs between completed runs.
+    """Yield a warning for each difference between completed runs that may change a value or a time.
 
-    It is read from what each run kept when it ended (`Run.provenance`), so it costs nothing and says what was then.
+    Reads `Run.provenance`, which each run stored when it ended, so it costs no query.
     """
     yield from _collections(runs)
     yield from _indexes(runs)
@@ -45,12 +45,12 @@ def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def told(groups: Mapping[str, Sequence[Run]]) -> str:
-    """Return values with the runs that have them: '2.3 (dense · top 100), 2.4 (3 runs)'."""
+    """Format values with the runs that have them: '2.3 (dense · top 100), 2.4 (3 runs)'."""
     return ", ".join(f"{value} ({names(runs)})" for value, runs in groups.items())
 
 
 def names(runs: Sequence[Run]) -> str:
-    """Name one or two runs with their benchmarks; of more say how many they are."""
+    """Name up to MOST_NAMED runs with their benchmarks; give the number of more runs."""
     if len(runs) > MOST_NAMED:
         return f"{len(runs)} runs"
     return "; ".join(f'{run.label} of "{run.benchmark}"' for run in runs)
@@ -65,7 +65,7 @@ def _collections(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _indexes(runs: Sequence[Run]) -> Iterator[Difference]:
-    """Warn where runs name the same index of the same collection, and it held something else."""
+    """Warn if runs searched different content under the same index name and collection."""
     searched = [run for run in runs if _part(run, "index")]
     same = grouped(searched, lambda run: (_part(run, "collection").get("id"), _part(run, "index")["name"]))
     for (_, name), mine in same.items():
@@ -76,7 +76,7 @@ def _indexes(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _models(runs: Sequence[Run]) -> Iterator[Difference]:
-    """Warn where a model of one name had different revisions."""
+    """Warn about models that had different revisions under one name."""
     encoded = [run for run in runs if _part(run, "index").get("encoder") and run.config.get("search_mode") != "sparse"]
     for name, mine in grouped(encoded, lambda run: str(_part(run, "index")["encoder"])).items():
         yield from _revisions("encoder", name, grouped(mine, lambda run: str(_part(run, "index")["encoder_revision"])))
@@ -94,13 +94,13 @@ def _revisions(kind: str, name: str, groups: Mapping[str, Sequence[Run]]) -> Ite
 
 
 def _noted(kind: str, name: str, run: Run) -> str:
-    """The revisions of a model that the workers of a run noted."""
+    """Return the revisions of a model that the workers of a run recorded."""
     noted = [made.get(kind, {}) for made in _made_by(run)]
     return ", ".join(sorted({models[name] for models in noted if name in models})) or "none"
 
 
 def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
-    """Warn of code, libraries, services, settings and devices that differ, each by itself."""
+    """Warn about each difference in code, libraries, services, settings and devices."""
     if elsewhere := [run for run in runs if run.is_external and not _made_by(run)]:
         unknown = f"External runs, so it is not known what computed them: {names(elsewhere)}."
         yield Difference("provenance", "warn", unknown)

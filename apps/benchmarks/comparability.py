@@ -1,4 +1,4 @@
-"""Comparability of runs: the differences besides their configuration."""
+"""Comparability of runs: their differences apart from the configuration."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries with
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """What stands between runs. `version` is the dataset version on which their values compare; None where on none."""
+    """The differences between runs. `version` is the dataset version to compare them on; None if they are refused."""
 
     version: DatasetVersion | None
     differences: tuple[Difference, ...]
-    measured: Measured = field(default_factory=dict, compare=False)  # on it, without values
+    measured: Measured = field(default_factory=dict, compare=False)  # on `version`, without values
 
     @property
     def refusals(self) -> list[str]:
@@ -39,13 +39,14 @@ class Comparability:
 
 
 def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
-    """Return what differs between `runs`, of any benchmarks, besides their configuration, in two queries.
+    """Return the differences between `runs` of any benchmarks, apart from their configuration. Costs two queries.
 
-    Their values on `version` are meant; without one those on their benchmarks' version, or, where these are several,
-    on the newest on which all have values. Refused is a run without values, and values against different truths:
-    datasets, versions (re-scoring mends that), policies, one mapping resolved at different times, mappings that give
-    judgments other documents of equal collections. Whatever else may move a number is a warning (`circumstances`), as
-    are mappings to collections that differ, and queries.
+    They are compared on `version`. Without it this is their benchmarks' version or, if these are several, the newest
+    on which all have values.
+
+    Refuses runs without values and runs measured against different truths. The truths differ if these do: dataset,
+    version (re-score to fix that), policy, the resolution of one mapping, or the documents that mappings give judgments
+    in equal collections. Warns about different collections, queries, and other `circumstances`.
     """
     known = whole(runs)
     all_differences = [*_unfinished(known), *_datasets(known)]
@@ -70,7 +71,7 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
 
 
 def whole(runs: Iterable[Run]) -> list[Run]:
-    """Return runs with what is asked of them, in their order: read anew in one query, unless all have it already."""
+    """Return runs in their order with RELATED loaded: in one query, or none if all have it already."""
     known = list(runs)
     if all(_has(run, path) for run in known for path in RELATED):
         return known
@@ -79,7 +80,7 @@ def whole(runs: Iterable[Run]) -> list[Run]:
 
 
 def _has(row: Model | None, path: str) -> bool:
-    """Tell whether the rows along a path of foreign keys were read with `row`, or there are none."""
+    """Check whether the rows along a path of foreign keys are loaded, or a key on it is null."""
     name, _, rest = path.partition("__")
     if row is None or not name:
         return True
@@ -87,7 +88,7 @@ def _has(row: Model | None, path: str) -> bool:
 
 
 def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
-    """Return each run's evaluations, values left out: {run id: {version: …}}."""
+    """Load each run's evaluations without their values: {run id: {version: …}}."""
     by_version: dict[Any, dict[int, Evaluation]] = {run.pk: {} for run in runs}
     rows = Evaluation.objects.filter(run__in=by_version).select_related("dataset_version__dataset")
     for row in rows.defer("values", "query_ids"):
@@ -117,7 +118,7 @@ def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
 def _versions(
     runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]], version: DatasetVersion
 ) -> Iterator[Difference]:
-    """Refuse where a run has no values on `version`, and say how to come to one on which all have."""
+    """Refuse if a run has no values on `version`, and name the remedy."""
     lacking = [run for run in runs if version.number not in evaluations[run.pk]]
     if not lacking:
         return
@@ -146,12 +147,12 @@ def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
-    """Refuse where one mapping was resolved otherwise meanwhile, or two read equal documents otherwise.
+    """Refuse if one mapping changed between measurements, or two give judgments other documents of equal collections.
 
-    Warn where two give judgments the documents of different collections: each may be right for its own.
+    Warn if two mappings give judgments documents of different collections: each may be right for its own.
     """
     if len(grouped(runs, lambda run: run.benchmark.unresolved)) > 1:
-        return  # refused already, and what follows from it is not the mapping's doing
+        return  # refused already; the policies change the truth hashes too
     known = [run for run in runs if run.pk in measured]
     hashes: set[str] = set()
     by_mapping = grouped(known, lambda run: run.benchmark.mapping)
@@ -183,7 +184,7 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
 
 
 def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
-    """Warn where not the same queries are in their means."""
+    """Warn if the means are over different queries."""
     counted = False
     paired = "Only queries that all answered are paired."
     for name, said in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):

@@ -1,4 +1,4 @@
-"""Launching a benchmark in one atomic step, its queries cut into batches; and retrying, cancelling and deleting it."""
+"""Launching a benchmark in batches of queries, in one transaction; and retrying, cancelling and deleting it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -28,16 +28,16 @@ from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import EncodeStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
-MAX_BATCH = 500  # queries; what a batch found is held in memory until it is committed
-BATCHES = 8  # wanted of a short benchmark, so that its progress shows and two workers share it
-LEAST_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; what every batch costs would be felt in a shorter one
+MAX_BATCH = 500  # queries; a batch holds its results in memory until it commits
+BATCHES = 8  # at least in a short benchmark, so that it shows progress and two workers can share it
+LEAST_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; in shorter batches the fixed cost would be noticeable
 
 
 def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
-    """Start what is not finished: runs that completed or failed are skipped, as are queries that have their results.
+    """Start the unfinished runs of a benchmark. Skips completed and failed runs, and queries with results.
 
-    It counts against the quota of `by`, or of the benchmark's owner where nobody is named. Raises ConflictError while
-    it runs, when nothing is left to do, and when the mapping or an index is not ready; QuotaError.
+    The operation counts against the quota of `by`, by default the benchmark's owner. Raises ConflictError if the
+    benchmark is running, has nothing left to do, or its mapping or an index is not ready. Raises QuotaError.
     """
     require_searched(benchmark, "start")
     require_current(benchmark.mapping)
@@ -90,11 +90,11 @@ def _require_indexes(runs: Sequence[Run]) -> None:
 def query_batches(
     benchmark: Benchmark, runs: Sequence[Run], plan: Plan | None = None
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS.
+    """Yield batches of the queries without a result in some run, of about BENCHBENCH_BATCH_SECONDS each.
 
-    Queries of like length are in one batch: a model pads what it reads at once to the longest of them. The batches come
-    in the order of their first queries, lest a provisional mean be one of long queries. Where indexes must be made
-    first, a batch that makes them comes before, and adds these. `plan` is that of the runs, where it is known.
+    A batch holds queries of similar length, because a model pads its inputs to the longest. Batches are ordered by
+    their first query, so that provisional means do not cover long queries only. If indexes must be made first, the
+    preparing batch calls this function. `plan` is the plan of the runs, if known.
     """
     queries = _unanswered(benchmark, runs)
     plan = plan or plan_of(runs)
@@ -102,7 +102,7 @@ def query_batches(
     done = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
     seconds = costs_of(plan, indexes)
-    if not isolated:  # which encodes for the time that it takes
+    if not isolated:  # isolated execution encodes every text again to time it
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= share_to_encode(indexes[stage.index], texts)
@@ -114,11 +114,10 @@ def query_batches(
 
 
 def batch_size(queries: int, seconds: float) -> int:
-    """Return how many of `queries` a batch takes, each costing `seconds`: all batches alike.
+    """Return the number of queries in each batch, given `queries` that cost `seconds` each.
 
-    A batch takes at most BENCHBENCH_BATCH_SECONDS. A benchmark that fits into fewer than BATCHES of those is cut
-    smaller, into as many, but into none that takes less than LEAST_SHARE of that time. More than one are an even
-    number, so that of two workers none has the last batch alone.
+    A batch takes at most BENCHBENCH_BATCH_SECONDS. A short benchmark is cut into up to BATCHES batches, each at least
+    LEAST_SHARE of that time. Several batches are an even number, so that two workers finish together.
     """
     in_longest = queries * seconds / max(settings.BENCHBENCH_BATCH_SECONDS, 1e-6)
     wanted = max(in_longest, min(BATCHES, in_longest / LEAST_SHARE), queries / MAX_BATCH)
@@ -128,7 +127,7 @@ def batch_size(queries: int, seconds: float) -> int:
 
 
 def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
-    """Return the queries that lack a result in some run, the longest texts first."""
+    """Return the queries without a result in some run, longest texts first."""
     repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
     sources = {run.source_id for run in runs}
     answered = (
@@ -143,10 +142,10 @@ def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
 
 
 def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
-    """Reset failed runs, and queries that failed in completed runs, and start what is then unfinished.
+    """Reset failed runs and failed queries of completed runs, and launch the benchmark.
 
-    A run whose index could not be built stays as it is until that is ready. Raises ConflictError while the benchmark
-    runs, when nothing failed, and when an index is all that is missing; UnavailableError where it never can be here.
+    Skips runs whose index is not ready. Raises ConflictError if the benchmark is running, nothing failed, or no failed
+    run has a ready index. Raises UnavailableError if this installation cannot search the indexes.
     """
     require_searched(benchmark, "retry")
     with transaction.atomic():
@@ -171,9 +170,9 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
 
 
 def cancel(benchmark: Benchmark) -> None:
-    """Cancel a running benchmark. Its unfinished runs keep their rows and can be resumed by starting it again.
+    """Cancel a running benchmark. Launch it again to resume its unfinished runs.
 
-    One that is being measured again keeps the values that it had. Raises ConflictError when it is neither.
+    Also cancels measuring again; the runs then keep their old values. Raises ConflictError if neither is active.
     """
     refresh(benchmark)
     operation = Operation.active_on(benchmark)
@@ -184,10 +183,9 @@ def cancel(benchmark: Benchmark) -> None:
 
 
 def delete_benchmark(benchmark: Benchmark) -> None:
-    """Delete a benchmark, its runs, rankings and evaluations.
+    """Delete a benchmark, its runs, rankings and evaluations. A concurrent launch waits.
 
-    Raises ConflictError while it runs or is measured again, and when one of its runs is a baseline. A start at the same
-    time waits.
+    Raises ConflictError if the benchmark is running or being measured again, or one of its runs is a baseline.
     """
     with transaction.atomic():
         locked = read_again(Benchmark.objects.select_for_update(), benchmark.pk)

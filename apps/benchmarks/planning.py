@@ -1,4 +1,4 @@
-"""Plans: the distinct stages that runs need, what each costs, the sources of their lists, and which runs share one."""
+"""Plans: the distinct stages that runs need, their costs, the sources of their lists, and the runs sharing a list."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,20 +18,19 @@ from benchbench.ir.planning.stages import DenseStage, LexicalStage, RerankStage,
 
 
 def plan_of(runs: Sequence[Run]) -> Plan:
-    """Return the plan of the runs, each under its primary key as text. Their indexes should be loaded with them."""
+    """Return the plan of the runs, each under its primary key as text. Load the runs with their indexes."""
     asking = asking_of({run.config.get("index"): run.index for run in runs if run.index})
     return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs], asking=asking)
 
 
 def asking_of(indexes: Mapping[str | None, Index]) -> set[str | None]:
-    """Return those of the indexes, by the names that configurations have for them, whose strategies ask a language
-    model while they search."""
+    """Return the names, as in configurations, of the indexes whose strategies ask a language model in a search."""
     asking = {strategy.name for strategy in STRATEGIES.values() if strategy.asks}
     return {name for name, index in indexes.items() if index.strategy in asking}
 
 
 def needs_preparing(plan: Plan) -> bool:
-    """Tell whether a stage searches what is made on demand: an approximate index, or full text."""
+    """Check whether a stage searches an approximate or full-text index, which is made on demand."""
     return any(is_prepared(stage) for stage in plan.stages)
 
 
@@ -45,7 +44,7 @@ def is_prepared(stage: Stage) -> bool:
 
 
 def stage_units(stage: Stage) -> int:
-    """Return the units of work that a stage is per query, for the progress: a reranked pair is one, as a search is."""
+    """Return the units of work of a stage per query, for the progress. A reranked pair or a search is one unit."""
     return stage.depth if isinstance(stage, RerankStage) else 1
 
 
@@ -55,7 +54,7 @@ def query_units(plan: Plan) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedList:
-    """The runs that return the first documents of the same list, by their place, and the source of that list."""
+    """The runs, by place, that return the first documents of the same list, and the source of that list."""
 
     source: int
     run_ids: tuple[UUID, ...]
@@ -63,10 +62,10 @@ class SharedList:
 
 
 def add_sources(benchmark: Benchmark) -> None:
-    """Give every stage of the benchmark a source, and every run that has none the one of its list.
+    """Create a source for every stage of the benchmark, and set the source of each run that has none.
 
-    Runs that are searched together share the lists that they are cuts of. Isolated ones, each searched by itself, have
-    lists of their own, as runs have that were imported.
+    In shared execution, runs that cut the same list share its source. Isolated runs and external runs have lists of
+    their own.
     """
     runs = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
     plan = plan_of(runs)
@@ -90,7 +89,7 @@ def add_sources(benchmark: Benchmark) -> None:
 
 
 def _update(runs: Iterable[Run], **to: int) -> None:
-    """Store the same of several runs: quicker than the one statement that Django would make for each its own."""
+    """Store the same values in several runs with one UPDATE, which is faster than `bulk_update`."""
     Run.objects.filter(pk__in=[run.pk for run in runs]).update(**to)
 
 
@@ -100,12 +99,12 @@ def own_key(run: Run) -> str:
 
 
 def source_ids(benchmark: Benchmark) -> dict[str, int]:
-    """Return the source of each stage and list by its key."""
+    """Return the id of each source by the key of its stage or list."""
     return dict(benchmark.list_sources.values_list("key", "pk"))
 
 
 def shared_lists(runs: Iterable[Run], plan: Plan) -> list[SharedList]:
-    """Return the lists that runs of a plan return the first documents of. Every run that shares one is to be there."""
+    """Return the lists whose first documents the runs of a plan return. `runs` must include all runs sharing one."""
     planned = {run.run_key: run for run in plan.runs}
     by_source = sorted(runs, key=lambda run: (run.source_id or 0, run.place))
     return [
@@ -114,17 +113,17 @@ def shared_lists(runs: Iterable[Run], plan: Plan) -> list[SharedList]:
     ]
 
 
-# Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
+# Milliseconds per query on a small CPU; for an exact search per million chunks, for a reranker per pair.
 ROUGH_MS = 1.0
 ROUGH_MERGE_MS, ROUGH_ENCODE_MS, ROUGH_REWRITE_MS, ROUGH_ASK_MS = 0.1, 15.0, 1500.0, 3000.0
 ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
-LATEST = 2000  # rows that a measured cost is the mean of
-BENCHMARKS = 3  # benchmarks that they come from
+LATEST = 2000  # most rows in the mean of a measured cost
+BENCHMARKS = 3  # most benchmarks that these rows come from
 
 
 def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str, float]:
-    """Return the seconds per query that each stage costs, by stage key, as if its queries were never asked before."""
+    """Estimate the seconds per query of each stage, by stage key, with empty caches."""
     latest = {name: _latest(index) for name, index in indexes.items()}
 
     def ms(stage: stages.Stage) -> float:
@@ -153,7 +152,7 @@ def _ms(stage: stages.OfIndex, index: Index, latest: list[UUID]) -> float:
 
 
 def _rewrite_ms(stage: stages.RewriteStage) -> float | None:
-    """The mean time of the latest answers of its language model that are kept, to whatever prompt."""
+    """Return the mean time of the latest stored answers of the stage's language model, for any prompt."""
     server, _, model = stage.llm.partition(":")
     return _mean(LLMAnswer.objects.filter(provider=server, model=model).order_by("-pk"), "ms")
 
@@ -169,13 +168,13 @@ def _encode_ms(index: Index) -> float | None:
 
 
 def _stage_ms(stage: stages.Stage, latest: list[UUID]) -> float | None:
-    """The mean cost of the same stage in the latest benchmarks over the same index."""
+    """Return the mean cost of the same stage in the latest benchmarks over the same index."""
     lists = StageList.objects.filter(source__key=stage.key, source__benchmark__in=latest)
     return _mean(lists.order_by("-pk"), "duration_ms")
 
 
 def _pair_ms(stage: stages.RerankStage) -> float | None:
-    """The mean cost of one pair for this reranker, whatever it read."""
+    """Return the mean cost of one pair for this reranker, over any text."""
     latest = PairList.objects.filter(reranker=stage.reranker).order_by("-pk")[:LATEST]
     length = Func(F("positions"), function="cardinality", output_field=FloatField())
     sums = PairList.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Sum("duration_ms"), pairs=Sum(length))
@@ -183,7 +182,7 @@ def _pair_ms(stage: stages.RerankStage) -> float | None:
 
 
 def _latest(index: Index) -> list[UUID]:
-    """The newest benchmarks over an index; one of the past may have been timed on another machine."""
+    """Return the newest benchmarks over an index; older ones may have been timed on another machine."""
     over = Benchmark.objects.filter(runs__index=index)
     made = over.order_by("-created_at").values_list("pk", "created_at").distinct()
     return [pk for pk, _ in made[:BENCHMARKS]]

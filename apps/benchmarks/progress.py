@@ -15,18 +15,18 @@ ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
 SUMMARY = ("run_order", "config", "config_summary")
 COMPLETED = (*SUMMARY, "status", "metrics", "metrics_flat", "error_message")
-AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # as which each ended run is told
+AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # in the event of each ended run
 
 
 def benchmark_event(operation: Operation) -> dict[str, Any]:
-    """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
+    """Return the data of `benchmark_progress`: status, counts, the current run, and every run's means so far."""
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
     if benchmark is None:
         return _without_benchmark(operation)
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     at_work = set(operation.parameters["run_ids"])
-    # What a batch that is at work tells counts until its operation ends: only one that is done has stored its rankings.
+    # Reports of running batches count only while the operation is active: afterwards only done batches have rankings.
     states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
     results = operation.batches.filter(state__in=states).values_list("result", flat=True)
     parts = [result.get("runs", {}) for result in results]
@@ -61,7 +61,7 @@ def _of_operation(operation: Operation) -> dict[str, Any]:
 
 
 def _without_benchmark(operation: Operation) -> dict[str, Any]:
-    """Return the same fields for an operation whose benchmark was deleted: how it ended is all that is known."""
+    """Return the same fields for an operation whose benchmark was deleted; only the operation's own are known."""
     nothing = ("benchmark_id", "mapping_id", "dataset_id", "collection_id", "primary_k", "current_run")
     return {
         **_of_operation(operation),
@@ -74,17 +74,17 @@ def _without_benchmark(operation: Operation) -> dict[str, Any]:
 
 
 def status_of(benchmark: Benchmark, operation: Operation) -> str:
-    """Return how the benchmark stands as far as this operation goes.
+    """Return the status of the benchmark with regard to this operation.
 
-    One whose every run failed is failed, though its operation did all its work. A benchmark that was started again is
-    at work in another operation: what ended stays ended.
+    A completed operation has a failed benchmark if all runs failed. An ended operation stays ended if the benchmark was
+    started again, since that is another operation.
     """
     of_benchmark = benchmark.status if benchmark.status not in Status.active() else operation.status
     return of_benchmark if operation.status == Status.COMPLETED else operation.status
 
 
 def stage_of(operation: Operation) -> str:
-    """Return what a benchmark's operation is at: starting, indexing, evaluating; or completed, however it ended."""
+    """Return the stage of a benchmark's operation: starting, indexing, evaluating, or completed in any way."""
     if not operation.is_active:
         return "completed"
     if operation.started_at is None:
@@ -97,12 +97,12 @@ def _preparing(operation: Operation) -> bool:
 
 
 def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
-    """Return the runs of this operation that ended past `after`, by run_order, each with its final means.
+    """Return (run_order, event data with final means) for the runs of this operation that ended after run `after`.
 
-    One that ended out of turn, as when its index could not be made, is kept back until those before it have ended.
-    Runs that share their work become final together; each is told as if it had just ended, before those that follow
-    it and before the operation, so that whoever stops reading at the end has been told of all. Such an event has that
-    run alone under `runs`: with all of them, many runs that end at once would make messages that grow as their square.
+    A run that ended early, for example because its index could not be made, waits until the runs before it have ended.
+    Runs that share work end together; each still gets an event of its own before the end of the operation, so that a
+    reader who stops there has seen all. `runs` holds that run alone: with all runs, the size of the messages would be
+    quadratic in their number.
     """
     runs = list(Run.objects.filter(pk__in=operation.parameters["run_ids"]).order_by("run_order"))
     in_turn = takewhile(lambda run: run.status not in AHEAD, runs)
@@ -144,8 +144,8 @@ def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dic
 
 
 def _answered_before(operation: Operation, total: int) -> int:
-    """Return how many queries had their results before this operation began: those that are in none of its batches."""
-    if _preparing(operation):  # and the batches of queries are still to come
+    """Return the number of queries with results from before this operation: those in none of its batches."""
+    if _preparing(operation):  # the batches of queries do not exist yet
         return 0
     payloads = operation.batches.values_list("payload", flat=True)
     return total - sum(len(payload.get("query_ids", [])) for payload in payloads)
@@ -154,13 +154,13 @@ def _answered_before(operation: Operation, total: int) -> int:
 def _so_far(
     benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, parts: list[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Return per run that this operation works on: queries done, and the means over them."""
+    """Return the queries completed and the means over them, for each run of this operation."""
     result = {}
     for run in runs:
         if str(run.pk) not in at_work:
             continue
         mine = [part[str(run.pk)] for part in parts if str(run.pk) in part]
-        names = benchmark.measures[: len(mine[0]["sums"])] if mine else []  # what was added since stands after them
+        names = benchmark.measures[: len(mine[0]["sums"])] if mine else []  # measures added later follow these
         counted = sum(part["counted"] for part in mine)
         sums = [sum(part["sums"][n] for part in mine) for n in range(len(names))]
         valued = [sum(part["valued"][n] for part in mine) for n in range(len(names))]

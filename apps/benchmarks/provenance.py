@@ -18,7 +18,7 @@ from apps.retrieval.rerankers import Reranker
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.timestamps import git_sha, timestamp
 
-# What of the settings decides whether a query is an error, and how its time was taken.
+# The settings that decide whether a query is an error and how its time is taken.
 SETTINGS = (
     "BENCHBENCH_QUERY_TIMEOUT_MS",
     "BENCHBENCH_MAX_ATTEMPTS",
@@ -29,9 +29,9 @@ LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s",
 
 
 def provenance_of(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
-    """Return what the run's rankings depend on, as it stands when the run ends; it is stored then and stays.
+    """Return everything that the run's rankings depend on, to be stored when the run ends.
 
-    `made_by` has the distinct environments of the workers that took part, each read where it computed.
+    `made_by` has the distinct environments of the workers that took part, each recorded by its worker.
     """
     benchmark, index = run.benchmark, run.index
     version, mapping = benchmark.dataset_version, benchmark.mapping
@@ -63,10 +63,12 @@ def provenance_of(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
 
 
 def environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, Any]:
-    """Return what this process computes with: libraries, services, code, device, and the revisions of rerankers and of
-    the language models that were asked, such as ollama:llama3."""
+    """Return the environment of this process: libraries, services, code, device, and the revisions of models.
+
+    Covers the given rerankers and the language models that were asked, such as ollama:llama3.
+    """
     revisions: dict[str, set[str]] = {}
-    for reranker in rerankers:  # one that is made for an index has a revision for each
+    for reranker in rerankers:  # a reranker made for an index has a revision per index
         revisions.setdefault(reranker.name, set()).add(reranker.revision)
     asked = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
     return {
@@ -79,8 +81,11 @@ def environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str,
 
 
 def llms_of(run: Run) -> list[str]:
-    """Return the language models of a run that has ended, each with its server: that of its index, which made it or is
-    asked while it is searched, and the one that rewrote queries. `made_by` has revisions of those that were asked."""
+    """Return the language models of an ended run, each with its server.
+
+    These are the model of its index, used to build or search it, and the model that rewrote queries. `made_by` has the
+    revisions of those that were asked.
+    """
     index = run.provenance.get("index") or {}
     named = [f"{index['llm_parameters'].get('provider')}:{index['llm']}"] if index.get("llm") else []
     rewrites = Configuration.from_dict(run.config).rewrites
@@ -93,12 +98,12 @@ def llm_revisions(run: Run, llm: str) -> list[str]:
 
 
 def code_version() -> dict[str, Any]:
-    """Return which BenchBench this is: the commit, where it runs from a checkout."""
+    """Return the version of BenchBench, with the commit if it runs from a checkout."""
     return {name: _code()[name] for name in ("git_revision", "python")}
 
 
 def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
-    """Return what workers computed with, by what it is called: {"numpy": {"2.4.0"}, "device": {"cpu"}, …}."""
+    """Return the values of each fact about the workers, by name: {"numpy": {"2.4.0"}, "device": {"cpu"}, …}."""
     facts: dict[str, set[str]] = {}
     for environment in environments:
         named = {key: value for key, value in environment.items() if not isinstance(value, dict)}
@@ -148,6 +153,6 @@ def _version(name: str) -> str | None:
 
 
 def git_revision(run: Run) -> str | None:
-    """Return the revision of the code that ran the queries; None where it is not known, or not one alone."""
+    """Return the revision of the code that ran the queries; None if it is unknown or there are several."""
     revisions = {made.get("git_revision") for made in run.provenance.get("made_by", [])}
     return revisions.pop() if len(revisions) == 1 else None

@@ -1,4 +1,4 @@
-"""Runs: found by what a command names, and described for texts, JSON and events, which each pick what they need."""
+"""Runs: looked up by id or name, and described as facts for texts, JSON and events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from benchbench.reading.strict_json import attributes
 
 
 def find_subject(named: str, *, run: int | str | None = None) -> Run | Benchmark:
-    """Return the run whose id is `named`, else the benchmark whose name or id it is, or its run of the number `run`."""
+    """Return the run with the id `named`, else the benchmark with this name or id, or its run number `run`."""
     there = rows_by_id(Run.objects.select_related("benchmark"), named)
     if there and run is not None:
         raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
@@ -39,7 +39,7 @@ GROUPED = ("ndcg", "precision", "recall")
 
 
 def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
-    """Give each benchmark `completed_runs` and `failed_runs`; what only its own page needs is left unread."""
+    """Annotate benchmarks with `completed_runs` and `failed_runs`, and defer fields that only their own page needs."""
     counts = {
         f"{status}_runs": Count("runs", filter=Q(runs__status=status))
         for status in (Run.Status.COMPLETED.value, Run.Status.FAILED.value)
@@ -48,9 +48,9 @@ def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
 
 
 def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> dict[str, Any]:
-    """Return what may be told of a run: its own columns, and its `means`, by measure, where they are final.
+    """Return the facts about a run: its columns and, if they are final, its `means` by measure.
 
-    `truth`: the hash of what these were measured by.
+    `truth` is the hash of the truth that the means were measured by.
     """
     metrics = flat(means)
     return {
@@ -71,9 +71,9 @@ def flat(means: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
-    """Return flat wire metrics with those of the usual families grouped: {"ndcg": {"10": …}, "mrr": …}.
+    """Group flat wire metrics of the usual families: {"ndcg": {"10": …}, "mrr": …}.
 
-    Any other keeps its own name, `Judged@10`.
+    Other measures keep their names, such as `Judged@10`.
     """
     result: dict[str, Any] = {}
     for name, value in metrics.items():
@@ -86,7 +86,7 @@ def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
 
 
 def shared_warnings(runs: Sequence[Run]) -> list[str]:
-    """Return the warnings that each of several completed runs has, which a leaderboard tells once, for all of them."""
+    """Return the warnings that all of several completed runs have; a leaderboard shows these once."""
     completed = [run for run in runs if run.status == Run.Status.COMPLETED]
     if len(completed) < 2:
         return []

@@ -1,4 +1,4 @@
-"""The operations on benchmarks, as apps.operations drives them."""
+"""Handlers of the operations on benchmarks, called by apps.operations."""
 
 from typing import Any
 

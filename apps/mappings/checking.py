@@ -17,7 +17,7 @@ from benchbench.errors import ConflictError
 
 @dataclass(frozen=True)
 class Dangling:
-    """A judgment whose document or section was not found, and the reason as a sentence."""
+    """A judgment that leads nowhere, and why, in a sentence."""
 
     query_key: str
     reason: str

@@ -64,10 +64,9 @@ def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None
 
 
 def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
-    """Return the mapping of `dataset` to `collection` for `owner`: their own, else one without an owner, else the oldest.
+    """Return the mapping of `dataset` to `collection` for `owner`: theirs, else one without an owner, else the oldest.
 
-    Mappings that `owner` may not see are ignored. Without an owner, as in a command, all mappings count: return one
-    without an owner, else the oldest.
+    Mappings that `owner` may not see are ignored. Without `owner`, as in a command, all mappings count.
     """
     same = Mapping.objects.filter(dataset=dataset, collection=collection)
     seen = same if owner is None else usable(same, owner)

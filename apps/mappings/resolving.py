@@ -165,7 +165,7 @@ def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> refere
 
 
 def store_rulings(mapping: Mapping, basis: Basis, chunks: Iterable[list[Ruling]]) -> Mapping:
-    """Replace the resolutions of `mapping` by `chunks` and update its counts, in one transaction with the row locked."""
+    """Replace the resolutions of `mapping` by `chunks` and update its counts, in one transaction under a row lock."""
     with transaction.atomic():
         locked = read_again(Mapping.objects.select_for_update(), mapping.pk)
         Resolution.objects.filter(mapping=locked).delete()

@@ -26,7 +26,7 @@ from benchbench.site.panels import Button, Page, Panel, add_to, change_url, chan
 
 
 def act_on_each(description: str, act: Callable[..., Any], said: str) -> Any:
-    """Return the action that does `act` to each chosen benchmark for its user, and says `said` of it."""
+    """Return an admin action that calls `act` for each chosen benchmark and the user, with `said` as the message."""
 
     @admin.action(description=description, permissions=["act"])
     def action(self: OwnedAdmin, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -154,7 +154,7 @@ class BenchmarkAdmin(OwnedAdmin):
         return acts
 
     def _rescoring(self, mapping: Mapping, newest: DatasetVersion) -> Button:
-        """Return the button that re-scores, or the one that leads to what must be done before."""
+        """Return the button that re-scores, or a link to the step that must come first."""
         if mapping.dataset_version_id == newest.pk:
             return Button(f"Re-score on v{newest.number}", "rule", "rescore_selected")
         label, needs = f"Resolve the mapping for v{newest.number}", "mappings.change_mapping"

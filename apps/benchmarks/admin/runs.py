@@ -137,7 +137,7 @@ class BaselineAdmin(FactAdmin):
         return request.user.has_perm("benchmarks.add_baseline")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only what is retired: while its row stands, its benchmark cannot be deleted."""
+        """Allow deleting retired baselines only. A benchmark cannot be deleted while one of its baselines exists."""
         return request.user.has_perm("benchmarks.delete_baseline") and obj is not None and obj.retired_at is not None
 
     @admin.action(description="Retire", permissions=["act"])

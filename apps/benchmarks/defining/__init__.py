@@ -1,4 +1,4 @@
-"""Making a benchmark: its matrix read and previewed, its indexes chosen, its runs created.
+"""Definition of a benchmark: reading and previewing its matrix, choosing its indexes, creating its runs.
 
 Imports the models and `measuring`; imported by everything that makes benchmarks.
 """

@@ -1,4 +1,4 @@
-"""Choosing the index of a configuration, checking that it can search the index, and the default modes."""
+"""Choice of the index of a configuration, the check that it can search the index, and the default modes."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
@@ -26,18 +26,18 @@ def choose_indexes(
     among: MappingType[str | None, Index] | None = None,
     may_lack: bool = False,
 ) -> dict[str | None, Index]:
-    """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
+    """Return the index of each configuration by its name: the newest ready version that `owner` may search.
 
-    It is one that a benchmark of `owner` may search, or, with `among`, what that says. Raises MatrixError for a name
-    that is not there, and for a mode that the index cannot search; UnavailableError for what is not to be had here.
-    With `may_lack` only parts of an index are asked for, and `unable` says of each configuration why it cannot be run.
+    The name None means the newest index of any name. `among` replaces this choice. Raises MatrixError for an unknown
+    name and for a mode that the index cannot search. Raises UnavailableError if a part that a configuration needs is
+    not installed. With `may_lack` only the parts of the index are checked; `unable` explains the rest per run.
     """
     by_name = newest_indexes(mapping, owner) if among is None else dict(among)
     for configuration in configurations:
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, owner)
         index = by_name[configuration.index]
-        if index.status != Index.Status.FAILED:  # of which the run says why
+        if index.status != Index.Status.FAILED:  # the run reports why
             require_available(index, None if may_lack else configuration)
         for key, sentence in _refusals(index, configuration, may_lack=may_lack):
             raise MatrixError(f"{key}: {sentence}", field=key)
@@ -45,18 +45,18 @@ def choose_indexes(
 
 
 def ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
-    """Return the ready indexes that a benchmark of `owner` over `mapping` may search, the newest first.
+    """Return the ready indexes that a benchmark of `owner` over `mapping` may search, newest first.
 
-    A benchmark without an owner is made by a command, which acts for the owner of the mapping.
+    Without an owner, as in a command, use the owner of the mapping.
     """
     ready = mapping.collection.indexes.filter(status=Index.Status.READY).select_related("chunk_set", "collection")
     return usable(ready, owner or mapping.owner).order_by("-ready_at", "-version")
 
 
 def newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None, Index]:
-    """Return what a matrix of `owner` calls the indexes of the collection: the newest of each name, of all under None.
+    """Return the newest index of each name for a matrix of `owner`, and under None the newest of all.
 
-    The newest is the one that became ready last. One counts that is ready, and holds the documents as they are now.
+    Only ready indexes of the collection's current documents count. The newest is the index that became ready last.
     """
     by_name: dict[str | None, Index] = {}
     for index in filter(is_current, ready_indexes(mapping, owner)):
@@ -66,7 +66,7 @@ def newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None, Ind
 
 
 def is_current(index: Index) -> bool:
-    """Tell whether an index holds the documents that its collection holds now."""
+    """Check whether an index holds the current documents of its collection."""
     return index.chunk_set is not None and index.chunk_set.collection_fingerprint == index.collection.fingerprint
 
 
@@ -92,7 +92,7 @@ def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixE
 
 
 def _refusals(index: Index, configuration: Configuration, *, may_lack: bool) -> Iterator[tuple[str, str]]:
-    """Yield why a configuration cannot search an index: the key of the matrix that is at fault, and a sentence."""
+    """Yield the reasons why a configuration cannot search an index: (key of the matrix at fault, sentence)."""
     mode, name = configuration.search_mode, repr(index.name)
     needs = f"{mode} search needs more than the index {name} has: no"
     if mode in ("dense", "hybrid") and not index.has_vectors:
@@ -128,7 +128,7 @@ def _refusals(index: Index, configuration: Configuration, *, may_lack: bool) -> 
 
 
 def unable(index: Index, configuration: Configuration) -> str:
-    """Say why the `ann` of a configuration cannot search an index, in a sentence; "" where it can."""
+    """Return why the `ann` of a configuration cannot search an index, as a sentence, or "" if it can."""
     try:
         check_arm(index, Ann.parse(configuration.ann))
     except AnnIndexError as error:
@@ -137,10 +137,10 @@ def unable(index: Index, configuration: Configuration) -> str:
 
 
 def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:
-    """Return `matrix` with search_modes: where it has none, all that every index it names can search, for `owner`.
+    """Return `matrix` with search_modes; by default all modes that every index it names, for `owner`, can search.
 
-    Whatever else may be wrong with it is left to `create_benchmark` and `preview`. Raises MatrixError where the indexes
-    have no mode in common.
+    Other faults of the matrix are left to `create_benchmark` and `preview`. Raises MatrixError if the indexes have no
+    mode in common.
     """
     names = matrix.get("indexes", (None,))
     there = newest_indexes(mapping, owner)
@@ -161,6 +161,6 @@ def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User |
 
 
 def _can(index: Index, mode: str, engines: Any) -> bool:
-    full_text = isinstance(engines, list | tuple) and list(engines) == ["fts"]  # which every index can do
+    full_text = isinstance(engines, list | tuple) and list(engines) == ["fts"]  # every index has full text
     lexical = full_text or index.lexical_index_id is not None
     return {"dense": index.has_vectors, "sparse": lexical, "hybrid": index.has_vectors and lexical}[mode]

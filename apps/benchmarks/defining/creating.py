@@ -1,4 +1,4 @@
-"""Creating a benchmark, from options or as a clone: its matrix is validated, and all its runs are created."""
+"""Creation of a benchmark from options or as a clone, with validation of its matrix and all its runs."""
 
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.names import MAX_LENGTH
 
 MAX_REPETITIONS = 100
-MAX_SEED = 2**63 - 1  # as PostgreSQL stores it
+MAX_SEED = 2**63 - 1  # the largest bigint of PostgreSQL
 CHOICES = {
     "execution": tuple(Benchmark.Execution.values),
     "unresolved": ("count", "drop"),
@@ -38,16 +38,16 @@ CHOICES = {
 
 
 class BenchmarkError(BenchbenchError):
-    """A benchmark that cannot be made as asked."""
+    """The benchmark cannot be created with these options."""
 
     code = "invalid_benchmark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkOptions:
-    """A benchmark as it is asked for: its matrix (formats.md names the keys) and how it is run and measured.
+    """Options of a new benchmark: its matrix (formats.md lists the keys), its execution and its measures.
 
-    `measures` are had besides those of the matrix's cutoffs. The fields are those of the table.
+    `measures` are added to those of the matrix's cutoffs. The fields are named as in the table.
     """
 
     name: str
@@ -67,12 +67,12 @@ class BenchmarkOptions:
 
     @classmethod
     def among(cls, values: MappingType[str, Any], **others: Any) -> Self:
-        """Return the options that are among `values`, besides `others`; what is None or not there has its default."""
+        """Return the options in `values`, overridden by `others`; missing values and None mean the default."""
         known = {field.name: values.get(field.name) for field in fields(cls)} | others
         return cls(**{name: value for name, value in known.items() if value is not None})
 
     def check(self) -> None:
-        """Raise BenchmarkError for the first value that cannot be, other than of the matrix and the measures."""
+        """Raise BenchmarkError for the first invalid value, apart from the matrix and the measures."""
         if not self.name.strip() or not self.name.strip().isprintable():
             raise BenchmarkError("The benchmark needs a name of printable characters.", field="name")
         if not 1 <= self.runs_per_query <= MAX_REPETITIONS:
@@ -84,16 +84,16 @@ class BenchmarkOptions:
 
 
 def check_policies(**chosen: str) -> None:
-    """Raise BenchmarkError for a policy or a way to execute that there is not."""
+    """Raise BenchmarkError for an unknown policy or execution."""
     for field, value in chosen.items():
         if value not in CHOICES[field]:
             raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)
 
 
 def require_published(matrix: Any) -> None:
-    """Raise MatrixError for a reranker that is no published name: no client names a folder of the server.
+    """Raise MatrixError for a reranker without a published name: clients may not name folders of the server.
 
-    What else may be wrong with a matrix is left to the use case.
+    Other faults of the matrix are left to the use case.
     """
     rerankers = matrix.get("rerankers") if isinstance(matrix, MappingType) else None
     for name in rerankers if isinstance(rerankers, list) else ():
@@ -117,15 +117,14 @@ def create_benchmark(
 ) -> Benchmark:
     """Create a pending benchmark with one run per configuration of the matrix.
 
-    It asks the queries of the newest frozen version, or of `version`. By `indexes` a caller says which index each name
-    of the matrix means; without, it is the newest that is ready, of those that the owner sees (`newest_indexes`). One
-    that could not be built makes runs that failed, with its error, so that no summary lacks them; so does a store of an
-    experiment that is not here. `manifest` and `experiment` are kept with what is run from one. Nothing is created when
-    anything is wrong. Raises MatrixError, whose `field` is the key at fault, for the matrix and the indexes it names;
-    MeasuresError for a measure;
-    BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
-    dataset changed, and, unless `allow_missing`, for one that found no document at all and for expected modules that
-    the collection lacks.
+    It runs the queries of the newest frozen version, or of `version`. `indexes` gives the index for each name of the
+    matrix, by default the newest ready index that the owner sees (`newest_indexes`). An index that failed to build, or
+    an experiment's store that is not installed, gives failed runs with the reason, so that summaries include them.
+    `manifest` and `experiment` are stored with the benchmark.
+
+    Nothing is created on an error. Raises MatrixError for the matrix and its indexes, with the key at fault as `field`.
+    Raises MeasuresError for a measure and BenchmarkError for other options. Raises ConflictError if the mapping is not
+    resolved or is stale; unless `allow_missing`, also if it found no document or the collection lacks expected modules.
     """
     options.check()
     _require_documents(mapping)
@@ -169,8 +168,11 @@ def _require_documents(mapping: Mapping) -> None:
 
 
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
-    """Return the run, not saved, of one configuration; it has failed already where its index could not be built, or
-    what it searches by is not to be had here, or cannot search that index."""
+    """Return the unsaved run of one configuration.
+
+    It is failed already if its index could not be built, a part it needs is not installed, or its `ann` cannot search
+    the index.
+    """
     error = traceback = ""
     try:
         _require_searchable(index, configuration)
@@ -190,7 +192,7 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
 
 
 def _require_searchable(index: Index, configuration: Configuration) -> None:
-    """Raise UnavailableError where a configuration cannot search an index here."""
+    """Raise UnavailableError if a configuration cannot search an index in this installation."""
     if index.status == Index.Status.FAILED:
         raise UnavailableError(f"Its index could not be built. {index.error}")
     if lacking := lack(parts_of_run(index, configuration)):
@@ -200,10 +202,7 @@ def _require_searchable(index: Index, configuration: Configuration) -> None:
 
 
 def require_current(mapping: Mapping) -> DatasetVersion:
-    """Return the version that the mapping is resolved for.
-
-    Raises ConflictError unless that, and the collection, are what dataset and collection are now.
-    """
+    """Return the version that the mapping is resolved for. Raises ConflictError if the mapping is pending or stale."""
     if mapping.dataset_version is None:
         raise ConflictError(f"The mapping {mapping.name!r} has not been resolved: resolve it first.")
     if is_stale(mapping):
@@ -215,7 +214,7 @@ def require_current(mapping: Mapping) -> DatasetVersion:
 
 
 def require_searched(benchmark: Benchmark, act: str) -> None:
-    """Raise ConflictError for a benchmark of external runs, which holds what was found elsewhere."""
+    """Raise ConflictError for a benchmark of external runs, whose rankings were made elsewhere."""
     if benchmark.is_external:
         raise ConflictError(
             f"The benchmark {benchmark.name!r} holds external runs, which were made elsewhere: there is nothing to "
@@ -224,7 +223,7 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
 
 
 def require_found(mapping: Mapping) -> None:
-    """Raise ConflictError where no judgment found its document: every value would be 0, and say nothing of a search."""
+    """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
         raise ConflictError(
             f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" found its document in '
@@ -234,7 +233,7 @@ def require_found(mapping: Mapping) -> None:
 
 
 class CloneError(ConflictError):
-    """The benchmark cannot be made once more."""
+    """The benchmark cannot be cloned."""
 
     code = "cannot_clone"
 
@@ -245,11 +244,10 @@ def clone(
 ) -> Benchmark:
     """Create a pending benchmark with the mapping, matrix, measures and options of another.
 
-    It asks the version that its mapping is resolved for by now, of the newest indexes of the names in the matrix, among
-    those that `owner` sees; a manifest runs on the very same. It is of the other's experiment where both are still
-    those, since that says what was run. Without a `name` it is called a copy; `allow_missing` too is as there unless it
-    is stated. Raises CloneError where an index is gone or not to be seen, and what `create_benchmark` raises for the
-    mapping.
+    It uses the version that the mapping is resolved for now, and the newest indexes of the matrix's names that `owner`
+    sees. A manifest, in contrast, runs on the same version and indexes. The clone keeps the experiment if version and
+    indexes are unchanged. `name` defaults to "…, copy", and `allow_missing` to that of the original. Raises CloneError
+    if an index is deleted or hidden from `owner`, and the errors of `create_benchmark` for the mapping.
     """
     require_searched(benchmark, "clone")
     options, ending = BenchmarkOptions.of(benchmark), ", copy"
@@ -271,5 +269,5 @@ def clone(
 
 
 def _basis(benchmark: Benchmark) -> list[Any]:
-    """Return which version of the dataset is asked, of which indexes."""
+    """Return the ids of the dataset version and of the runs' indexes."""
     return [benchmark.dataset_version_id, *benchmark.runs.order_by("run_order").values_list("index", flat=True)]

@@ -1,4 +1,4 @@
-"""Forms of a new benchmark: the matrix in the words of a search engineer, its measures, an experiment file."""
+"""Forms of a new benchmark: its matrix in a search engineer's words, its measures, and an experiment file."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from benchbench.site.pages import PageForm, SizedFileField
 
 
 class ListField(forms.CharField):
-    """Values with commas between them; `read` makes them of a text, or raises ValueError, whose text is the part."""
+    """Comma-separated values. `read` parses the text, or raises ValueError with the wrong part as its text."""
 
     def __init__(self, read: Callable[[str], list[Any]], expects: str, **kwargs: Any) -> None:
         self.read = read
@@ -35,7 +35,7 @@ class ListField(forms.CharField):
 
 
 class SwitchField(forms.ChoiceField):
-    """Off, on, or both, as a list of truth values."""
+    """Off, on, or both, as a list of booleans."""
 
     def __init__(self, read: Callable[[str], list[Any]], **kwargs: Any) -> None:
         self.read = read
@@ -47,7 +47,7 @@ class SwitchField(forms.ChoiceField):
 
 
 def field_of(axis: Axis) -> forms.Field:
-    """Return the form field that asks for the values of an axis: ticks, a switch, or a text with commas."""
+    """Return the form field for the values of an axis: checkboxes, a switch, or comma-separated text."""
     words = AXIS_WORDS[axis.field]
     asked: dict[str, Any] = {"label": words.label, "help_text": words.help}
     if axis.kind is SWITCH:
@@ -201,15 +201,15 @@ class BenchmarkForm(PageForm, MatrixFields):
         return sorted(set(ready_indexes(mapping, self.user).values_list("name", flat=True)))
 
     def present(self, error: BenchbenchError) -> None:
-        """Show an error about the matrix at its field, in words of the form: no key, and `none` where JSON has null."""
+        """Show an error about the matrix at its field, in the form's words: without the key, and `none` for null."""
         error.message = re.sub(r"\bnull\b", "none", error.message.removeprefix(f"{error.field}: "))
         super().present(error)
 
     def matrix(self) -> dict[str, Any]:
-        """Return the matrix that the valid fields describe; what was left empty has its default."""
+        """Return the matrix that the valid fields describe; empty fields mean the default."""
         values = self.cleaned_data
         return {name: values[name] for name in KEYS if values.get(name)}
 
     def options(self) -> BenchmarkOptions:
-        """Return the benchmark that the valid fields describe."""
+        """Return the options of the benchmark that the valid fields describe."""
         return BenchmarkOptions.among(self.cleaned_data, matrix=self.matrix())

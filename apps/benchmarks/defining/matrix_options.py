@@ -16,14 +16,14 @@ from benchbench.ir.planning.labels import AXIS_WORDS
 from benchbench.ir.planning.matrix import BY_KEY, MatrixError
 from benchbench.reading.kinds import split_calls
 
-ArgumentGroup = argparse._ArgumentGroup  # the standard library names the type so, and has no public name for it
+ArgumentGroup = argparse._ArgumentGroup  # the standard library has no public name for this type
 
 MEASURED = {"k_values_for_metrics": "--k", "primary_k": "--primary-k"}
 OPTIONS = {key: AXIS_WORDS[axis.field].option for key, axis in BY_KEY.items()} | MEASURED
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
-    """Add the options that `matrix_of` reads, and how is measured. Not given, one is None; `--measures` is empty."""
+    """Add the options that `matrix_of` reads, and the measures. Defaults are None; that of `--measures` is empty."""
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
     for key, axis in BY_KEY.items():
         letter = OPTIONS[key].strip("-")[0].upper()
@@ -34,7 +34,7 @@ def add_matrix_arguments(parser: CommandParser) -> None:
 
 
 def reader_of(read: Callable[[str], list[Any]], expects: str) -> Callable[[str], list[Any]]:
-    """Return what reads the text of an option, with an error that argparse prints."""
+    """Return a function that parses the text of an option and raises errors that argparse prints."""
 
     def read_option(text: str) -> list[Any]:
         try:
@@ -83,9 +83,9 @@ def _add_measures(measures: ArgumentGroup) -> None:
 
 
 def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration matrix that the options describe; what is not given is left to the defaults.
+    """Return the configuration matrix that the options describe; missing options mean the default.
 
-    Raises MatrixError where the indexes have no mode in common.
+    Raises MatrixError if the indexes have no mode in common.
     """
     given = {key: options[name_of(option)] for key, option in OPTIONS.items()}
     axes = {key: value for key, value in given.items() if value is not None}
@@ -93,19 +93,19 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_of(option: str) -> str:
-    """Return the name by which argparse keeps an option."""
+    """Return the name under which argparse stores an option."""
     return option.strip("-").replace("-", "_")
 
 
 @contextlib.contextmanager
 def in_options() -> Iterator[None]:
-    """Let an error about the matrix name the options that were typed, not the keys that they became."""
+    """Replace the keys of the matrix in errors by the command-line options."""
     try:
         yield
     except MissingModulesError as error:
         raise MissingModulesError(f"{error.message} That is --allow-missing.", field=error.field) from error
     except MatrixError as error:
-        # A key that is a plain word too is meant only where the message begins with it.
+        # A key that is also an English word is replaced only at the start of the message.
         names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda match: OPTIONS.get(match[0], match[0]), error.message)
         raise MatrixError(names, field=error.field) from error
 

@@ -30,10 +30,10 @@ from benchbench.ir.planning.stages import DenseStage, LexicalStage
 class Preview:
     """The size of a benchmark: its runs by label, and the distinct work over all its queries.
 
-    `estimate_seconds` is for one worker in shared execution, from costs measured here before where there are any.
-    `builds` says what is made before any query, which comes on top of it: approximate indexes and full text that are
-    not there yet. `indexes` are those searched, `resident_bytes` is what they take in a worker's memory. `warnings` are
-    sentences about runs that cannot do what the measures ask, and queries that can find nothing.
+    `estimate_seconds` is for one worker in shared execution, from costs measured here if there are any. It excludes
+    `builds`, the missing approximate and full-text indexes, which are made before any query. `indexes` are those
+    searched, and `resident_bytes` is their size in a worker's memory. `warnings` are sentences about runs that do not
+    fit the measures, and queries that can find nothing.
     """
 
     labels: Annotated[list[str], "Labels of the runs, in their order."]
@@ -47,7 +47,7 @@ class Preview:
     explanation: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as `run_benchmark --dry-run --json` prints it."""
+        """Return the preview as `run_benchmark --dry-run --json` prints it."""
         facts = asdict(self)
         labels = facts.pop("labels")
         facts.pop("explanation")
@@ -62,7 +62,7 @@ def preview(
     measures: Sequence[str] = (),
     allow_missing: bool = False,
 ) -> Preview:
-    """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
+    """Plan a matrix over a mapping without creating anything. Raises the same errors as `create_benchmark`."""
     version = require_current(mapping)
     if not allow_missing:
         require_modules(mapping)
@@ -72,7 +72,7 @@ def preview(
     )
     configurations = parsed.configurations()
     indexes = choose_indexes(mapping, configurations, owner)
-    measures_of(parsed.k_values_for_metrics, measures, version)  # for what it refuses
+    measures_of(parsed.k_values_for_metrics, measures, version)  # only for its errors
     queries = version.query_count
     used = {configuration.index: indexes[configuration.index] for configuration in configurations}
     numbered = [(str(number), configuration) for number, configuration in enumerate(configurations)]
@@ -91,7 +91,7 @@ def preview(
 
 
 def _resident_bytes(planned: Plan, indexes: MappingType[str | None, Index]) -> int:
-    """Add up the indexes, and the copies of their vectors that are cut to fewer dimensions."""
+    """Return the bytes of the indexes and of the copies of their vectors with fewer dimensions."""
     dense = [stage for stage in planned.stages if isinstance(stage, DenseStage)]
     cut = {(indexes[stage.index], stage.dimensions) for stage in dense if stage.dimensions is not None}
     whole = sum(int(index.stats.get("bytes", 0)) for index in set(indexes.values()))
@@ -112,7 +112,7 @@ def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[
 
 
 def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:
-    """Name what the stages search and the first batch would have to make; settings that share an index, once."""
+    """Return the names of the indexes that the first batch must make; settings that share an index count once."""
     missing: dict[str, str] = {}
     for stage in planned.stages:
         if not (isinstance(stage, DenseStage | LexicalStage) and is_prepared(stage)):
@@ -128,7 +128,7 @@ def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]
 
 
 def preview_text(planned: Preview) -> str:
-    """Return a preview as lines of text: the distinct work, what it searches, the time and memory that it takes."""
+    """Return a preview as lines of text: the distinct work, the indexes, the time and the memory."""
     seconds = f"About {planned.estimate_seconds:,.1f} s with one worker"
     memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}."
     lines = [planned.explanation, f"{seconds}, and {memory}"]

@@ -1,4 +1,4 @@
-"""External runs: rankings that were made elsewhere, beside our own.
+"""External runs: rankings that were made elsewhere.
 
-Imports `defining`, `measuring` and what stores rankings; imported by views, the API and the command only.
+Imports `defining`, `measuring` and `running.rankings`; imported by views, the API and the command only.
 """

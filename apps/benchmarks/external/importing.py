@@ -1,4 +1,4 @@
-"""Importing external runs: stored as ranked, measured as any other. Nothing is searched."""
+"""Import of external runs: stored as ranked, measured like any other run, without searching."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -35,18 +35,18 @@ from benchbench.timestamps import timestamp
 CUTOFFS = (5, 10, 20)
 PRIMARY_K = 10
 LONGEST_LABEL = 200
-AT_ONCE = 200  # queries written by one statement
+AT_ONCE = 200  # queries per INSERT statement
 
 
 class RunImportedError(ConflictError):
-    """The benchmark has these rankings already."""
+    """The benchmark already has these rankings."""
 
     code = "run_imported"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedRuns:
-    """The benchmark that holds the new runs, and each of them with what is to be told of its file."""
+    """The benchmark with the new runs, and each run with the report on its file."""
 
     benchmark: Benchmark
     runs: list[tuple[Run, RunReport]]
@@ -54,7 +54,7 @@ class ImportedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBenchmark:
-    """What is stated of the benchmark of imported runs. `k` and `measures` are as `create_benchmark` has them."""
+    """Options of a new benchmark of imported runs. `k` has the cutoffs of the usual measures; `measures` are added."""
 
     name: str = ""
     measures: Sequence[str] = ()
@@ -74,15 +74,14 @@ def import_runs(
     format: str = "",
     order_by: OrderBy | None = None,
 ) -> ImportedRuns:
-    """Import each file of `paths`, a TREC or a Flowbaby run, as a completed run, and measure it; all of them or none.
+    """Import each file of `paths`, a TREC or Flowbaby run, as a completed run and measure it; all of them or none.
 
-    They are held against `version`, by default the newest frozen one of `dataset`, in a `new` benchmark, or
-    in `benchmark`, one of external runs, whose version and measures then hold: a page compares what was measured alike.
-    Ranks are those of `benchbench score`, stored, and never sorted again. Every query of the version that a file lacks
-    found nothing, and so has 0.
+    The runs are measured on `version`, by default the newest frozen one of `dataset`, in a `new` benchmark. With
+    `benchmark`, one of external runs, its version and measures apply, so that all its runs are comparable. Documents
+    are ranked as by `benchbench score`, and the order is stored. A query that a file lacks counts as 0.
 
-    Raises RunImportError, FileFormatError and MeasuresError for what is asked or stated wrongly, RunImportedError for
-    rankings that the benchmark has already, ConflictError for a dataset or a benchmark that cannot take them.
+    Raises RunImportError, FileFormatError and MeasuresError for invalid files and options. Raises RunImportedError if
+    the benchmark already has the rankings, and ConflictError if the dataset or benchmark cannot take runs.
     """
     if not paths:
         raise RunImportError("Name at least one file of rankings.", field="file")
@@ -108,9 +107,9 @@ def import_runs(
 def version_for(
     dataset: Dataset, *, version: DatasetVersion | None = None, benchmark: Benchmark | None = None
 ) -> DatasetVersion:
-    """Return the version that a run is held against: the benchmark's, the one asked for, or the newest frozen one.
+    """Return the version to measure runs on: the benchmark's, else `version`, else the newest frozen one.
 
-    Raises RunImportError where that is not one of `dataset`, ConflictError where there is none.
+    Raises RunImportError if it is not a frozen version of `dataset`, and ConflictError if the dataset has no such.
     """
     if benchmark is not None:
         own = benchmark.dataset_version
@@ -140,7 +139,7 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
     check_policies(empty_queries=new.empty_queries)
     cutoffs = sorted({*(new.k or CUTOFFS), PRIMARY_K})
     return Benchmark.objects.create(
-        name=name,  # blank until the first run is known
+        name=name,  # if blank, the label of the first run follows
         owner=new.owner,
         mapping=external_mapping(dataset),
         dataset_version=version,
@@ -153,7 +152,7 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
 
 
 def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, is_told: bool) -> Benchmark:
-    """Return the benchmark, locked, once it may take further runs."""
+    """Return the benchmark, locked. Raises ConflictError or RunImportError if it cannot take the runs."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping__collection", "dataset_version")
     benchmark = read_again(rows, benchmark.pk)
     if not benchmark.is_external:
@@ -173,7 +172,7 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
 
 
 def _rankings_hash(run_file: RunFile, keys: Iterable[str]) -> str:
-    """Return a SHA-256 that is equal for equal rankings: documents by query key, and their scores."""
+    """Return the SHA-256 of the rankings: query keys, documents and scores."""
     digest = sha256()
     for key in keys:
         ranking = run_file.rankings.get(key)
@@ -183,7 +182,7 @@ def _rankings_hash(run_file: RunFile, keys: Iterable[str]) -> str:
 
 
 def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None) -> Run:
-    """Insert the run of a file. Raises RunImportedError where the benchmark has its rankings."""
+    """Store the run of a file. Raises RunImportedError if the benchmark already has its rankings."""
     keys = sorted(benchmark.dataset_version.queries.values_list("key", flat=True))
     rankings = _rankings_hash(run_file, keys)
     same = benchmark.runs.filter(config_hash=rankings[:16]).first()
@@ -202,9 +201,9 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
         run_order=order,
         label=label,
         is_external=True,
-        config_hash=rankings[:16],  # as long as that of a configuration
+        config_hash=rankings[:16],  # the length of a configuration's hash
         status=Run.Status.COMPLETED,
-        completed_at=now,  # when it was computed, and how long that took, is not known
+        completed_at=now,  # its times are unknown
     )
     run.provenance = provenance_of(run, made_by=[]) | {
         "file": {
@@ -223,7 +222,7 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
 
 
 def _label(benchmark: Benchmark, run_file: RunFile) -> str:
-    """What a run is called: the tag of the file, else its name; with both where that is taken."""
+    """Return a free label for a run: the tag of the file, else the file name; both or a number if it is taken."""
     stem = Path(run_file.name.removesuffix(".gz")).stem
     tag = run_file.tags[0] if len(run_file.tags) == 1 else ""
     label = (tag or stem)[:LONGEST_LABEL]
@@ -235,7 +234,7 @@ def _label(benchmark: Benchmark, run_file: RunFile) -> str:
 
 
 def _store_rankings(run: Run, run_file: RunFile) -> None:
-    """Write a ranking for every query of the version, empty where the file has none."""
+    """Store a ranking for every query of the version, empty if the file has none."""
     documents = {document for ranked in run_file.rankings.values() for document in ranked.documents}
     keys = add_ids(run.benchmark.mapping.collection, documents)
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))

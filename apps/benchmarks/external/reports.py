@@ -1,4 +1,4 @@
-"""Files of rankings, read and reported on: which queries of a dataset version one answers, in counts and sentences."""
+"""Reading files of rankings, and reports on the queries of a dataset version that they answer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ SHOWN = 5
 
 
 class RunImportError(BenchbenchError):
-    """A file of rankings that cannot be a run of the dataset."""
+    """The file of rankings cannot be a run of the dataset."""
 
     code = "invalid_run"
 
@@ -32,12 +32,11 @@ class RunImportError(BenchbenchError):
 class RunReport:
     """Counts of a file against a dataset version.
 
-    `queries` are those of the version and `answered` those of them that the file ranks documents for. Of the others
-    `missing` are judged: they count as 0, as trec_eval -c counts them. `unjudged` queries of the version have no
-    judgment. `unknown` queries of the file are not in the version, `first_unknown` names some. `tied` counts queries in
-    which ids decided between equal scores, `results` the documents that are ranked, `documents` the distinct ones.
-    `longer` counts the lines of a TREC run with more than its six columns. `unjudged_documents` of the distinct
-    documents are named by no judgment of the version, `first_unjudged` names some.
+    `queries` are those of the version, `answered` those with ranked documents in the file. Of the others, `missing`
+    are judged and count as 0, as in trec_eval -c. `unjudged` queries of the version have no judgment. `unknown`
+    queries of the file are not in the version; `first_unknown` names some. `tied` queries have equal scores ordered by
+    document id. `results` counts ranked documents, `documents` the distinct ones. `longer` lines of a TREC run have
+    more than six columns. `unjudged_documents` are in no judgment of the version; `first_unjudged` names some.
     """
 
     file: str
@@ -60,14 +59,14 @@ class RunReport:
 
     @property
     def sentence(self) -> str:
-        """What the file holds, in a line."""
+        """Summarise the content of the file in one line."""
         return (
             f"{self.file} ({FORMATS[self.format]}): {counted(self.results, 'result')}, "
             f"{counted(self.documents, 'document')}, for {self.answered:,} of {counted(self.queries, 'query')}."
         )
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence for each thing that moves the values, or may not be meant."""
+        """Yield a sentence for each finding that changes the values or may be a mistake."""
         if self.missing:
             yield f"Judged queries that {self.file} lacks, counted as 0: {self.missing:,}."
         if self.unknown:
@@ -112,8 +111,8 @@ def read_for(
 ) -> tuple[RunFile, RunReport]:
     """Read the rankings that a file has for the queries of `version`.
 
-    Raises FileFormatError for what the file itself is wrong in, RunImportError where it answers none of the queries, or
-    names a document by what cannot be an id.
+    Raises FileFormatError for an invalid file. Raises RunImportError if it answers none of the queries, or has a
+    document id that is not valid.
     """
     keys = set(version.queries.values_list("key", flat=True))
     run_file = read_run_file(path, keys, format=format, order_by=order_by)
@@ -153,9 +152,9 @@ def read_for(
 
 @contextmanager
 def stored_run(upload: UploadedFile) -> Iterator[Path]:
-    """Keep an uploaded file of rankings while the block runs.
+    """Store an uploaded file of rankings while the block runs, and yield its path.
 
-    Raises FileFormatError where it unpacks to more than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
+    Raises FileFormatError if it unpacks to more than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
     """
     with stored(upload) as path:
         require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)

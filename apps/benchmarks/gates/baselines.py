@@ -1,4 +1,4 @@
-"""Baselines: approve the run that later runs of its dataset are compared with, and retire it."""
+"""Baselines: approval and retirement of the runs that later runs of a dataset are compared with."""
 
 from typing import Any
 from uuid import UUID
@@ -16,18 +16,18 @@ from benchbench.names import named_rows
 
 
 class BaselineError(ConflictError):
-    """The run, or the baseline, is in a state that forbids the act."""
+    """The state of the run or baseline does not allow the action."""
 
     code = "baseline"
 
 
 @referring("The baseline")
 def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
-    """Make a completed run the current baseline `name` of its dataset; the one of that name so far is retired.
+    """Make a completed run the current baseline `name` of its dataset, and retire the previous one of that name.
 
-    `reason` says why it may serve as one; `by` is the user who answers for that. Raises BaselineError for a run that
-    did not complete, lost too many queries to be ranked or is the current baseline of that name already, and where
-    `by` may not see the one that would be retired; BenchbenchError for a blank name or reason.
+    `reason` says why the run qualifies; `by` is the user who approves it. Raises BaselineError if the run did not
+    complete, lost too many queries to be ranked, or is already the current baseline of that name, and if `by` may not
+    see the previous one. Raises BenchbenchError for a blank name or reason.
     """
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):
@@ -38,7 +38,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     evaluation = run.evaluations.filter(dataset_version=run.benchmark.dataset_version_id).first()
     if evaluation is not None and evaluation.unranked:
         raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')
-    # Locked, so that of two approvals at a time the later one finds the earlier and retires it.
+    # Lock the dataset, so that the later of two concurrent approvals retires the earlier.
     dataset = Dataset.objects.select_for_update().get(versions=run.benchmark.dataset_version_id)
     before = current_baselines(dataset).filter(name=name).first()
     if before is not None and before.run_id == run.pk:
@@ -51,9 +51,9 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
 
 
 def retire(baseline: Baseline, *, by: Any) -> None:
-    """Let a baseline serve no longer. Its row stays and says until when it did. Raises BaselineError if it is retired.
+    """Retire a baseline, and keep its row with the time. Raises BaselineError if it is retired already.
 
-    One conditional UPDATE: of two at a time one wins.
+    One conditional UPDATE, so that one of two concurrent calls wins.
     """
     now = timezone.now()
     changed = Baseline.objects.filter(pk=baseline.pk, retired_at=None).update(
@@ -86,9 +86,9 @@ def baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
 
 
 def find_baseline(named: str, dataset: Dataset, *, user: Any = None) -> Baseline:
-    """Return the current baseline of `dataset` whose name or id is `named`; raise a sentence where there is none.
+    """Return the current baseline of `dataset` whose name or id is `named`. Raises an error without one.
 
-    With `user` given, those that they may not see are as if they were not there.
+    With `user`, ignore baselines that they may not see.
     """
     current = current_baselines(dataset)
     if user is not None:

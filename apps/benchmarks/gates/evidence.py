@@ -21,7 +21,7 @@ Differences = dict[Measure, Difference | str]
 
 
 class Ground:
-    """The queries of a dataset version in one order, and what a benchmark's runs are held against."""
+    """The queries of a dataset version in one order, and the truth that a benchmark's runs are measured against."""
 
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
         self.benchmark = benchmark
@@ -33,13 +33,13 @@ class Ground:
 
     @cached_property
     def in_means(self) -> Mask:
-        """The queries that count in a mean if they are answered."""
+        """Return the mask of the queries that count in a mean if they are answered."""
         relevant: Mask = self.truths.n_relevant > 0
         return relevant if self.benchmark.empty_queries == "skip" else np.ones_like(relevant)
 
     @property
     def unanswerable(self) -> Mask:
-        """The queries without a relevant judgment, resolved or not."""
+        """Return the mask of the queries without a relevant judgment, resolved or not."""
         if self.benchmark.unresolved == "count":
             return self.truths.n_relevant == 0
         grades = truth(self.benchmark.mapping, self.version, unresolved="count").grades
@@ -47,7 +47,7 @@ class Ground:
 
 
 class MeasuredRun:
-    """The values of a run on a dataset version: as they are stored, and those of other measures from its rankings."""
+    """The values of a run on a dataset version: stored ones, and those of other measures computed from its rankings."""
 
     def __init__(self, ground: Ground, evaluation: Evaluation) -> None:
         self.run: Run = evaluation.run
@@ -59,7 +59,7 @@ class MeasuredRun:
         return rankings_of(self.run)
 
     def values(self, measures: Iterable[Measure]) -> dict[Measure, Values]:
-        """Return the value of each measure for each query, in the order of the ground; NaN for what failed."""
+        """Return the value of each measure for each query, in the order of the ground; NaN for failed queries."""
         wanted, query_ids = list(measures), self.ground.query_ids
         kept = [measure for measure in wanted if str(measure) in self.evaluation.measures]
         stored = dict(zip(kept, values_of([self.evaluation], list(map(str, kept)), query_ids)[0], strict=True))
@@ -73,18 +73,18 @@ class MeasuredRun:
 
     @cached_property
     def lengths(self) -> dict[int, int]:
-        """How many documents each query that did not fail was answered with."""
+        """Return the number of documents ranked for each query that did not fail."""
         answered = self.run.query_results.filter(error="")
         return dict(answered.order_by("query_id", "-repetition").values_list("query_id", "document_ids__len"))
 
 
 def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> Evidence:
-    """Return what the rules ask about a run."""
+    """Return the evidence that the rules need about a run."""
     ground = measured.ground
     slices = slicing_of(ground.benchmark, measured.evaluation).slices
     by_label = {
         slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"
-    }  # as datasets state it
+    }  # as named in datasets
     answered = np.array([query_id in measured.lengths for query_id in ground.query_ids], bool)
     timing = measured.run.timing
     mean = {"mean": timing["total_ms"]} if timing.get("total_ms") is not None else {}
@@ -107,11 +107,10 @@ def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> E
 def differences(
     changes: Sequence[Change], runs: Sequence[MeasuredRun], baseline: MeasuredRun, *, alpha: float, seed: int
 ) -> dict[UUID, Differences]:
-    """Return how each run differs from the baseline in the measures of `changes`, by run id.
+    """Return the differences of each run from the baseline in the measures of `changes`, by run id.
 
-    The runs are one family per measure, and the measures share alpha evenly (Bonferroni): the chance that any of it is
-    called significant where nothing differs is at most `alpha`. Each is compared on the queries that it and the
-    baseline answered, whatever another run failed on.
+    The runs are one family per measure, and the measures share alpha evenly (Bonferroni). So the probability of any
+    false positive is at most `alpha`. Each run is compared on the queries that it and the baseline answered.
     """
     others = [run for run in runs if run.run.pk != baseline.run.pk]
     by_run: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
@@ -129,10 +128,10 @@ def differences(
 
 
 def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
-    """Return how each row but the last differs from the last.
+    """Return the difference of each row but the last from the last.
 
-    By one family where all rows have the same queries. Else a row that lacks some would decide on which queries the
-    others are compared, and a loss elsewhere would pass: then each is compared alone, and they share alpha evenly.
+    Rows with the same queries are compared as one family. Otherwise each row is compared alone with an even share of
+    alpha: in a family, a row that lacks queries would exclude them for all, and could hide a loss of the others.
     """
     last = len(rows) - 1
     if not last:
@@ -153,5 +152,5 @@ def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference 
 
 
 def _ends(pair: Pair) -> tuple[float, float] | None:
-    """Return the interval that holds for the whole family."""
+    """Return the simultaneous confidence interval of the family."""
     return (pair.simultaneous.low, pair.simultaneous.high) if pair.simultaneous else None

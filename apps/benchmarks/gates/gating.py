@@ -1,4 +1,4 @@
-"""Gating: a run, or the best run of a benchmark, judged by written rules and a baseline."""
+"""Gates: a run, or the best run of a benchmark, judged by written rules and a baseline."""
 
 import math
 from collections import Counter
@@ -20,13 +20,13 @@ from benchbench.ir.measures.means import MOST_LOST_PERCENT
 
 
 class GateError(BenchbenchError):
-    """The gate cannot be held: nothing to judge, or nothing to judge it against."""
+    """The gate cannot judge: it has no run, or no suitable baseline."""
 
     code = "gate"
 
 
 class GateStateError(GateError, ConflictError):
-    """The benchmark or the run is in a state in which it cannot be judged."""
+    """The state of the benchmark or run does not allow a gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What came of a gate. `chosen` says how the judged runs were chosen, `warnings` what to bear in mind."""
+    """The result of a gate. `chosen` says how the judged runs were chosen; `warnings` are caveats."""
 
     benchmark: Benchmark
     baseline: Baseline | None
@@ -60,17 +60,18 @@ class GateResult:
 def gate(
     subject: Run | Benchmark, *, rules: Rules, baseline: Baseline | None = None, every_run: bool = False
 ) -> GateResult:
-    """Judge a run by `rules`; of a benchmark its best run by the primary measure, or with `every_run` all of them.
+    """Judge a run by `rules`; for a benchmark its best run by the primary measure, or with `every_run` all runs.
 
-    Values are those on the benchmark's own dataset version and policies; a measure that the benchmark did not ask for
-    is computed from the stored rankings, and nothing is searched. Where the best of a benchmark is judged, its
-    completed runs are one family of comparisons, since the best was chosen by looking. Where some of its runs did not
-    complete, the best may be among those: that is not decided, and with `every_run` they fail, unless the rules say
-    `runs_may_fail`. So may one that lost too many queries to be ranked, and a gate on that cannot be decided, whatever
-    the rules say. Equal input gives an equal result.
+    Uses the values on the benchmark's own dataset version and policies. Further measures are computed from the stored
+    rankings, without searching. If the best run is judged, all completed runs are one family of comparisons, because
+    the best was selected by its values. Equal input gives an equal result.
 
-    Raises GateError where there is nothing to judge, where rules ask for a baseline that is not given, and for a
-    baseline of another dataset. A rule that cannot be decided is no error but a check that says so.
+    Runs that did not complete might be the best, so they leave the gate undecided; with `every_run` they fail. Runs
+    that lost too many queries to be ranked also leave it undecided. The rule `runs_may_fail` allows both, but a judged
+    run that lost too many queries is always undecided.
+
+    Raises GateError without a run to judge, if rules need a baseline and none is given, and for a baseline of another
+    dataset. A rule that cannot be decided gives an undecided check, not an error.
     """
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     _require_baseline(benchmark, baseline, rules)
@@ -110,7 +111,7 @@ def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Ru
 def _choose(
     subject: Run | Benchmark, ground: Ground, *, every_run: bool
 ) -> tuple[list[MeasuredRun], list[MeasuredRun], str]:
-    """Return the runs to judge, those that are compared as one family, and how they were chosen."""
+    """Return the runs to judge, the runs that are compared as one family, and a description of the choice."""
     if isinstance(subject, Run):
         if subject.status != Run.Status.COMPLETED:
             raise GateStateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
@@ -135,7 +136,7 @@ def _mean(run: MeasuredRun, name: str) -> float:
 
 
 def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
-    """Return those of the runs that have values on the ground's version, in run order."""
+    """Return the runs with values on the ground's version, in run order. Raises GateStateError if they are outdated."""
     evaluations = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version)
     ordered = list(evaluations.select_related("run__benchmark").defer("values").order_by("run__run_order"))
     if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
@@ -149,7 +150,7 @@ def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
 def _against(
     baseline: Baseline, ground: Ground, judged: Sequence[MeasuredRun], family: Sequence[MeasuredRun], rules: Rules
 ) -> tuple[dict[UUID, Differences], tuple[str, ...]]:
-    """Return the differences of the family to the baseline, or why there are none; and what to bear in mind."""
+    """Return the differences of the family from the baseline, or the reason without any; and warnings."""
     between = comparability.differences([*(run.run for run in judged), baseline.run], version=ground.version)
     if not between.comparable:
         return _undecidable(family, rules, " ".join(between.refusals)), ()
@@ -177,7 +178,7 @@ def _missing(benchmark: Benchmark) -> list[Run]:
 
 
 def _told(runs: Sequence[Run]) -> str:
-    """Return how many runs have each status: "2 failed, 1 cancelled"; "" for none."""
+    """Return the number of runs of each status: "2 failed, 1 cancelled"; "" without runs."""
     counts = Counter(str(run.status) for run in runs)
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
 
@@ -196,7 +197,7 @@ def _lost(runs: Sequence[MeasuredRun]) -> CheckReport:
 
 
 def _lossy(run: MeasuredRun) -> list[CheckReport]:
-    """Return the check that fails no run but leaves it undecided: too few of its queries have a value."""
+    """Return an undecided check if too few queries of the run have a value; else nothing."""
     row = run.evaluation
     if not row.unranked:
         return []

@@ -1,4 +1,4 @@
-"""The outcome of a gate for pull requests and programs. Equal results give equal texts: no clock, no machine."""
+"""Reports of a gate's outcome for pull requests and programs. Equal results give equal texts, without times."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outco
 
 
 def headline(result: GateResult) -> str:
-    """Return the verdict in a line: "Gate failed: 2 of 7 checks failed"."""
+    """Return the verdict in one line: "Gate failed: 2 of 7 checks failed"."""
     checks = [check for verdict in result.verdicts for check in verdict.checks]
     counts = {outcome: sum(check.outcome == outcome for check in checks) for outcome in Outcome}
     parts = [
@@ -68,7 +68,7 @@ class GateReport:
 
 
 def report_of(result: GateResult) -> GateReport:
-    """Return everything that came of a gate, for programs."""
+    """Return the full result of a gate, for programs."""
     benchmark, baseline = result.benchmark, result.baseline
     return GateReport(
         outcome=result.outcome,
@@ -89,14 +89,14 @@ def report_of(result: GateResult) -> GateReport:
 
 
 def means_told(result: GateResult) -> str:
-    """Say which mean a floor is on whose name says none; "" where no floor is."""
+    """Return a note on the mean of floors whose name does not say it, or "" without floors."""
     if all(floor.mean is not Mean.BENCHMARK for floor in result.rules.floors):
         return ""
     return f"A value is the benchmark mean, unless its name says another: {Mean.BENCHMARK.words}."
 
 
 def markdown_of(result: GateResult) -> str:
-    """Return a comment for a pull request: the verdict first, then a table for each run."""
+    """Return a comment for a pull request in Markdown: the verdict, then a table for each run."""
     benchmark, baseline = result.benchmark, result.baseline
     lines = [f"## {text(headline(result))}", ""]
     lines.append(f"Benchmark {code(benchmark.name)} on {text(str(benchmark.dataset_version))}; {result.chosen}.")

@@ -27,7 +27,7 @@ NAMES = {name.lower(): name for name in DEFINITIONS} | {
 
 
 class RulesError(BenchbenchError):
-    """The text is no set of rules: what is wrong, and under which key."""
+    """The rules are invalid. The message names the key."""
 
     code = "gate_rules"
 
@@ -44,7 +44,7 @@ class _Limit(Stated):
 
     @classmethod
     def as_object(cls, value: Any, known: Mapping[str, Any]) -> Any:
-        """Take a bare number for the limit of the benchmark mean."""
+        """Read a bare number as the limit on the benchmark mean."""
         return super(_Limit, cls).as_object(value if isinstance(value, dict) else {"at_least": value}, known)
 
 
@@ -82,7 +82,7 @@ class _FalseAnswers(Stated):
 
 @dataclass(frozen=True, slots=True)
 class _Rules(Stated):
-    """The file as it stands: measures by their names, limits not yet compared with what a measure can be."""
+    """The rules as in the file: measures by name, limits not yet compared with the range of the measure."""
 
     floors: Limits = field(default_factory=dict)
     slices: dict[str, _Slice] = field(default_factory=dict)
@@ -96,11 +96,11 @@ class _Rules(Stated):
 
 
 def read_rules(rules: str | dict[str, Any], *, where: str = "gate.yaml") -> Rules:
-    """Return the rules that a YAML text states, or the same as a JSON object; `where` names the file in errors.
+    """Read rules from a YAML text or a JSON object; `where` names the file in errors.
 
-    No query may have failed unless the rules say how many: the means are over the others. Reading is strict: an unknown
-    key, a key twice, a value of the wrong kind or out of range, and a text without a single rule raise RulesError,
-    which names the key.
+    Unless the rules allow a number of failed queries, it is 0, because means leave failed queries out. Raises
+    RulesError, which names the key, for unknown or repeated keys, values of the wrong type or out of range, and a text
+    without rules.
     """
     try:
         if not isinstance(rules, str) and (size := len(canonical(rules))) > MAX_CHARACTERS:
@@ -112,7 +112,7 @@ def read_rules(rules: str | dict[str, Any], *, where: str = "gate.yaml") -> Rule
 
 
 def _rules(stated: _Rules, where: str) -> Rules:
-    """Return the rules that a file states; `where` begins the path of a key in errors."""
+    """Convert the rules of a file; `where` is the prefix of keys in errors."""
     coverage = stated.coverage.__pydantic_extra__ if stated.coverage else {}
     failed = stated.coverage.failed_queries if stated.coverage else None
     rules = Rules(
@@ -176,9 +176,9 @@ def _must_not_fail(rule: _MustNotFail, where: str) -> MustNotFail:
 
 
 def _measure(text: str, where: str) -> Measure:
-    """Return the measure of a name of ours or of the wire: `R@5`, `recall@5` and `Recall@5` are the same.
+    """Return the measure of one of our names or a wire name: `R@5`, `recall@5` and `Recall@5` are the same.
 
-    A rank is none that a gate can hold: it falls as a run improves, and a query without one has no value.
+    Refuses measures that fall as a run improves, such as a rank.
     """
     name, at, cutoff = text.partition("@")
     try:
@@ -191,7 +191,7 @@ def _measure(text: str, where: str) -> Measure:
 
 
 def _reachable(limit: float, measure: Measure, place: str) -> float:
-    """Return a limit that values of the measure can reach."""
+    """Return `limit`; refuse one that the measure cannot reach."""
     if limit > (greatest := measure.definition.greatest):
         refuse(place, f"must be a number from 0 to {greatest:g}, not {limit:g}")
     return limit

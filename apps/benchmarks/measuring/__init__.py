@@ -1,4 +1,4 @@
-"""Values of stored rankings: which measures, on which dataset version, and the hashes of both.
+"""Measuring of stored rankings on a dataset version, and reading the values.
 
-Nothing here searches. Imports the models only; imported by all that shows or checks values.
+Nothing here searches. Imports the models and plans; imported by everything that shows or checks values.
 """

@@ -1,7 +1,7 @@
-"""Measuring the runs of a benchmark again, from stored lists: at once where that is quick, else on the queue.
+"""Measuring the runs of a benchmark again from stored lists: at once if that is quick, else on the queue.
 
-On the queue a batch measures some runs on one version and keeps their values, as a batch that searches does. The end
-stores all of them in one transaction, so that one page never holds together what was measured otherwise.
+On the queue each batch measures some runs on one version and stores batch values, as a searching batch does. The end
+of the operation stores all evaluations in one transaction, so that a page never mixes old and new measurements.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from benchbench.decimals import counted
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, Truths
 
-RANKINGS = 50_000  # of a batch: some seconds' work
+RANKINGS = 50_000  # most in a batch; they take a few seconds
 
 
 class RescoringError(ConflictError):
@@ -40,7 +40,7 @@ class RescoringError(ConflictError):
 
 
 def locked_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = ConflictError) -> Benchmark:
-    """Return a benchmark to be measured again, locked. Raises `refusal` while it runs, OperationActiveError."""
+    """Lock a benchmark to measure it again. Raises `refusal` while it is running, and OperationActiveError."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
     locked = read_again(rows, benchmark.pk)
     if locked.status == Status.RUNNING:
@@ -58,23 +58,23 @@ def require_unmeasured(benchmark: Benchmark) -> None:
 
 
 def completed_runs(benchmark: Benchmark) -> list[Run]:
-    """Return the runs that are measured again."""
+    """Return the completed runs of a benchmark in order; these are measured again."""
     return list(benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order"))
 
 
 def measure_or_queue(
     benchmark: Benchmark, versions: Sequence[DatasetVersion], measures: Sequence[str], *, by: User | None, at_once: bool
 ) -> list[Evaluation] | Operation:
-    """Measure the completed runs of a locked benchmark by `measures`, and return what `measure_again` does.
+    """Measure the completed runs of a locked benchmark by `measures`, and return the result of `measure_again`.
 
-    Where these are more than BENCHBENCH_MEASURE_AT_ONCE rankings it returns the operation that does it on the queue,
-    unless it must be `at_once`. Raises RescoringError, TruthError, QuotaError.
+    More rankings than BENCHBENCH_MEASURE_AT_ONCE are queued unless `at_once`; then return the operation. Raises
+    RescoringError, TruthError and QuotaError.
     """
     runs = completed_runs(benchmark)
     rankings = len(runs) * sum(version.query_count for version in versions)
     if at_once or rankings <= settings.BENCHBENCH_MEASURE_AT_ONCE:
         return measure_again(benchmark, versions, measures)
-    for version in versions:  # what would be refused at the end is refused now
+    for version in versions:  # raise now what would fail only at the end
         truth_of(benchmark, version)
         lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False)
         if not lists.filter(query__in=version.queries).exists():
@@ -91,9 +91,9 @@ def measure_or_queue(
 def measure_again(
     benchmark: Benchmark, versions: Sequence[DatasetVersion], measures: Sequence[str]
 ) -> list[Evaluation]:
-    """Measure the completed runs of a locked benchmark by `measures`, from now on its own, and store that.
+    """Measure the completed runs of a locked benchmark by `measures`, which become its own, and store the results.
 
-    Returns the evaluations on the last of the versions. Raises RescoringError where they were asked no query of one.
+    Returns the evaluations on the last version. Raises RescoringError if the runs searched no query of a version.
     """
     if list(measures) != benchmark.measures:
         benchmark.measures = list(measures)
@@ -109,7 +109,7 @@ def measure_again(
 
 
 def measure_part(batch: Batch, lease: Lease) -> None:
-    """Do a batch of the queue: measure its runs on its version, and keep their values for the end."""
+    """Process a batch of the queue: measure its runs on its version, and store their values for the end."""
     benchmark, (version,) = _subject(batch.operation, [batch.payload["version"]])
     names = batch.operation.parameters["measures"]
     truth = truth_of(benchmark, version)
@@ -126,15 +126,15 @@ def measure_part(batch: Batch, lease: Lease) -> None:
 
 
 def finish_measuring(operation: Operation) -> None:
-    """Store what the batches of an operation measured; what came since, or is otherwise by now, is measured here."""
-    Benchmark.objects.select_for_update().get(pk=operation.subject_id)  # who starts it waits until this has ended
+    """Store the values that the batches of an operation measured; measure new and outdated ones here."""
+    Benchmark.objects.select_for_update().get(pk=operation.subject_id)  # a launch waits for the end
     benchmark, versions = _subject(operation, operation.parameters["versions"])
     measure_again(benchmark, versions, operation.parameters["measures"])
     forget_values(completed_runs(benchmark))
 
 
 def stop_measuring(operation: Operation) -> None:
-    """Forget what the batches of an operation measured: the runs keep the values that they had."""
+    """Delete the batch values of an operation; the runs keep their old evaluations."""
     forget_values(Run.objects.filter(benchmark=operation.subject_id, status=Run.Status.COMPLETED))
 
 
@@ -158,7 +158,7 @@ def _never_asked(benchmark: Benchmark, version: DatasetVersion) -> RescoringErro
 
 
 def _parts(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the runs of each version in batches of at most RANKINGS, those that share a source one after the other."""
+    """Yield the runs of each version in batches of at most RANKINGS; runs that share a source are adjacent."""
     ordered = [str(run.pk) for sharing in by_source(runs).values() for run in sharing]
     for version in versions:
         size = max(1, RANKINGS // max(1, version.query_count))
@@ -168,7 +168,7 @@ def _parts(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[
 
 
 def _subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:
-    """Return the benchmark of an operation, by whose measures that is measured, and versions of its dataset."""
+    """Return the benchmark of an operation, and the versions of its dataset with these numbers."""
     rows = Benchmark.objects.select_related("mapping", "dataset_version")
     benchmark = rows.get(pk=operation.subject_id)
     versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id, number__in=numbers)
@@ -184,9 +184,11 @@ class UnknownVersionError(RescoringError):
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What came of it. `unsearched`: queries of the version that the runs were never asked, left out of the means;
-    `dropped`: queries that they were asked and that the version does not have. Where it is left to the queue there is
-    the `operation`, and nothing else yet."""
+    """The result of re-scoring on a version.
+
+    `unsearched` queries of the version were never searched and are left out of the means. `dropped` queries were
+    searched but are not in the version. If the work was queued, only `operation` is set.
+    """
 
     version: DatasetVersion
     evaluations: list[Evaluation]
@@ -196,7 +198,7 @@ class Rescored:
 
     @property
     def sentence(self) -> str:
-        """What was done, for the reader."""
+        """Describe the result to the user."""
         if self.operation:
             return f"Measuring on {self.version} is on the queue; until it ends, the page has what it had."
         runs = len(self.evaluations)
@@ -211,14 +213,15 @@ class Rescored:
 def rescore(
     benchmark: Benchmark, *, version: DatasetVersion | None = None, by: User | None = None, at_once: bool = False
 ) -> Rescored:
-    """Measure every completed run of `benchmark` on `version` (the newest frozen one by default), and store that.
+    """Measure every completed run of `benchmark` on `version`, by default the newest frozen one, and store the values.
 
-    All of them, so that one page never holds together what was measured against different truths. Values on other
-    versions stay. A query that is new in the version, or reworded, was never searched: it has no value, is left out
-    of the means like one that failed, and counted (`Evaluation.unsearched_queries`); never is it a zero. A query that
-    the version no longer has is left out. More rankings than BENCHBENCH_MEASURE_AT_ONCE are measured on the queue,
-    unless `at_once`, and count against the quota of `by`, or of the benchmark's owner.
-    Raises RescoringError; OperationActiveError; QuotaError; TruthError where the mapping is not resolved for it.
+    Measures all runs, so that a page never mixes values against different truths. Values on other versions stay. A new
+    or reworded query was never searched: like a failed query it has no value and is left out of the means, and
+    `Evaluation.unsearched_queries` counts it. Queries that the version no longer has are left out.
+
+    More rankings than BENCHBENCH_MEASURE_AT_ONCE are queued unless `at_once`, and count against the quota of `by`, by
+    default the benchmark's owner. Raises RescoringError, OperationActiveError and QuotaError, and TruthError if the
+    mapping is not resolved for the version.
     """
     with transaction.atomic():
         benchmark = locked_benchmark(benchmark, refusal=RescoringError)
@@ -242,7 +245,7 @@ def newest_version(benchmark: Benchmark) -> DatasetVersion:
 
 
 def is_scored(benchmark: Benchmark, version: DatasetVersion) -> bool:
-    """Tell whether every completed run has values on `version` that are as new as what the mapping resolved."""
+    """Check whether every completed run has values on `version` from after the mapping was last resolved."""
     resolved_at = benchmark.mapping.resolved_at
     values = Evaluation.objects.filter(run=OuterRef("pk"), dataset_version=version)
     newer = values.filter(created_at__gte=resolved_at) if resolved_at else values
@@ -250,7 +253,7 @@ def is_scored(benchmark: Benchmark, version: DatasetVersion) -> bool:
 
 
 def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
-    """Return version `number` of the benchmark's dataset. Raises UnknownVersionError where there is none."""
+    """Return version `number` of the benchmark's dataset. Raises UnknownVersionError if it does not exist."""
     versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id).select_related("dataset")
     version = versions.filter(number=number).first()
     if version is None:

@@ -1,4 +1,4 @@
-"""Recall and loss of approximate search: its lists and its nDCG, compared with those of exact search."""
+"""Recall and loss of approximate search, whose lists and nDCG are compared with those of exact search."""
 
 from collections.abc import Iterable, Mapping, Set
 from statistics import fmean
@@ -26,7 +26,7 @@ from benchbench.ir.records import ScoredList
 
 Facts = dict[str, Any]
 
-COMPARED_ALL = ("searched_exactly", "without_index")  # notes of queries that the setting itself did not answer
+COMPARED_ALL = ("searched_exactly", "without_index")  # notes on queries that an exact search answered instead
 
 
 def approximations_of(
@@ -36,12 +36,11 @@ def approximations_of(
     plan: Plan,
     noted: Mapping[str, Mapping[str, Set[int]]],
 ) -> dict[UUID, Facts]:
-    """Return, for each run of the plan that searched approximately, how it did so and what that cost.
+    """Return the facts about approximate search for each run of the plan that used it.
 
-    The facts: `setting` and `depth`; the `index` with its `bytes` and `build_seconds`, the `settings` read back, the
-    `plan` and whether the index was used at all (`index_used`), as the preparing batch found them; `notes`, counts of
-    queries (see `Approximation`); `recall` of the dense list at primary_k and at the depth, over the queries that the
-    store answered itself.
+    The facts are `setting` and `depth`, and `notes`, counts of queries (see `Approximation`). The preparing batch adds
+    the `index` with its `bytes` and `build_seconds`, the `settings` read back, the `plan`, and `index_used`. `recall`
+    of the dense list at primary_k and at the depth is over the queries that the store answered itself.
     """
     if not plan.truths:
         return {}
@@ -63,7 +62,7 @@ def approximations_of(
             "depth": stage.depth,
             **prepared.get(stage.key, {}),
             "notes": {name: len(queries) for name, queries in notes.items()},
-            # A strategy that narrows the chunks or asks a model compares others than exact search does.
+            # A strategy that narrows the chunks or asks a model compares other chunks than exact search.
             "recall": _recalls(
                 *(benchmark, stage, truth.dense, instead), of_same_set=not (strategy.has_summaries or strategy.asks)
             ),
@@ -72,7 +71,7 @@ def approximations_of(
 
 
 def ann_warnings(facts: Facts | None) -> list[str]:
-    """Return what must be known before the run's numbers are believed."""
+    """Return warnings about facts that make the run's values and times unreliable."""
     if facts is None:
         return []
     notes, warnings = facts["notes"], []
@@ -106,9 +105,10 @@ def ann_warnings(facts: Facts | None) -> list[str]:
 
 
 def not_itself(facts: Facts | None, queries: int) -> str:
-    """Say why the figures of a run would be those of exact search, in a sentence; "" where most are of its own setting.
+    """Return a sentence if the figures of a run would be those of exact search, else "".
 
-    Of so many `queries` its store found too few chunks that a filter admits in more than half.
+    That is the case if more than half of its `queries` were searched exactly, because the store found fewer chunks than
+    their filter admits.
     """
     exactly = facts["notes"].get("searched_exactly", 0) if facts else 0
     if facts is None or 2 * exactly <= queries:
@@ -121,7 +121,7 @@ def not_itself(facts: Facts | None, queries: int) -> str:
 
 
 def ann_text(facts: Facts | None) -> str:
-    """Return in one line what the approximation misses and costs; "" for a run that searched exactly."""
+    """Return the recall and loss of the approximation in one line; "" for a run that searched exactly."""
     if not facts:
         return ""
     shares = [
@@ -139,10 +139,10 @@ def ann_text(facts: Facts | None) -> str:
 def _recalls(
     benchmark: Benchmark, approximate: DenseStage, exact: DenseStage, instead: Set[int], *, of_same_set: bool
 ) -> list[Facts]:
-    """Return mean and worst recall at primary_k and at the depth, where that is another, and their number of `queries`.
+    """Return mean and worst recall and the number of `queries` at primary_k and, if different, at the depth.
 
-    They are those of the queries that the store answered: not of those in `instead`, which were searched exactly, nor
-    of those for which there is nothing to find. The others are None where there is none.
+    Leaves out queries in `instead`, which were searched exactly, and queries without any chunk to find. Without queries
+    the recalls are None.
     """
     lists, truth = lists_of(benchmark, approximate.key), lists_of(benchmark, exact.key)
     queries = sorted(lists.keys() & truth.keys())
@@ -175,9 +175,10 @@ Lists = Mapping[int, ScoredList]  # by query; chunks by primary key
 def keep_losses(
     benchmark: Benchmark, runs: Iterable[Run], evaluations: Iterable[Evaluation], version: DatasetVersion
 ) -> None:
-    """Store what each approximate run loses on a version, of which all have these evaluations.
+    """Store the loss of each approximate run on a version; `evaluations` are those of the runs on it.
 
-    `provenance["ann"]["losses"]` has it by the hash of the truth; `ndcg` is that on the benchmark's own version.
+    `provenance["ann"]["losses"]` has the losses by the hash of the truth; `ndcg` is the loss on the benchmark's own
+    version.
     """
     approximate = {str(run.pk): run for run in runs if run.provenance.get("ann")}
     if not approximate:
@@ -193,9 +194,9 @@ def keep_losses(
 
 
 def ann_of(run: Run, truth: str) -> Facts | None:
-    """Return how an approximate run did and what that cost by the truth of this hash; None for one that was exact.
+    """Return the facts about an approximate run, with its loss by the truth with this hash; None for an exact run.
 
-    The values of `ndcg` are None where it was not measured by that truth.
+    The values of `ndcg` are None if the run was not measured by that truth.
     """
     facts = run.provenance.get("ann")
     if not facts:
@@ -211,7 +212,7 @@ def _none(measure: str) -> Facts:
 def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: Truth) -> Facts:
     """Return the mean nDCG at primary_k of a run and of its exact counterpart, over the queries that both answered.
 
-    `cost` is what the approximation loses; each mean is None where there is no such query.
+    `cost` is the loss of the approximation. All values are None without such queries.
     """
     measure = Measure("nDCG", benchmark.primary_k)
     approximate = unpacked(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]

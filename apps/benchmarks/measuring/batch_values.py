@@ -1,4 +1,4 @@
-"""The values of a batch's rankings: measured once, while they are in memory, told as sums so far, and kept by query."""
+"""The values of a batch's rankings: measured once in memory, summed for the progress, and stored by query."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ COLUMNS = (
     *("run_id", "batch_id", "measures", "query_ids", "failed_query_ids"),
     *("values", "truth_hash", "was_searched"),
 )
-Ranked = tuple[NDArray[np.int64], Sequence[int]]  # documents, best first, and how many of them each run returns
+Ranked = tuple[NDArray[np.int64], Sequence[int]]  # documents, best first, and the number that each run returns
 
 
 class Valued(NamedTuple):
-    """The values of a run, (m, q), NaN where a query has none; and which queries are `missing`, failed or not asked."""
+    """The values of a run, (m, q), NaN without a value; `missing` marks queries that failed or were not searched."""
 
     values: Values
     missing: NDArray[np.bool_]
@@ -37,7 +37,7 @@ def measured(
     lists: Mapping[int, Ranked],
     runs: Iterable[Run],
 ) -> dict[UUID, Valued]:
-    """Return the values of runs that return the first documents of the same lists, each read and graded once."""
+    """Measure runs that return the first documents of the same lists; each list is graded once."""
     ranked = [lists.get(query_id, (NO_IDS, ())) for query_id in query_ids]
     missing = np.array([query_id not in lists for query_id in query_ids], dtype=bool)
     graded = truths.grade_arrays([documents for documents, _ in ranked])
@@ -52,9 +52,10 @@ def measured(
 
 @dataclass(frozen=True, slots=True)
 class SearchedValues:
-    """The values of what a batch searched: of several repetitions of a query the first that did not fail.
+    """The values of a batch's rankings; of several repetitions of a query, of the first that did not fail.
 
-    `short` has the queries of each run whose lists were cut short, `in_means` which queries count if they are answered.
+    `short` has the queries of each run whose lists were cut short. `in_means` marks the queries that count in a mean if
+    they are answered.
     """
 
     query_ids: Sequence[int]
@@ -63,9 +64,11 @@ class SearchedValues:
     in_means: NDArray[np.bool_]
 
     def sums(self) -> dict[str, dict[str, Any]]:
-        """Return by run id what the values add to the provisional means: queries completed, failed and counted, those
-        cut short; per measure the sum of the values and how many there are, since a query that counts may have none
-        (`FirstRelevant`)."""
+        """Return the share of the batch in the provisional means, by run id.
+
+        It has the numbers of queries completed, failed and counted, and the queries cut short. For each measure it has
+        the sum and the number of values: a query that counts may have no value (`FirstRelevant`).
+        """
         return {str(run_id): self._sums(run_id, *valued) for run_id, valued in self.valued.items()}
 
     def _sums(self, run_id: UUID, values: Values, missing: NDArray[np.bool_]) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class SearchedValues:
 def measure_lists(
     benchmark: Benchmark, runs: Iterable[Run], truth: Truth, lists: Iterable[FinalList]
 ) -> SearchedValues:
-    """Measure final lists for the runs that return their first documents; `truth` is that of their queries."""
+    """Measure final lists for the runs that return their first documents, against the `truth` of their queries."""
     by_source_and_query: dict[int | None, dict[int, FinalList]] = {}
     for final in lists:
         of_source = by_source_and_query.setdefault(final.source, {})
@@ -115,7 +118,7 @@ def keep_values(
     *,
     was_searched: bool,
 ) -> None:
-    """Store the values of a batch for the end of its runs, (m, q) in the order of `query_ids`."""
+    """Store the values of a batch until its runs end: (m, q) in the order of `query_ids`."""
     ids = np.array(query_ids, np.int64)
     rows = (
         (
@@ -130,15 +133,15 @@ def keep_values(
 
 
 def forget_values(runs: Iterable[Run]) -> None:
-    """Delete what batches kept of runs that have ended."""
+    """Delete the batch values of ended runs."""
     BatchValues.objects.filter(run__in=list(runs)).delete()
 
 
 def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth) -> dict[UUID, Valued]:
-    """Return the values of each run of which batches kept every query's, by `measures` and against these grades.
+    """Load the values of each run whose batches stored all queries, by `measures` and against the grades of `truth`.
 
-    Queries are in the order of `truth`. What a later search kept of a query replaces what was kept before. A run is
-    left out where one of its queries has no values here, or was measured by other measures or against other grades.
+    Queries are in the order of `truth`. Values of a later search replace earlier ones. A run is left out if a query has
+    no values here, or was measured by other measures or against other grades.
     """
     places = {query_id: place for place, query_id in enumerate(truth.grades)}
     hash_of = cache(lambda queries: truth_hash(truth, queries))
@@ -157,7 +160,7 @@ def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
         here = [places[query_id] for query_id in both if query_id in places]
         is_same = len(here) == len(both) and names == list(measures) and hash_of(frozenset(both)) == hashed
         if not was_searched and not is_same:
-            continue  # the same rankings, measured otherwise
+            continue  # the same rankings, but other measures or grades
         known[here] = is_same
         if is_same:
             there = here[: len(answered)]

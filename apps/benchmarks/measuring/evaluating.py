@@ -1,4 +1,4 @@
-"""Evaluating stored rankings on a dataset version. Nothing is searched."""
+"""Evaluation of stored rankings on a dataset version, without searching."""
 
 import hashlib
 import json
@@ -26,9 +26,9 @@ WHAT_IT_FOUND = (
     *("unsearched_queries", "truth_hash", "unresolved_count", "unresolved_share"),
 )
 COLUMNS = (*IDENTITY, *WHAT_IT_FOUND)
-# Values go as bytes: Django would write two letters for each into the text of its statement, and take twice as long.
+# Values are sent as binary: Django would write them as hexadecimal text, which takes twice as long.
 STORE = (
-    f"INSERT INTO {Evaluation._meta.db_table} ({', '.join(map(quoted, COLUMNS))}, created_at)"  # nosec # of constants
+    f"INSERT INTO {Evaluation._meta.db_table} ({', '.join(map(quoted, COLUMNS))}, created_at)"  # nosec # only constants
     f" VALUES ({', '.join('%b' if name == 'values' else '%s' for name in COLUMNS)}, now())"
     f" ON CONFLICT ({', '.join(IDENTITY)}) DO UPDATE SET created_at = now(), "
     + ", ".join(f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in WHAT_IT_FOUND)
@@ -41,15 +41,15 @@ def evaluate_runs(
     *,
     version: DatasetVersion,
 ) -> list[Evaluation]:
-    """Measure runs of a benchmark against `version` under its policies, and store that.
+    """Measure runs of a benchmark against `version` under its policies, and store the evaluations.
 
-    What batches measured against this truth is taken as they kept it; all else is measured from the stored lists, one
-    source after the other: those of all at once may be more than memory holds.
+    Batch values against the same truth are reused. All others are measured from the stored lists, one source at a time,
+    since all lists may not fit into memory.
 
-    An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
-    asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
-    measured: their rankings are the same. What is returned has no id, and its values as bytes.
-    Raises TruthError where the mapping is not resolved for `version`.
+    Replaces evaluations of the same run, version and policies. A query that failed or was never searched has no values;
+    it is left out of the means and counted. Of several repetitions, the first that did not fail is measured, since
+    their rankings are the same. The returned evaluations have no id, and their values are bytes. Raises TruthError if
+    the mapping is not resolved for `version`.
     """
     ground_truth = truth_of(benchmark, version)
     truths = Truths.of(list(ground_truth.grades.values()))
@@ -70,23 +70,23 @@ def evaluate_runs(
 
 
 def policies_of(benchmark: Benchmark) -> dict[str, str]:
-    """Return the policies under which the benchmark's runs are measured, as evaluations state them."""
+    """Return the policies under which the benchmark's runs are measured, as stored in evaluations."""
     return {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
 
 
 def truth_of(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
-    """Return the truth that the benchmark's runs are held against, under its policy for unresolved judgments."""
+    """Load the truth that the benchmark's runs are measured against, under its policy for unresolved judgments."""
     return truth(benchmark.mapping, version, unresolved=policy_of(benchmark), query_ids=query_ids)
 
 
 def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
-    """Return the same of benchmarks that have one policy, in one query; `keys` are those of the version's queries."""
+    """Load the truths of benchmarks with the same policy, in one query. `keys` has the version's query keys by id."""
     return truths([benchmark.mapping for benchmark in benchmarks], version, keys, unresolved=policy_of(benchmarks[0]))
 
 
 def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
-    """Return what the benchmark does with unresolved judgments."""
-    return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
+    """Return the benchmark's policy for unresolved judgments."""
+    return cast(Literal["count", "drop"], benchmark.unresolved)  # the database allows no other value
 
 
 def _evaluation(
@@ -103,7 +103,7 @@ def _evaluation(
         values, has_relevant=truths.n_relevant > 0, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
     )
     lost = [query_id for query_id, is_missing in zip(query_ids, missing.tolist(), strict=True) if is_missing]
-    # Of the queries without a ranking those that were asked.
+    # Queries without a ranking failed if the run searched them.
     failed = run.query_results.filter(query__in=lost).values("query").distinct().count() if lost else 0
     policies = policies_of(benchmark)
     return Evaluation(
@@ -126,7 +126,7 @@ def _evaluation(
 
 
 def _store(evaluations: Sequence[Evaluation]) -> None:
-    """Insert the evaluations, or put them in the place of those of the same run, version and policies."""
+    """Store the evaluations, and replace those of the same run, version and policies."""
     array = lru_cache(lambda query_ids: f"{{{','.join(map(str, query_ids))}}}")  # most runs have all queries
     rows = []
     for evaluation in evaluations:
@@ -135,5 +135,5 @@ def _store(evaluations: Sequence[Evaluation]) -> None:
         rows.append(list((row | {"query_ids": array(tuple(evaluation.query_ids))}).values()))
     with binary_cursor() as cursor:
         cursor.executemany(STORE, rows)
-        # The end of a pipeline stops PostgreSQL's clock of idle transactions, until the next statement.
+        # After a pipeline PostgreSQL's timeout of idle transactions is off until the next statement.
         cursor.execute("SELECT 1")

@@ -1,4 +1,4 @@
-"""The measures of a benchmark: those of its cutoffs, those that were added, and the judged share of each."""
+"""The measures of a benchmark: those at its cutoffs, added ones, and `Judged` at each cutoff."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ MOST = 60
 LONGEST = 100
 GREATEST_CUTOFF = 1_000_000  # far past the end of any ranking
 FAMILIES = ("nDCG", "P", "R")
-USUAL = ("ndcg", "precision", "recall", "mrr", "ap", "map")  # on the wire: in every benchmark, at its cutoffs
+USUAL = ("ndcg", "precision", "recall", "mrr", "ap", "map")  # wire names; in every benchmark, at its cutoffs
 
 
 class MeasuresError(BenchbenchError):
-    """A measure that a benchmark cannot have."""
+    """The benchmark cannot have this measure."""
 
     code = "invalid_measure"
 
 
 def measures_of(k_values: Iterable[int], more: Sequence[str], version: DatasetVersion) -> list[str]:
-    """Return the names of what is measured: nDCG, P and R at each k, RR and AP, `more`, and how far each is judged.
+    """Return the names of all measures: nDCG, P and R at each k, RR and AP, `more`, and `Judged` at each cutoff.
 
-    `more` is whatever `Measure` parses. Raises MeasuresError, which names the one that cannot be.
+    `more` may have any names that `Measure` parses. Raises MeasuresError, which names an invalid measure.
     """
     at_k = [str(Measure(name, k)) for name in FAMILIES for k in k_values]
     return extended(extended([], [*at_k, "RR", "AP"], version), more, version)
 
 
 def extended(known: Sequence[str], wanted: Sequence[str], version: DatasetVersion) -> list[str]:
-    """Return `known` and what is new of `wanted`, spelled as it is stored, with `Judged` at each cutoff at the end.
+    """Return `known`, then the new names of `wanted` in their stored spelling, then missing `Judged` at each cutoff.
 
-    So it does not matter to the order whether measures came at once or one after the other. Raises MeasuresError.
+    Raises MeasuresError.
     """
     names = list(dict.fromkeys([*known, *(str(_parsed(text)) for text in wanted)]))
     judged = [str(Measure("Judged", Measure.parse(name).cutoff)) for name in names]
@@ -50,10 +50,10 @@ def extended(known: Sequence[str], wanted: Sequence[str], version: DatasetVersio
 
 
 def besides_the_usual(names: Iterable[str]) -> list[str]:
-    """Return what a client asks for besides the measures that every benchmark has, by the names of the wire or its own.
+    """Return the measures in `names`, wire names or ours, that are not in every benchmark.
 
-    `ndcg` stands for nDCG at every cutoff, which is there; `ndcg@3`, `map@10`, `ERR@20` are measures of their own.
-    Raises MeasuresError for a name that is none.
+    `ndcg` means nDCG at every cutoff and is left out; `ndcg@3`, `map@10` and `ERR@20` are further measures. Raises
+    MeasuresError for an unknown name.
     """
     wanted = [name.strip() for name in names]
     return [str(_parsed(name)) for name in wanted if name.lower() not in USUAL]
@@ -61,7 +61,7 @@ def besides_the_usual(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The names that are new, with how far they are judged; and the operation where measuring is left to the queue."""
+    """The new names, including `Judged` measures, all measures, and the operation if measuring is queued."""
 
     names: list[str]
     measures: list[str]
@@ -69,7 +69,7 @@ class Added:
 
     @property
     def sentence(self) -> str:
-        """What was done, for the reader."""
+        """Describe the result to the user."""
         if self.operation:
             return f"Measuring by {', '.join(self.names)} is on the queue; until it ends, the page has what it had."
         return f"Measured by {', '.join(self.names)}; nothing was searched."
@@ -78,11 +78,11 @@ class Added:
 def add_measures(
     benchmark: Benchmark, wanted: Sequence[str], *, by: User | None = None, at_once: bool = False
 ) -> Added:
-    """Measure `benchmark` by `wanted` too, from the rankings that are stored: nothing is searched.
+    """Measure `benchmark` by `wanted` too, from the stored rankings, without searching.
 
-    Its completed runs are measured anew on every version on which they have values, so that all runs of a page have
-    the same measures; many of them on the queue, as `rescore` does. Raises MeasuresError where one cannot be and where
-    there is nothing new, ConflictError while the benchmark runs or is measured again, QuotaError.
+    Measures its completed runs again on every version on which they have values, so that all runs of a page have the
+    same measures. Many rankings are queued, as by `rescore`. Raises MeasuresError for an invalid measure or if none is
+    new. Raises ConflictError while the benchmark is running or being measured again, and QuotaError.
     """
     with transaction.atomic():
         benchmark = locked_benchmark(benchmark)
@@ -109,9 +109,9 @@ def _parsed(text: str) -> Measure:
 
 
 def _require_measurable(names: Sequence[str], version: DatasetVersion) -> None:
-    """Raise MeasuresError for what cannot be computed of the grades of `version`, before hours of search find out.
+    """Raise MeasuresError for measures that cannot be computed from the grades of `version`, before hours of search.
 
-    What can go wrong depends on the grades alone, so one query with a document of each is enough to try.
+    Errors depend only on the grades, so it tries one query with a document of each grade.
     """
     theirs = [measure for measure in map(Measure.parse, names) if not measure.is_ours]
     if not theirs:

@@ -1,4 +1,4 @@
-"""Lists and values of queries: read in bulk as they are stored; and a final list before it is stored."""
+"""Bulk reading of the stored lists and values of queries; and a final list before it is stored."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,9 +32,9 @@ Rankings = dict[int, list[int]]  # document ids, best first, by query
 def rows_of(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[Any]:
     """Yield the rows of a `values_list` of numbers, texts and arrays of them, in PostgreSQL's binary format.
 
-    Django asks for text, and to print and to parse an array of scores takes five times as long. What Django itself
-    converts (JSON, fields with a converter) comes as psycopg reads it. `streamed`: one row at a time is in memory, and
-    until the last nothing else can be asked.
+    Django uses the text format, which takes five times as long for an array of scores. Values that Django converts
+    (JSON, fields with a converter) are returned as psycopg reads them. `streamed` holds one row in memory at a time;
+    run no other query before the last row.
     """
     whole = _statement(values)
     with binary_cursor() as cursor:
@@ -44,7 +44,7 @@ def rows_of(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[A
 def _statement(values: QuerySet[Any, Any]) -> bytes:
     try:
         statement, parameters = values.query.sql_with_params()
-    except EmptyResultSet:  # of an empty list of ids: Django sees that no row can be
+    except EmptyResultSet:  # Django raises it for an empty list of ids
         return b"SELECT WHERE false"
     with connection.cursor() as cursor:
         whole: str = cursor.cursor.mogrify(statement, parameters)
@@ -60,7 +60,7 @@ def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
 
 
 def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:
-    """Return the documents and lengths of each query that did not fail; of several repetitions the first."""
+    """Load the documents and lengths of each query that did not fail; of several repetitions the first."""
     lists = StageList.objects.filter(source=source_id, lengths__isnull=False, error="")
     rows = lists.order_by("query_id", "repetition").values_list("query_id", _sent("document_ids"), "lengths")
     by_query: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
@@ -70,7 +70,7 @@ def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int6
 
 
 def _sent(column: str) -> Func:
-    """An array as PostgreSQL sends it, to be read by NumPy at once: to make an object of each number takes long."""
+    """Return the expression for an array in binary, which NumPy reads faster than one Python object per number."""
     return Func(column, function="array_send", output_field=BinaryField())
 
 
@@ -82,7 +82,7 @@ def _array(sent: bytes, kind: str) -> NDArray[Any]:
 
 
 def in_order(values: Values, own: Sequence[int], query_ids: Sequence[int]) -> Values:
-    """Return values (measures, queries) of the queries `own` in the order of `query_ids`, NaN where one has none."""
+    """Reorder values (measures, queries) of the queries `own` as `query_ids`, NaN for queries that are not in `own`."""
     if own == query_ids:
         return values
     place = {query_id: n for n, query_id in enumerate(own)}
@@ -93,10 +93,10 @@ def in_order(values: Values, own: Sequence[int], query_ids: Sequence[int]) -> Va
 def values_of(
     evaluations: Sequence[Evaluation], names: Sequence[str], query_ids: Sequence[int] | None = None
 ) -> NDArray[np.float64]:
-    """Return the stored values of measures that all evaluations have, (evaluations, measures, queries), in one query.
+    """Load values of measures that all evaluations have, (evaluations, measures, queries), in one database query.
 
-    The queries are `query_ids`, or those of the first evaluation; NaN where an evaluation has no value. Sets the
-    `query_ids` of the evaluations, which may have been read without.
+    The queries are `query_ids`, by default those of the first evaluation; NaN means no value. Sets the `query_ids` of
+    the evaluations, which may be deferred.
     """
     rows = Evaluation.objects.filter(pk__in=[evaluation.pk for evaluation in evaluations]).order_by()
     stored = {key: row for key, *row in rows_of(rows.values_list("pk", "query_ids", "values"))}
@@ -112,7 +112,7 @@ def values_of(
 
 
 def rankings_of(run: Run) -> Rankings:
-    """Return the ranked document ids of each query that did not fail; of several repetitions the first."""
+    """Load the ranked document ids of each query that did not fail; of several repetitions the first."""
     rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
     rankings: Rankings = {}
     for query_id, document_ids in rows_of(rows):
@@ -125,7 +125,7 @@ STORED = ("source__key", "chunk_ids", "scores", "threshold_scores")
 
 
 def stored_plan(run: Run) -> RunPlan | None:
-    """Return the stages of a run, as deep as its benchmark stored their lists. An external run has none: None."""
+    """Return the stages of a run at the depth at which its benchmark stored their lists; None for an external run."""
     if run.is_external:
         return None
     plan = plan_of(list(run.benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order")))
@@ -140,9 +140,9 @@ def list_keys(run: RunPlan) -> list[str]:
 def read_lists(
     benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
 ) -> dict[int, Lists]:
-    """Return the stored lists of these stages, by query and stage key, in one query; of all queries by default.
+    """Load the stored lists of these stages by query and stage key, in one database query; by default of all queries.
 
-    A stage that failed for a query left no list.
+    A stage that failed for a query has no list.
     """
     rows = _lists(benchmark, stage_keys, query_ids).values_list("query_id", *STORED)
     lists: dict[int, Lists] = {}
@@ -154,9 +154,10 @@ def read_lists(
 def stream_lists(
     benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, Lists, dict[int, int]]]:
-    """Yield each query with its lists and the document of each chunk in them: in two queries, one's lists in memory.
+    """Yield each query with its lists, as `read_lists` has them, and the document of each chunk in them.
 
-    As `read_lists` else; a query without any list is not there. Until the last nothing else can be asked.
+    Costs two database queries and holds the lists of one query in memory. Queries without lists are left out. Run no
+    other query before the last is yielded.
     """
     rows = _lists(benchmark, stage_keys, query_ids)
     listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
@@ -183,13 +184,13 @@ def _list(chunks: list[int], scores: list[float], compared: list[float] | None) 
 
 
 def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:
-    """Return the document of each chunk in the lists, in one query."""
+    """Load the document of each chunk in the lists, in one query."""
     chunks = np.unique(np.concatenate([np.empty(0, np.int64), *(scored.ids for scored in lists)]))
     return dict(Chunk.objects.filter(pk__in=chunks.tolist()).values_list("pk", "document_id"))
 
 
 class KeptError(ConflictError):
-    """The chunks that a run kept cannot be told."""
+    """The chunks that a run kept are unknown."""
 
     code = "kept_chunks"
 
@@ -197,8 +198,8 @@ class KeptError(ConflictError):
 def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     """Return the ids of the chunks that the run kept of its last stage's list, for each query of `rankings`.
 
-    `rankings` holds the documents that the run ranked, by query. Raises KeptError where no lists are stored, or where
-    the documents of these chunks are not those.
+    `rankings` has the documents that the run ranked, by query. Raises KeptError if no lists are stored or if the chunks
+    belong to other documents.
     """
     plan = stored_plan(run)
     if plan is None:
@@ -221,7 +222,7 @@ def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, li
 
 
 def kept_part(plan: RunPlan, ranked: ScoredList, *, top_k: int) -> ScoredList:
-    """Return what a run keeps of a list: `top_k` of its candidates at most, those above its threshold."""
+    """Return the part of a list that a run keeps: at most `top_k` of its candidates, above its threshold."""
     head = ranked.head(plan.candidates)
     compared = unit_scores(plan.unit_kind, head.compared_scores)
     return cut(head, unit_scores=compared, threshold=plan.threshold, top_k=top_k)
@@ -233,13 +234,13 @@ NO_SCORES = np.empty(0, np.float64)
 
 @dataclass(frozen=True, slots=True)
 class FinalList:
-    """One query's final list: chunks best first (c,), their documents (d,), and how many of these each run returns.
+    """One query's final list: chunks best first (c,), their documents (d,), and the number that each run returns.
 
-    `chunk_ranks` (d,) is the rank, from 1, of the chunk that brought each document; None where each chunk is a document
-    of its own. `lengths` and `short` are by the place of the runs, `run_ids`. `short`: as many chunks were kept as the
-    run keeps at most, and they hold fewer documents than the greatest cutoff. Where there is an `error`, no run returns
-    anything; `chunk_ids` is None where the list could not be made at all, and empty for imported rankings. `calls` are
-    those of one run alone; None for imported rankings.
+    `chunk_ranks` (d,) is the rank, from 1, of the first chunk of each document; None if each chunk is a document of its
+    own. `lengths` and `short` follow the order of `run_ids`. A run is `short` if it kept its maximum of chunks and they
+    have fewer documents than the greatest cutoff. With an `error` no run returns documents. `chunk_ids` is None if the
+    list could not be made, and empty for imported rankings. `calls` are those of one run alone; None for imported
+    rankings.
     """
 
     source: int
@@ -260,9 +261,9 @@ class FinalList:
 
 
 def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
-    """Return the result of each query that was measured: of several repetitions the first that did not fail.
+    """Load the measured result of each query: of several repetitions the first that did not fail.
 
-    What was ranked is read with `rankings` only.
+    Ranked documents, chunks and scores are deferred unless `rankings`.
     """
     rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "repetition")
     rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")

@@ -1,4 +1,4 @@
-"""The queries of a dataset version by kind, and means over one kind."""
+"""Slices of the queries of a dataset version, and means over a slice."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ KEPT_SECONDS = 24 * 3600
 
 
 class SlicingError(ConflictError):
-    """Values cannot be told by slice."""
+    """The values cannot be shown by slice."""
 
     code = "slicing"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slicing:
-    """The queries of a version in the order of `query_ids`, their slices, and which have a relevant document."""
+    """The queries of a version in the order of `query_ids`, their slices, and which have relevant documents."""
 
     query_ids: tuple[int, ...]
     slices: tuple[Slice, ...]
     has_relevant: NDArray[np.bool_]
 
     def find(self, name: str) -> Slice | None:
-        """Return the slice of that name, such as `category: billing`."""
+        """Return the slice called `name`, such as `category: billing`."""
         return next((slice_ for slice_ in self.slices if slice_.name == name), None)
 
     def ids_in(self, chosen: Slice) -> frozenset[int]:
@@ -42,18 +42,18 @@ class Slicing:
 
 
 def slicing_of(benchmark: Benchmark, evaluation: Evaluation) -> Slicing:
-    """Return the slices of the queries that `evaluation` has values for, in its order; else as `slicings_of`."""
+    """Return the slices of the queries of `evaluation`, in its order. Raises the same errors as `slicings_of`."""
     return slicings_of([(benchmark, evaluation)])[0]
 
 
 def slicings_of(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicing]:
-    """Return the slices of the queries that each evaluation has values for: on one version, under one policy.
+    """Return the slices of the queries of each evaluation; all are on one version and under one policy.
 
-    Relevant documents are counted in the truth that the benchmark is measured against. What a frozen version and a
-    truth make is kept; the first look costs a query for the texts and one for the truths.
+    Relevant documents are counted in the truth that the benchmark is measured against. Results are cached by version
+    and truth; a miss costs one query for the texts and one for the truths.
 
-    Raises SlicingError where the judgments have been given other documents since an evaluation was made: which queries
-    have a relevant document, and how many, is then not what its values rest on.
+    Raises SlicingError if the mapping was resolved differently since an evaluation: its values then rest on other
+    numbers of relevant documents.
     """
     slicings = [_kept(*pair) for pair in measured]
     unknown = [pair for pair, slicing in zip(measured, slicings, strict=True) if slicing is None]
@@ -88,7 +88,7 @@ def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]
 
 
 def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
-    """Return the slices of an evaluation, or None and the sentence that says why there are none, if there is one."""
+    """Return the slices of an evaluation and "", or None and the reason ("" without an evaluation)."""
     try:
         return (slicing_of(benchmark, evaluation) if evaluation else None), ""
     except SlicingError as error:
@@ -96,7 +96,7 @@ def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple
 
 
 def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
-    """Return the slices of a version's queries as its judgments are stated, and how many are relevant per query."""
+    """Return the slices of a version's queries by its unresolved judgments, and the shape of their relevant counts."""
     relevant = version.judgments.filter(grade__gt=0).order_by()
     rows = {row.pk: row for row in version.queries.order_by("id").only(*FIELDS)}
     counts = dict.fromkeys(rows, 0)
@@ -110,7 +110,7 @@ def means_in(
 ) -> Mapping[str, float | None]:
     """Return the means of the measures `names` over the queries of a slice, under the evaluation's policies.
 
-    None where no query of the slice has a value. Over all queries these are the evaluation's own means.
+    A mean is None if no query of the slice has a value. Over all queries the means are the evaluation's own.
     """
     known = [name for name in names if name in evaluation.measures]
     if not known:
@@ -126,7 +126,7 @@ def means_in(
 
 
 def slicing_by(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
-    """Return the slices of queries with so many relevant documents each; `rows` has the queries by id."""
+    """Return the slices of the queries in `rows`; `counts` has their numbers of relevant documents by id."""
     facts = [facts_of(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
     has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
     return Slicing(tuple(query_ids), tuple(slices_of(facts)), has_relevant)
