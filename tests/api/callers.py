@@ -73,7 +73,10 @@ def assert_refused(answer: Any, status: int, code: str = "", told: str = "", *, 
     assert code in ("", facts["code"]), facts
     assert facts["detail"][-1] in ".?"
     assert told in facts["detail"]
-    assert ("Retry-After" in answer, "WWW-Authenticate" in answer) == (status in (429, 503), status == 401)
+    assert ("Retry-After" in answer.headers, "WWW-Authenticate" in answer.headers) == (
+        status in (429, 503),
+        status == 401,
+    )
     if field is not None:
         assert set(facts.get("errors", {})) == ({field} if field else set())
 
