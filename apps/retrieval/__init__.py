@@ -1,4 +1,4 @@
-"""Indexes of collections: what they are built of, and searching them.
+"""Indexes of collections: their parts, building and search.
 
 `encoders`, `stores` and `strategies` lie below `search`, `rerankers` above it. Imported by mappings and what is above.
 """

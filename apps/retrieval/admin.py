@@ -102,7 +102,7 @@ class IndexAdmin(OwnedAdmin):
 
     @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")
     def chunks(self, index: Index) -> str | None:
-        freed = index.status == Index.Status.CANCELLED  # by the next sweep, if not yet
+        freed = index.status == Index.Status.CANCELLED  # at the latest by the next sweep
         return f"{index.chunk_set.chunk_count:,}" if index.chunk_set and not freed else None
 
     def trail(self, obj: Index) -> list[Any]:
@@ -135,7 +135,7 @@ class ChunkSetAdmin(FactAdmin):
 
 @admin.register(VectorSpace)
 class VectorSpaceAdmin(FactAdmin):
-    """What the cache holds, a row for each model, revision and kind of text. It belongs to nobody."""
+    """Admin of the vector cache: a row per model, revision and kind of text. Rows have no owner."""
 
     list_display = ("encoder", "kind", "entries", "size", "last_used", "short_revision")
     list_filter = ("kind",)

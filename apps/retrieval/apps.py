@@ -1,4 +1,4 @@
-"""The app, and its system check: whether the default model is on this machine."""
+"""The app, and its system check for the files of the default model."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class RetrievalConfig(AppConfig):
 
 
 def check_default_model(**kwargs: Any) -> list[CheckMessage]:
-    """Warn where the default model could not be loaded without a download. Looks for its files only."""
+    """Warn if the default model is not on this machine. Only looks for its files."""
     name = settings.BENCHBENCH_DEFAULT_MODEL
     if not wanted() or find_model(name):
         return []

@@ -1,7 +1,7 @@
-"""Availability on this site: whether what an index is made of, and what a run searches by, is to be had here.
+"""Availability of the parts of indexes and runs on this site.
 
-One row of CHECKS for each kind of part. Whatever is declared, built, searched, started or retried asks here first, and
-whoever offers a choice; what is not to be had is refused by the sentence that mends it.
+CHECKS has one function per kind of part. Declaring, building, searching, starting, retrying and offering choices check
+here first. Unavailable parts are refused with a message that names the remedy.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,31 +20,31 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.planning.labels import run_label
 
-PROVIDERS = ("sbert", "sentence-transformers")  # of the models that are loaded by their bare names
+PROVIDERS = ("sbert", "sentence-transformers")  # models of these are loaded without a prefix
 
 
 class UnavailableError(ConflictError):
-    """An index or a run by a part that is not to be had here: its figures would be another's."""
+    """A part of an index or run is not available here. A substitute would give other values."""
 
     code = "not_here"
 
 
 def encoder_of(model: str, provider: str) -> str:
-    """Return what an index calls the model of a provider: that of another one is never taken for ours."""
+    """Return the name of a provider's model in indexes. Models of other providers are prefixed, so never confused."""
     return model if provider in PROVIDERS else f"{provider}:{model}"
 
 
 def lack(parts: Mapping[str, str]) -> str:
-    """Say which of the parts, names by their kinds, are not to be had here, without a full stop; "" where all are.
+    """Return a clause naming the unavailable ones of `parts` (names by kind); "" if all are available.
 
-    A model is looked for by its files alone, a language model on its server. Of an index that is only declared, or is
-    ready, the encoder and the language model need not be here: its vectors may be imported, or are there.
+    Models are checked by their files, language models by their server. The encoder and language model of a declared
+    or ready index need not be here: its vectors are stored or may be imported.
     """
     return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
 
 
 def parts_of(made_of: Index | Ingredients, *, to_build: bool = False) -> dict[str, str]:
-    """Return the parts of an index by their kinds, for `lack`; `to_build`: its models are to do their work now."""
+    """Return the parts of an index by kind, for `lack`. With `to_build`, its models must be usable now."""
     parts = {"strategy": made_of.strategy, "loaded encoder" if to_build else "encoder": made_of.encoder}
     if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:
         parts["asked llm" if to_build else "llm"] = full_name(made_of.llm, made_of.llm_parameters)
@@ -52,7 +52,7 @@ def parts_of(made_of: Index | Ingredients, *, to_build: bool = False) -> dict[st
 
 
 def parts_of_run(index: Index, configuration: Configuration) -> dict[str, str]:
-    """Return the parts that a configuration searches an index by, besides those that this is made of."""
+    """Return the parts that a configuration needs for searching an index, without those of the index itself."""
     parts = {}
     strategy = STRATEGIES.get(index.strategy)
     if configuration.search_mode != "sparse":
@@ -67,7 +67,7 @@ def parts_of_run(index: Index, configuration: Configuration) -> dict[str, str]:
 
 
 def require_available(index: Index, configuration: Configuration | None = None, *, to_build: bool = False) -> None:
-    """Raise UnavailableError where an index cannot be here what it says it is, cannot be searched so, or not built."""
+    """Check that an index can be used here and, if given, searched by `configuration`. Raises UnavailableError."""
     if lacking := lack(parts_of(index, to_build=to_build)):
         raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')
     if configuration and (lacking := lack(parts_of_run(index, configuration))):

@@ -1,4 +1,4 @@
-"""The steps of building an index: how large it would be, its table, what is still to be encoded, its conclusion."""
+"""The steps of building an index: size limits, its table of vectors, missing positions, and finishing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,26 +21,26 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
 WINDOWS = "COALESCE(SUM(GREATEST(1, CEIL(({length}(text) - {overlap})::numeric / {step}))), 0)"
-MOST_AT_ONCE = 10_000  # chunks that one batch stores, wherever their vectors come from
+MOST_AT_ONCE = 10_000  # chunks that one batch stores, encoded or cached
 
 
 class IndexingError(BenchbenchError):
-    """An index that cannot be made or built as it is."""
+    """An index cannot be created or built as specified."""
 
     code = "indexing"
 
 
 def most_pieces(collection: Collection, strategy: str, parameters: Mapping[str, Any], *, enough: int = 0) -> int:
-    """Return how many pieces, chunks and summaries above them, the documents are cut into at most.
+    """Return an upper bound of the number of pieces (chunks and the summaries above them) of the documents.
 
-    `parameters` are complete. It reads the lengths of the texts in bytes, which are at hand; where these bound the
-    pieces by no more than `enough`, that is the answer, and else the lengths in characters are counted.
+    `parameters` are complete. The bound is computed from the texts' lengths in bytes, which are stored. If it exceeds
+    `enough`, it is computed from their lengths in characters, which must be counted.
     """
     if "size" not in parameters:
         return collection.document_count
     at_sections = "sections" in parameters or "sections" not in get_strategy(strategy).declared.parameters
     sections = Section.objects.filter(document__in=live(collection)).count() if at_sections else 0
-    # A section begins and ends a window where none did; what is between two is a piece of its level too.
+    # A section adds up to two windows; the text between two sections is a piece of the section level too.
     above = 2 * (collection.document_count + sections) if get_strategy(strategy).levels > 1 else 0
     for length in ("octet_length", "char_length"):
         most = _windows(collection, length, parameters["size"], parameters["overlap"]) + 2 * sections + above
@@ -50,9 +50,9 @@ def most_pieces(collection: Collection, strategy: str, parameters: Mapping[str, 
 
 
 def require_bounded(collection: Collection, strategy: str, parameters: Mapping[str, Any]) -> None:
-    """Raise IndexingError where documents would be cut into more pieces than BENCHBENCH_MAX_CHUNKS.
+    """Check that an index would have at most BENCHBENCH_MAX_CHUNKS pieces. Raises IndexingError.
 
-    Whole documents are as many as they are. `parameters` are complete.
+    Indexes of whole documents have no limit. `parameters` are complete.
     """
     limit = settings.BENCHBENCH_MAX_CHUNKS
     if "size" not in parameters or (most := most_pieces(collection, strategy, parameters, enough=limit)) <= limit:
@@ -74,24 +74,24 @@ def _windows(collection: Collection, length: str, size: int, overlap: int) -> in
 
 
 def take_chunks(index: Index, chunk_set: ChunkSet) -> None:
-    """Let an index have a chunk set; the one that it had goes, unless another index uses it.
+    """Assign a chunk set to an index. Delete its previous one unless another index uses it.
 
-    In the transaction that makes the set: a build that ends there leaves nothing that no index leads to.
+    Call it in the transaction that creates the set, so that an interrupted build leaves no orphans.
     """
     if index.chunk_set_id == chunk_set.pk:
         return
     lock_chunk_set(index.chunk_set_id)
     index.chunk_set, index.lexical_index = chunk_set, None
-    index.dimension = None  # the vectors that there are belong to other chunks: `prepare_table` drops them
+    index.dimension = None  # existing vectors belong to other chunks: `prepare_table` drops them
     index.stats = {}
     index.save(update_fields=["chunk_set", "lexical_index", "dimension", "stats", "updated_at"])
     delete_unused_parts(index.collection)
 
 
 def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Positions:
-    """Return the positions without a vector, ascending: what a build that was broken off has made is kept.
+    """Return the positions without a vector, ascending. Vectors of an interrupted build are kept.
 
-    All of them where the documents, or the model, are no longer what they were then.
+    All positions are missing if the chunk set or the model revision has changed since.
     """
     everything = np.arange(chunk_set.vector_count)
     if not _continues(index, chunk_set, revision):
@@ -100,9 +100,9 @@ def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Po
 
 
 def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
-    """Make the table for the vectors of these chunks, which the index has, by this model; it is written down.
+    """Create the table for the vectors of the index's chunks, and store the model's revision and dimension.
 
-    A table that was begun with others goes.
+    Drops the table of a build with another chunk set or revision.
     """
     if not _continues(index, chunk_set, revision):
         drop_table(index.vector_table)
@@ -119,7 +119,7 @@ def _continues(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
 def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float32]) -> None:
     """Store vectors (n, d) of chunks by ascending positions, with the metadata of their documents, for filters.
 
-    Most documents have none, and looking for it row by row would take longer than storing the vectors.
+    Most documents have no metadata, and a look-up per row would take longer than storing the vectors.
     """
     assert index.chunk_set is not None
     if not len(positions):
@@ -132,7 +132,7 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
 
 
 def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:
-    """Add to what the vectors of an index cost, and to how many the cache had. For the transaction that stores them."""
+    """Add to the seconds and cache hits of an index's vectors, in the transaction that stores them."""
     locked = Index.objects.select_for_update(no_key=True).only("stats").get(pk=index.pk)
     locked.stats["vectors_sec"] = locked.stats.get("vectors_sec", 0.0) + seconds
     locked.stats["cache_hits"] = locked.stats.get("cache_hits", 0) + hits
@@ -140,18 +140,17 @@ def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:
 
 
 def cost_of(index: Index) -> float:
-    """Return the seconds of work that an index costs, added up over the workers: of its chunks and summaries, its
-    vectors and its words.
+    """Return the seconds of work of an index, summed over workers: its chunks, summaries, vectors and lexical index.
 
-    What it shares with other indexes, and what caches had, costs it what that took when it was made; loading models
-    and waiting cost nothing. So it does not hang on what was built before.
+    Parts shared with other indexes and cached vectors count the time that computing them took. Loading models and
+    waiting do not count. So the cost does not depend on earlier builds.
     """
     parts = [part.made_sec for part in (index.chunk_set, index.lexical_index) if part is not None]
     return sum(parts) + float(index.stats.get("vectors_sec", 0.0))
 
 
 def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[tuple[int, int]]:
-    """Cut ascending positions into ranges (start, end) without gaps, of at most `size` `new` (n,) ones."""
+    """Cut ascending positions into ranges (start, end) without gaps, with at most `size` positions `new` (n,)."""
     if not len(positions):
         return []
     parts = np.maximum(np.cumsum(new) - 1, 0) // size
@@ -161,9 +160,10 @@ def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[
 
 
 def finish(index: Index, *, duration_sec: float) -> None:
-    """Make an index ready whose parts are all stored, with its fingerprint and stats.
+    """Mark an index as ready, with its fingerprint and stats, once all its parts are stored.
 
-    `duration_sec` is what its work took. Raises IndexingError if not, UnavailableError for what no build here makes.
+    `duration_sec` is the time of the work. Raises IndexingError if parts are missing, UnavailableError for parts that
+    are not available here.
     """
     require_available(index)
     assert index.chunk_set is not None

@@ -1,4 +1,4 @@
-"""Chunk sets: the chunks of one state of a collection, made once and shared by the indexes that chunk alike."""
+"""Chunk sets: the chunks of one state of a collection, shared by indexes with equal chunking."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,14 +40,14 @@ def make_chunk_set(
     grown_by: Mapping[str, Any] | None = None,
     on_part: Callable[[], None] = lambda: None,
 ) -> ChunkSet:
-    """Return the chunk set of the collection's documents as they are now, made if there is none yet.
+    """Return the chunk set of the collection's current documents, created in one transaction if missing.
 
-    It is there whole or not at all. Positions number the chunks by external_id in code point order, then place in the
-    document: the order in which equal scores rank. Summaries follow them, level by level, in the same order.
-    Parameters of the search alone are no part of it. Of a tree it has the chunks alone at first; what grows it later
-    (`retrieval.growing`), `grown_by`, is part of what it is. The collection is locked meanwhile, so that an import
-    waits, and the set held, so that it is not deleted before an index has it. `on_part` is called between parts and may
-    raise. Raises StrategyError, ChunkingError, IndexingError for more than BENCHBENCH_MAX_CHUNKS.
+    Positions number the chunks by external_id in code point order, then order in the document; equal scores rank in
+    this order. Summaries follow, level by level, in the same order. Search parameters do not identify the set. A tree
+    starts with its chunks only; `grown_by`, the models that grow it later (`retrieval.growing`), is part of its
+    identity. Locks the collection, so that imports wait, and the set, so that it is not deleted before an index uses
+    it. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError, and IndexingError above
+    BENCHBENCH_MAX_CHUNKS.
     """
     parameters = chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -79,7 +79,7 @@ def make_chunk_set(
 
 
 def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
-    """Store the pieces of all documents, level by level from the chunks up, and return how many each level has."""
+    """Store the pieces of all documents, level by level from the chunks up. Return the number of each level."""
     strategy = get_strategy(chunk_set.strategy)
     parameters = strategy.check(chunk_set.parameters)
     counts: list[int] = []
@@ -110,7 +110,7 @@ def _row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[Any, .
 
 
 def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Sequence[tuple[int, int]]) -> None:
-    """Store chunks, and the children of those that have any, as positions."""
+    """Store chunks, and the links from parents to children, as positions."""
     with connection.cursor() as cursor:
         with cursor.cursor.copy(COPY_CHUNKS) as copy:
             for row in rows:
@@ -121,7 +121,7 @@ def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Se
 
 
 def _documents(collection: Collection) -> Iterator[list[tuple[int, list[int], DocumentRecord]]]:
-    """Yield the documents by external_id, some at a time: the key of each, those of its sections, and what is cut."""
+    """Yield lists of documents by external_id: the key of each, those of its sections, and its record."""
     values = live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
     documents = values.iterator(chunk_size=DOCUMENTS_AT_ONCE)
     while part := list(islice(documents, DOCUMENTS_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Deleting an index, and what only it used; clearing the cache of vectors."""
+"""Deletion of indexes with the parts that only they use, and clearing of the vector cache."""
 
 import logging
 import shutil
@@ -23,33 +23,33 @@ from benchbench.errors import ConflictError
 
 log = logging.getLogger(__name__)
 BEGUN = Q(chunk_set__isnull=False) | Q(dimension__isnull=False)
-FREE_LOCK_SECONDS = 1.0  # for so long what is to be freed is waited for
+FREE_LOCK_SECONDS = 1.0  # maximum wait for locked rows
 
 
 @transaction.atomic
 def delete_index(index: Index) -> None:
     """Delete an index with its vectors, and the chunks and lexical index that no other index uses.
 
-    Raises ConflictError where runs point at it, and OperationActiveError while it is being built.
+    Raises ConflictError if runs use it, and OperationActiveError while it is being built.
     """
-    refresh(index, Index.objects.select_for_update())  # whoever starts to build it waits
+    refresh(index, Index.objects.select_for_update())  # a start of its build waits
     if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
-    lock_chunk_set(index.chunk_set_id)  # of two that delete its last indexes, one comes after the other
+    lock_chunk_set(index.chunk_set_id)  # serialises deletions of its last indexes
     delete_unused(index)
     drop_table(table)
     delete_unused_parts(index.collection)
-    # Other machines keep theirs, unused.
+    # Files on other machines remain, unused.
     transaction.on_commit(lambda: file.unlink(missing_ok=True))
     transaction.on_commit(lambda: shutil.rmtree(collections, ignore_errors=True))
 
 
 def free_cancelled() -> None:
-    """Delete what cancelled builds had made: their vectors, and the chunks and words that no other index uses.
+    """Delete the results of cancelled builds: their vectors, and chunks and lexical indexes that no other index uses.
 
-    The vectors of their texts stay where all builds find them (`encoders.vector_cache`), so that the next one need not
-    encode them again. What somebody holds, such as a worker that stands still, is left to the next time.
+    The vectors of their texts stay in the cache (`encoders.vector_cache`) for later builds. Rows that another process
+    has locked, such as a frozen worker, are left to the next sweep.
     """
     for key in Index.objects.filter(BEGUN, status=Index.Status.CANCELLED).values_list("pk", flat=True):
         try:
@@ -74,8 +74,8 @@ def _free(key: UUID) -> None:
 def delete_unused_parts(collection: Collection) -> None:
     """Delete the lexical indexes and chunk sets of a collection that no index uses.
 
-    Whoever takes one for an index holds its chunk set until the index has it. The caller has locked that of its own
-    index; others that are held or locked are left to who has them, or to the next.
+    A build locks the chunk set that it assigns until the index uses it. The caller has locked that of its own index.
+    Other locked sets are skipped, for a later call.
     """
     sets = ChunkSet.objects.filter(collection=collection)
     of_no_index = LexicalIndex.objects.filter(index=None).exclude(engine=full_text.ENGINE)
@@ -84,19 +84,19 @@ def delete_unused_parts(collection: Collection) -> None:
     keys = list(locked.values_list("pk", flat=True))
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
     unused.exclude(engine=full_text.ENGINE).delete()
-    for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
+    for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # of all indexes of the set
         full_text.delete_full_text(words)
     chunk_sets = ChunkSet.objects.filter(pk__in=keys, index__isnull=True, lexical_indexes__isnull=True)
     keys = list(chunk_sets.values_list("pk", flat=True))
     delete_rows(Chunk.children.through.objects.filter(from_chunk__chunk_set__in=keys))
-    delete_rows(Chunk.objects.filter(chunk_set__in=keys))  # a hundred thousand take about a second
+    delete_rows(Chunk.objects.filter(chunk_set__in=keys))  # 100,000 take about a second
     ChunkSet.objects.filter(pk__in=keys).delete()
 
 
 def clear_vectors(space: VectorSpace) -> int:
-    """Delete the cached vectors of a space, and the token vectors that this machine keeps; return how many vectors.
+    """Delete the cached vectors of a space and this machine's token vectors of it. Return the number of vectors.
 
-    Imported ones stay. Raises ConflictError while an index is built or a benchmark runs, which would have to encode
+    Imported vectors stay. Raises ConflictError while an index is built or a benchmark runs, which would have to encode
     again.
     """
     kinds = (Operation.Kind.INDEX, Operation.Kind.BENCHMARK)

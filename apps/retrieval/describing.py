@@ -1,4 +1,4 @@
-"""Description of an index, without its site and its owner."""
+"""The description of an index, independent of its site and owner."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ UNKNOWN = "unknown"
 
 
 def identity_of(index: Index) -> dict[str, Any]:
-    """Return what a ready index was made from and by, and `content`: one hash over all of that but its name.
+    """Return the parts of a ready index and `content`, one hash over all of them except its name.
 
-    Indexes of equal `content` hold the same chunks and vectors, on whichever site they were built; `Index.fingerprint`
-    names one index of this site. An encoder named by a path must lie at the same path. Of imported vectors
-    `query_encoder_revision` says besides that nobody knows by which revision of the model they were made: queries that
-    the file has no vectors of are encoded by the one that is here, which cannot be checked. Of a tree, `summaries` is
-    a hash of their texts: a language model elsewhere may have written others.
+    Indexes of equal `content` have the same chunks and vectors on any site. `Index.fingerprint` identifies an index of
+    this site. An encoder named by a path must be at the same path. The model revision of imported vectors is unknown,
+    so `query_encoder_revision` is UNKNOWN: queries without a vector in the file are encoded by the local revision,
+    which cannot be checked. The `summaries` of a tree are a hash of their texts, since a language model may write
+    others elsewhere.
     """
     told = {"name": index.name, "version": index.version, **_facts(index), "content": content_of(index)}
     if index.vector_source and index.encoder:
@@ -30,7 +30,7 @@ def identity_of(index: Index) -> dict[str, Any]:
 
 
 def content_of(index: Index) -> str:
-    """Return the hash of what a ready index was made from and by."""
+    """Return the hash over the parts of a ready index."""
     assert index.chunk_set is not None
     return fingerprint(collection=index.chunk_set.collection_fingerprint, **_facts(index))
 
@@ -53,12 +53,12 @@ def _summaries(chunk_set: ChunkSet) -> str:
 
 
 def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
-    """Annotate indexes with `operation_uuid`, the operation that last built each; None for one never built here."""
+    """Annotate indexes with `operation_uuid`, the last operation that built each, or None."""
     newest = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=OuterRef("pk")).order_by("-created_at")
     return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related("chunk_set")
 
 
 def known_encoders(indexes: QuerySet[Index]) -> list[str]:
-    """Return the default encoder and those that built one of `indexes`, by name: a mistyped one built none."""
+    """Return the default encoder and those of the ready ones of `indexes`, by name, so without mistyped ones."""
     built = indexes.filter(status=Index.Status.READY).exclude(encoder="").order_by("encoder")
     return list(dict.fromkeys([settings.BENCHBENCH_DEFAULT_MODEL, *built.values_list("encoder", flat=True).distinct()]))

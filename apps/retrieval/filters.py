@@ -1,8 +1,8 @@
-"""Filters of queries: which documents they admit, by one rule in SQL.
+"""Filters of queries by the metadata of documents, evaluated in SQL.
 
-A filter names keys of a document's metadata. A document passes where it has each key, with the value that is asked for.
-A list asks for any of its values, and a document whose value is a list has each of them: a module that is there in two
-versions passes for either. Values are equal as in JSON: 1 is 1.0, and true is not 1.
+A filter maps keys of a document's metadata to values. A document passes if it has each key with the required value. A
+list in a filter requires any of its values. A list in a document has all its values: a module in two versions passes
+for either. Values are equal as in JSON: 1 equals 1.0, and true is not 1.
 """
 
 import json
@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 Filter = Mapping[str, Any]
 AnyModel = TypeVar("AnyModel", bound=Model)
 
-# A value that is a list, and what is in it; any of them may be what is asked for.
+# A value and, if it is a list, its elements: each of them may match.
 VALUES = "jsonb_array_elements(jsonb_build_array({0}) || CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE '[]' END)"
 HAS = f"""CASE jsonb_typeof(metadata -> key)
     WHEN 'array' THEN EXISTS (SELECT FROM {VALUES.format("(metadata -> key)")} AS has WHERE has.value = ANY(wanted))
@@ -31,7 +31,7 @@ LACKS_ANY = f"""EXISTS (
 
 
 def condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
-    """Return what a filter demands of a row with a column `metadata`, as SQL and its parameters."""
+    """Return the SQL condition of a filter on a row with a column `metadata`, and its parameters."""
     if not filter:
         return sql.SQL("true"), []
     demand = sql.SQL(HAS_ONE.replace("%(expressions)s", "metadata, %s::text, %s::jsonb[]"))
@@ -40,7 +40,7 @@ def condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
 
 
 def admitted(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:
-    """Return those rows with a field `metadata`, such as documents, that a filter admits."""
+    """Return the rows with a field `metadata`, such as documents, that pass a filter."""
     for key, wanted in filter.items():
         values = Value(_values(wanted), output_field=ArrayField(JSONField()))
         rows = rows.filter(Func(F("metadata"), Value(key), values, template=HAS_ONE, output_field=BooleanField()))
@@ -48,12 +48,12 @@ def admitted(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:
 
 
 def keeps_out(filters: str, metadata: str) -> Func:
-    """Whether the filter at one lookup path keeps out what has the metadata at another."""
+    """Return an expression: whether the filter at one lookup path excludes the metadata at another."""
     return Func(F(metadata), F(filters), template=LACKS_ANY, output_field=BooleanField())
 
 
 def said(filter: Filter) -> str:
-    """Return a filter as a sentence has it: "edition community, version 16.0 or 17.0"."""
+    """Return a filter in words: "edition community, version 16.0 or 17.0"."""
     return ", ".join(f"{key} {' or '.join(map(_text, _stated(value)))}" for key, value in sorted(filter.items()))
 
 

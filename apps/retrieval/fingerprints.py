@@ -1,4 +1,4 @@
-"""Fingerprints: one hash of everything that decides the content of a derived thing."""
+"""Fingerprints: hashes of all inputs of derived data."""
 
 import json
 from hashlib import sha256
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def fingerprint(**parts: Any) -> str:
-    """Return the SHA-256 over named JSON values, whatever order they and their keys come in."""
+    """Return the SHA-256 over named JSON values, independent of the order of names and keys."""
     return sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def text_hash(text: str) -> str:
-    """Return the SHA-256 of a text that is encoded: the key of its vector."""
+    """Return the SHA-256 of an encoded text: the key of its vector."""
     return sha256(text.encode()).hexdigest()

@@ -16,7 +16,7 @@ from benchbench.site.pages import PageForm
 
 
 def field_of(parameter: Parameter) -> forms.Field:
-    """Return the field of a form that asks for a parameter of a strategy; empty: its default."""
+    """Return the form field of a strategy's parameter. Empty means its default."""
     told: Any = {"required": False, "label": parameter.label, "help_text": parameter.help}
     if parameter.choices:
         words = parameter.choices.items()
@@ -130,7 +130,7 @@ class IndexForm(PageForm, ParameterFields):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the strategy, those that the form states."""
+        """Return the strategy's parameters that were filled in."""
         values = self.cleaned_data
         given = {name: None if values[name] == "" else values[name] for name in ("size", "overlap", *STATED)}
         if values["strategy"] in ("", "flat"):

@@ -1,4 +1,4 @@
-"""Index grids, planned and made: which of its indexes are there already, which are to be made, which cannot be."""
+"""Index grids: plan which indexes exist, are new or are unavailable, and create the new ones."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ NO_LLM: tuple[str, Mapping[str, Any]] = ("", {})
 
 @dataclass(frozen=True)
 class Grid:
-    """Strategies with their parameters, names of encoders, language models with theirs, and stores that are searched.
+    """Strategies and language models with their parameters, names of encoders, and stores to search.
 
-    An encoder "" is search by words alone. Indexes have no store: those of one grid serve each of its stores.
+    An encoder "" means lexical search only. Indexes do not depend on the store: each serves all stores of the grid.
     """
 
     strategies: Sequence[tuple[str, Mapping[str, Any]]]
@@ -48,9 +48,9 @@ class Grid:
     stores: Sequence[str] = ("",)
 
     def combinations(self) -> list[tuple[Ingredients, str]]:
-        """Return each distinct combination of an index and a store, strategies varying slowest, then stores.
+        """Return the distinct combinations of an index and a store, strategies varying slowest, then stores.
 
-        Language models vary where the strategy asks one.
+        Language models vary only for strategies that use one.
         """
         combined = []
         for strategy, parameters in self.strategies:
@@ -62,7 +62,7 @@ class Grid:
         return _distinct(combined)
 
     def ingredients(self) -> list[Ingredients]:
-        """Return what each distinct index is made of."""
+        """Return the ingredients of each distinct index."""
         return _distinct([made_of for made_of, _ in self.combinations()])
 
 
@@ -72,7 +72,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A place of a grid: `index` where there is an equal one, `lacking` what of it is not to be had here."""
+    """A cell of a grid: `index` is an equal existing one, if any, and `lacking` names its unavailable parts."""
 
     name: str
     made_of: Ingredients
@@ -82,7 +82,7 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """What is to be done: it is "ready", or "unavailable", or "begun" before, or "new"."""
+        """Return the state: "ready", "unavailable", "begun" or "new"."""
         if self.lacking:
             return "unavailable"
         if self.index is None:
@@ -91,7 +91,7 @@ class Cell:
 
     @property
     def told(self) -> str:
-        """What is to be done, as pages say it; "" of one that cannot be made."""
+        """Return the state in the words of pages; "" if unavailable."""
         if self.index is not None and self.state == "begun":
             return BEFORE.get(self.index.status, "is there, still to be built")
         return {"ready": "is there", "new": "will be made"}.get(self.state, "")
@@ -104,7 +104,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Made:
-    """An index of a grid, and the operation that builds it; none where it is ready."""
+    """An index of a grid and the operation that builds it, None if it is ready."""
 
     cell: Cell
     index: Index
@@ -112,11 +112,11 @@ class Made:
 
 
 def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[Cell]:
-    """Return each distinct index of a grid over a collection, as `owner` sees it; nothing is made.
+    """Return the distinct indexes of a grid over a collection, as visible to `owner`, without creating any.
 
-    Raises IndexingError for an empty axis, for more indexes than BENCHMARK_MAX_VALUES_PER_AXIS, for one of more chunks
-    than BENCHBENCH_MAX_CHUNKS, and for one that would find nothing; StrategyError and ChunkingError for parameters,
-    LLMError for those of a language model.
+    Raises IndexingError for an empty axis, for more indexes than BENCHMARK_MAX_VALUES_PER_AXIS, for an index above
+    BENCHBENCH_MAX_CHUNKS, and for one with neither vectors nor words. Raises StrategyError, ChunkingError and LLMError
+    for invalid parameters.
     """
     for one, many in (("strategy", "strategies"), ("encoder", "encoders")):
         if not getattr(grid, many):
@@ -135,10 +135,10 @@ def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[
 
 @transaction.atomic
 def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, by: User | None = None) -> list[Made]:
-    """Make the indexes of a grid that are not there, and have those built that are not ready; all of them or none.
+    """Create the missing indexes of a grid and start building all that are not ready, in one transaction.
 
-    They belong to `owner`, and count against the quota of `by`. Raises UnavailableError for all that is not to be had
-    here, QuotaError, and as `plan_grid` and `create_index` do.
+    They belong to `owner` and count against the quota of `by`. Raises UnavailableError naming all unavailable parts,
+    QuotaError, and the errors of `plan_grid` and `create_index`.
     """
     locked = _lock(collection)
     cells = plan_grid(locked, grid, owner=owner)
@@ -154,10 +154,9 @@ def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, 
 
 @transaction.atomic
 def declare_indexes(collection: Collection, grid: Grid, *, owner: User | None = None) -> dict[str, Index]:
-    """Return each index of a grid under a name that tells it from the others: the one that is there, or a new one, not
-    built. One that is not to be had here has failed, and says why.
+    """Return the indexes of a grid by distinct names: existing ones, or new ones that are not built.
 
-    Raises as `plan_grid` and `create_index` do.
+    An unavailable index is stored as failed, with the reason. Raises the errors of `plan_grid` and `create_index`.
     """
     locked = _lock(collection)
     declared: dict[str, Index] = {}
@@ -172,12 +171,12 @@ def declare_indexes(collection: Collection, grid: Grid, *, owner: User | None = 
 
 
 def _lock(collection: Collection) -> Collection:
-    """Return the collection, locked, so that two callers do not make the same index."""
+    """Lock the collection and return it, so that two callers do not create the same index."""
     return read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
 
 
 def _cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell]:
-    """Yield the plan of each index; a new one is called as none before it, and as no other index of the collection."""
+    """Yield the plan of each index. New names are distinct from earlier ones and others in the collection."""
     taken: list[str] = []
     for made_of in grid.ingredients():
         cell = _plan_cell(collection, made_of, owner, taken)
@@ -199,7 +198,7 @@ def _plan_cell(collection: Collection, made_of: Ingredients, owner: Any, taken: 
 
 
 def _new_name(collection: Collection, made_of: Ingredients, taken: Sequence[str]) -> str:
-    """Return a name under which the collection has nothing but older versions of the same."""
+    """Return a name that the collection uses for no index with other ingredients."""
     others = Index.objects.filter(collection=collection).exclude(**asdict(made_of), vector_source="")
     names = {*taken, *others.values_list("name", flat=True)}
     wanted = [name[:MAX_LENGTH] for name in chain([index_name(made_of)], longer_names(made_of))]
@@ -207,7 +206,7 @@ def _new_name(collection: Collection, made_of: Ingredients, taken: Sequence[str]
 
 
 def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the parameters of a strategy as people write it: "flat", "lod_embed(doc_top_k=3)".
+    """Parse a strategy such as "flat" or "lod_embed(doc_top_k=3)" into its name and parameters.
 
     Raises StrategyError.
     """

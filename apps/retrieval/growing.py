@@ -1,8 +1,8 @@
-"""Growing the tree of summaries above the chunks of an index: level by level, each by the vectors of the one below.
+"""Growth of the tree of summaries above the chunks of an index, level by level from the vectors below.
 
-A level is one batch (`grow`), which stores its summaries; batches that encode those follow, and the last of them is
-followed by the next level. Summaries of a language model are stored as they come, so that a level goes on where it was
-broken off.
+A level is one batch (`grow`), which stores its summaries. Batches that encode them follow, and the last of these adds
+the next level. Each answer of a language model is stored at once, so that an interrupted level continues where it
+stopped.
 """
 
 import time
@@ -29,13 +29,13 @@ from apps.retrieval.strategies import TREES
 from benchbench.ir.records import Positions
 
 Parts = list[tuple[dict[str, Any], int]]
-Summaries = list[tuple[str, Positions]]  # the text of each, and the positions that it is of
+Summaries = list[tuple[str, Positions]]  # the text of each, and the positions that it summarises
 
-PART_SECONDS = 600  # after which a level goes on in another batch: a batch has an end
+PART_SECONDS = 600  # after this a level continues in another batch, since batches have a time limit
 
 
 def grown_by(index: Index, encoder: Encoder | None) -> dict[str, Any]:
-    """Return what decides the chunks of an index besides its strategy and its parameters: nothing without a tree."""
+    """Return the models that determine the tree of an index, with their parameters; empty without a tree."""
     if index.strategy not in TREES or encoder is None:
         return {}
     by: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
@@ -47,9 +47,9 @@ def grown_by(index: Index, encoder: Encoder | None) -> dict[str, Any]:
 
 
 def next_parts(index: Index, operation: Operation) -> Parts:
-    """Return the batches that follow when all vectors so far are stored: those of what has none, or the next level.
+    """Return the batches that follow once all vectors so far are stored: encoding of new summaries, or the next level.
 
-    None while others encode, and where the tree is whole. For the transaction that ends a batch.
+    Empty while other batches encode, and once the tree is complete. Call it in the transaction that ends a batch.
     """
     encoding = operation.batches.filter(payload__part="encode").exclude(state=Batch.State.DONE)
     if index.strategy not in TREES or encoding.exists():
@@ -67,20 +67,20 @@ def next_parts(index: Index, operation: Operation) -> Parts:
 
 
 def encode_parts(positions: Positions, new: NDArray[np.bool_], size: int) -> Parts:
-    """Return the batches that encode ascending positions, of at most `size` that are `new` (n,)."""
+    """Return the batches that encode ascending positions, each with at most `size` positions `new` (n,)."""
     spans = ranges(positions, new, size)
     return [({"part": "encode", "start": start, "end": end}, end - start) for start, end in spans]
 
 
 def grow(index: Index, batch: Batch, lease: Lease) -> None:
-    """Make the summaries of one level, or take those of an index that is made of the same."""
+    """Create the summaries of one level, unless another index with this chunk set has done so."""
     assert index.chunk_set is not None
     level = batch.payload["level"]
     begun = time.perf_counter()
     kept_ms: list[float] = []
     is_made = _is_there(index.chunk_set, level)
     made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease, kept_ms)
-    if made is None:  # what it took, it will have taken the next time
+    if made is None:  # the time counts in the batch that completes the level
         with lease.commit(batches=[(batch.payload, 0)]):
             return
     with lease.commit(then=partial(next_parts, index, batch.operation)):
@@ -94,8 +94,10 @@ def _is_there(chunk_set: ChunkSet, level: int) -> bool:
 
 
 def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept_ms: list[float]) -> Summaries | None:
-    """The summaries of a level; none where the tree ends below. None instead of a list where time is up: those that
-    were asked for are kept, and come at once next time. What kept ones took when they were made goes to `kept_ms`.
+    """Return the summaries of a level, empty if the tree ends below. Return None after PART_SECONDS.
+
+    Answers so far are stored, so that the next batch gets them at once. The time that cached answers took originally
+    is added to `kept_ms`.
     """
     tree = TREES[index.strategy]
     rows = chunk_set.chunks.filter(level=level - 1).order_by("position")
@@ -106,7 +108,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     assert index.dimension is not None
     vectors = table_vectors(index.vector_table, index.dimension, positions.tolist())[1]
     members = tree.clusters(vectors, lengths, level, tree.check(index.chunk_parameters))
-    # Kept whatever the index says of its searches: a level that is asked for again must be the same.
+    # Always cached, independent of the index's setting for searches: a repeated level must be the same.
     asked = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
     started = time.monotonic()
 
@@ -131,7 +133,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
 
 
 def _store(chunk_set: ChunkSet, level: int, made: Summaries, seconds: float) -> None:
-    """Store a level of a locked chunk set, which took some seconds; one without summaries ends the tree."""
+    """Store a level of a locked chunk set, which took `seconds`. An empty level completes the tree."""
     first = chunk_set.vector_count
     rows = [
         (chunk_set.pk, first + ordinal, None, None, level, ordinal, text, text_hash(text), 0, 0)

@@ -1,4 +1,4 @@
-"""Vectors that were made elsewhere, from an .npz file, instead of encoding."""
+"""Import of vectors from an .npz file, instead of encoding."""
 
 import time
 import zipfile
@@ -31,14 +31,14 @@ ROWS_AT_ONCE = 10_000
 
 
 class VectorFileError(BenchbenchError):
-    """A file of vectors that does not hold what it should; the sentence names file and array."""
+    """A file of vectors is invalid. The message names file and array."""
 
     code = "vector_file"
 
 
 @dataclass(frozen=True, slots=True)
 class VectorFile:
-    """What a file of vectors states: for documents and queries, distinct ids with as many unit vectors (n, d)."""
+    """The content of a file of vectors: distinct ids and unit vectors (n, d) of documents and of queries."""
 
     name: str
     sha256: str
@@ -51,7 +51,7 @@ class VectorFile:
 
 
 def read_vector_file(file: Path) -> VectorFile:
-    """Read and check a file, its vectors scaled to unit length. Raises VectorFileError. Never unpickles."""
+    """Read and check a file, and scale its vectors to unit length. Never unpickles. Raises VectorFileError."""
     arrays = _arrays(file)
     readers = {"document_ids": _ids, "query_ids": _ids, "document_vectors": _vectors, "query_vectors": _vectors}
     read: dict[str, Any] = {name: reader(file.name, name, arrays[name]) for name, reader in readers.items()}
@@ -69,7 +69,7 @@ def read_vector_file(file: Path) -> VectorFile:
 
 
 def some(ids: Sequence[str]) -> str:
-    """How many, and a few of them: 12 ids ('a', 'b', 'c' …)."""
+    """Return the number of ids and some of them: 12 ids ('a', 'b', 'c' …)."""
     shown = ", ".join(map(repr, ids[:EXAMPLES]))
     return f"{counted(len(ids), 'id')} ({shown}{' …' if len(ids) > EXAMPLES else ''})"
 
@@ -80,7 +80,7 @@ def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
             arrays = {name: archive[name] for name in archive.files}
     except OSError as error:
         raise VectorFileError(f"{file.name} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):  # pickled, .npy, or something else
+    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):  # pickled, .npy, or another format
         raise VectorFileError(
             f"{file.name} is not an .npz file of plain arrays; write one with numpy.savez, ids as arrays of strings."
         ) from None
@@ -131,7 +131,7 @@ def _text(file_name: str, name: str, array: NDArray[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VectorImport:
-    """What was imported. `unknown_queries` are in the file only; `missing_queries` will be encoded by the model."""
+    """Counts of an import. `unknown_queries` are in the file only; `missing_queries` will be encoded by the model."""
 
     documents: int
     queries: int
@@ -143,15 +143,15 @@ class VectorImport:
 def import_vectors(
     index: Index, file: Path, *, queries: Mapping[str, str] | None = None, model: str = ""
 ) -> VectorImport:
-    """Make a declared index ready with the vectors of an .npz file, all of it or nothing.
+    """Make a declared index ready with the vectors of an .npz file, in one transaction.
 
-    The file holds `document_ids`, `document_vectors`, `query_ids`, `query_vectors`, optionally `model` and `revision`.
-    Each live document needs a vector, of the document as a whole; `queries` gives the text of each query id. A query
-    without a vector is encoded when it is searched for, by `model`, or else the one that the index or the file names.
-    Raises VectorFileError, and ConflictError where the index is not one that waits for its vectors.
+    The file has `document_ids`, `document_vectors`, `query_ids`, `query_vectors`, optionally `model` and `revision`.
+    Each live document needs one vector, of the whole document; `queries` maps query ids to texts. A query without a
+    vector is encoded when searched, by `model`, or else the model that the index or the file names. Raises
+    VectorFileError, and ConflictError if the index is ready, being built, or cuts documents into chunks.
     """
     started = time.perf_counter()
-    refresh(index, Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
+    refresh(index, Index.objects.select_for_update(no_key=True))  # a deletion waits
     _check_index(index)
     vector_file = read_vector_file(file)
     index.encoder = model or index.encoder or vector_file.model
@@ -160,10 +160,10 @@ def import_vectors(
     chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
     external_ids = chunk_set.leaves.order_by("position").values_list("document__external_id", flat=True)
     vectors = _in_order(vector_file, list(external_ids))
-    # Never the stated revision alone: vectors of the same name that were made here are others, if only in last bits.
+    # Never the stated revision alone: vectors encoded here under that revision differ, if only in their last bits.
     revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
     take_chunks(index, chunk_set)
-    index.dimension = None  # so that a table which an earlier build has begun goes
+    index.dimension = None  # drops the table of an earlier build
     prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
     insert_vectors(index, np.arange(len(vectors)), vectors)
     report = _keep_queries(index, vector_file, queries or {})
@@ -186,7 +186,7 @@ def _check_index(index: Index) -> None:
 
 
 def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
-    """Return the documents' vectors by position. Raises VectorFileError unless both know the same documents."""
+    """Return the documents' vectors by position. Raises VectorFileError unless file and collection have equal ids."""
     rows = {external_id: row for row, external_id in enumerate(vector_file.document_ids)}
     if unknown := sorted(rows.keys() - set(external_ids)):
         raise VectorFileError(
@@ -203,7 +203,7 @@ def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
 
 
 def _keep_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
-    """Store the vectors of known queries for good, in the place of any that were encoded before."""
+    """Store the vectors of known queries permanently, replacing any encoded before."""
     known = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
     space = query_space(index)
     by_text = {text_hash(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known}

@@ -1,4 +1,4 @@
-"""Making indexes: declaring one, finding one that is there by its parts, and building it on the queue."""
+"""Creation of indexes: declare an index, find an equal one, and build it on the queue."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -24,7 +24,7 @@ from benchbench.names import checked_name
 
 
 class NoTextError(IndexingError):
-    """The collection has nothing to index as it stands."""
+    """The collection has no text to index."""
 
     status = 409
 
@@ -45,10 +45,9 @@ def create_index(
     """Declare an index of a collection, the next version under its name; `build_index` makes it searchable.
 
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
-    words only, unless vectors are imported into it. `llm` is the model that a strategy asks, on the server that
-    `llm_parameters` name (`llms.servers`). The models are looked for when it is to be built. Raises IndexingError,
-    UnavailableError for a strategy or a provider that is not here, StrategyError, ChunkingError. Nothing is made that
-    would have more than BENCHBENCH_MAX_CHUNKS.
+    words only, unless vectors are imported into it. `llm` is the model that the strategy uses, on the server named in
+    `llm_parameters` (`llms.servers`). Models are checked when it is built. Raises IndexingError, also above
+    BENCHBENCH_MAX_CHUNKS, UnavailableError for an unavailable strategy or provider, StrategyError and ChunkingError.
     """
     name = checked_name(name, "index")
     asked = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
@@ -73,7 +72,7 @@ def create_index(
 
 
 def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) -> None:
-    """Raise IndexingError for an index that neither vectors nor words could search."""
+    """Check that an index can be searched by vectors or words. Raises IndexingError."""
     if get_strategy(strategy).has_summaries and not encoder:
         raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
     if not (encoder or lexical):
@@ -81,29 +80,29 @@ def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) ->
 
 
 def next_version(collection: Collection, name: str) -> int:
-    """Return the version of the next index of that name. The collection must be locked."""
+    """Return the version number of the next index of that name. The collection must be locked."""
     versions = Index.objects.filter(collection=collection, name=name)
     return int(versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"])
 
 
 def building_of(index: Index, *, by: User | None = None) -> Operation:
-    """Return the operation that builds an index: one that is under way, of a command that was broken off, or a new one.
+    """Return the active operation that builds an index, such as that of an interrupted command, or start one.
 
-    Raises as `build_index` does.
+    Raises the errors of `build_index`.
     """
     return Operation.active_on(index) or build_index(index, by=by)
 
 
 @transaction.atomic
 def build_index(index: Index, *, by: User | None = None) -> Operation:
-    """Start the operation that builds an index. One that failed goes on where it stopped.
+    """Start the operation that builds an index. A failed build continues where it stopped.
 
-    It counts against the quota of `by`, or of the index's owner where nobody is named. Raises ConflictError for a ready
-    index, which never changes, and while it is being built; UnavailableError; QuotaError.
+    It counts against the quota of `by`, by default the index's owner. Raises ConflictError for a ready index, which
+    never changes, and while it is being built; UnavailableError; QuotaError.
     """
-    refresh(index, Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
+    refresh(index, Index.objects.select_for_update(no_key=True))  # a deletion waits
     require_available(index, to_build=True)
-    require_bounded(index.collection, index.strategy, index.chunk_parameters)  # by the documents that there are now
+    require_bounded(index.collection, index.strategy, index.chunk_parameters)  # for the current documents
     if index.status == Index.Status.READY:
         raise ConflictError(f'The index "{index}" is ready and never changes; make a new version of it instead.')
     operation = start_operation(
@@ -119,7 +118,7 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
 
 
 def complete(made_of: Ingredients) -> Ingredients:
-    """Return the ingredients with every parameter. Raises StrategyError, ChunkingError, LLMError."""
+    """Return the ingredients with all parameters filled in. Raises StrategyError, ChunkingError, LLMError."""
     strategy = get_strategy(made_of.strategy)
     return replace(
         made_of,
@@ -129,15 +128,17 @@ def complete(made_of: Ingredients) -> Ingredients:
 
 
 def index_there(collection: Collection, made_of: Ingredients, *, owner: Any = None) -> Index | None:
-    """Return the collection's index of these complete ingredients and its documents as they are now: a ready one, else
-    the newest that was begun, of those that `owner` sees; None where there is none."""
+    """Return the index with these complete ingredients over the current documents, visible to `owner`, or None.
+
+    Prefers a ready index, then the newest.
+    """
     return equal_indexes(collection, owner, **asdict(made_of), vector_source="").first()
 
 
 def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: Any = None) -> Index:
-    """Return the index that is there, or a new one called `name`. `build_index` makes it searchable.
+    """Return an existing index with these ingredients, or a new one called `name`, to be built by `build_index`.
 
-    Raises what `complete` and `create_index` do.
+    Raises the errors of `complete` and `create_index`.
     """
     made_of = complete(made_of)
     there = index_there(collection, made_of, owner=owner)
@@ -148,13 +149,13 @@ def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: 
 def unavailable_index(
     collection: Collection, made_of: Ingredients, *, name: str, reason: str, owner: Any = None
 ) -> Index:
-    """Return an index that has failed for `reason`, since an ingredient is not to be had here; one for all times.
+    """Return an index marked as failed for `reason`, because an ingredient is unavailable here. Reuses an equal one.
 
-    So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
+    So runs that need it keep their place in a benchmark; `build_index` builds it once the ingredient is available.
     """
     locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
     equal = equal_indexes(locked, owner, **asdict(made_of), vector_source="")
-    there = equal.exclude(status=Index.Status.READY).first()  # runs stand on a ready one
+    there = equal.exclude(status=Index.Status.READY).first()  # a ready one may have runs
     index = there or Index(
         collection=locked,
         name=checked_name(name, "index"),
@@ -168,10 +169,9 @@ def unavailable_index(
 
 
 def equal_indexes(collection: Collection, owner: Any, **made_of: Any) -> QuerySet[Index]:
-    """Return the indexes of these fields that hold the collection's documents or none yet, a ready one first.
+    """Return indexes with these fields over the current documents or without chunks yet, ready ones first, then newest.
 
-    The newest of several comes first. Of those that `owner` sees: whoever else may see the collection has indexes of
-    their own.
+    Only those usable by `owner`: other users of the collection have their own indexes.
     """
     current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
     ready_first = Case(When(status=Index.Status.READY, then=Value(0)), default=Value(1))

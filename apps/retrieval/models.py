@@ -1,4 +1,4 @@
-"""Indexes of collections: what makes them searchable."""
+"""Models of indexes, chunks, and caches of answers and vectors."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from benchbench.models import OwnedModel, PublicModel
 
 
 class ChunkSet(PublicModel):
-    """The chunks of one state of a collection, shared by the indexes that chunk alike."""
+    """The chunks of one state of a collection, shared by indexes with equal chunking."""
 
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="chunk_sets")
     collection_fingerprint = models.CharField(max_length=64)
@@ -34,17 +34,17 @@ class ChunkSet(PublicModel):
 
     @property
     def vector_count(self) -> int:
-        """How many positions it has: each has a vector in an index with an encoder."""
+        """Return the number of positions. Each has a vector in an index with an encoder."""
         return self.chunk_count + self.summary_count
 
     @property
     def leaves(self) -> "models.QuerySet[Chunk]":
-        """The chunks that searches return, without the summaries above them."""
+        """Return the chunks that searches return, without the summaries above them."""
         return self.chunks.filter(level=0)
 
 
 class Chunk(models.Model):
-    """The unit that is indexed. A summary (level > 0) belongs to documents through its children, down to leaves."""
+    """The unit of indexing. A summary (level > 0) belongs to the documents of the leaves below it."""
 
     chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="chunks")
     document = models.ForeignKey(Document, null=True, blank=True, on_delete=models.RESTRICT, related_name="chunks")
@@ -74,7 +74,7 @@ class Chunk(models.Model):
 
 
 class LexicalIndex(PublicModel):
-    """The inverted index of a chunk set, kept in pieces so that any worker on any machine can load it."""
+    """The inverted index of a chunk set, stored in pieces so that any worker on any machine can load it."""
 
     chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="lexical_indexes")
     engine = models.CharField(max_length=16, default="bm25")
@@ -109,7 +109,7 @@ class LexicalPiece(models.Model):
 class Index(OwnedModel):
     """One way to make a collection searchable. Immutable once ready; a rebuild is a new version.
 
-    Its vectors live in a table of their own (`vector_table`), made and dropped by the vector store.
+    Its vectors are in a separate table (`vector_table`), created and dropped by `search.vectors`.
     """
 
     made_by = "build_index"
@@ -172,7 +172,7 @@ class Index(OwnedModel):
 
     @property
     def status_word(self) -> str:
-        """What pages call the status: an index is queued until a worker took it up."""
+        """Return the status as shown on pages: "queued" until a worker claims a batch."""
         queued = (
             self.status == self.Status.INDEXING
             and not Operation.objects.filter(subject_id=self.pk, status=Status.RUNNING).exists()
@@ -181,7 +181,7 @@ class Index(OwnedModel):
 
     @property
     def has_vectors(self) -> bool:
-        """Whether it is made to be searched by vectors."""
+        """Return whether the index is searched by vectors."""
         return bool(self.encoder or self.vector_source)
 
     @property
@@ -191,7 +191,7 @@ class Index(OwnedModel):
 
 @dataclass(frozen=True)
 class Ingredients:
-    """What an index is made of, apart from its documents; searched by vectors alone, unless it is `lexical` too."""
+    """The parts of an index, apart from its documents. Without `lexical` it is searched by vectors alone."""
 
     strategy: str
     chunk_parameters: dict[str, Any]
@@ -202,7 +202,7 @@ class Ingredients:
 
 
 class LLMAnswer(models.Model):
-    """What a language model answered, so that asking the same again is free and gives the same."""
+    """A cached answer of a language model, so that the same request is free and repeatable."""
 
     key = models.CharField(
         max_length=64,
@@ -224,9 +224,9 @@ class LLMAnswer(models.Model):
 
 
 class VectorSpace(models.Model):
-    """What the vectors of the cache are comparable in: a model, its revision, and the kind of text.
+    """A space of comparable vectors in the cache: a model, its revision, and the kind of text.
 
-    The kind is part of it because a model may put another prompt before queries than before documents.
+    The kind matters because models may use different prompts for queries and documents.
     """
 
     class Kind(models.TextChoices):
@@ -251,7 +251,7 @@ class VectorSpace(models.Model):
 
 
 class CachedVector(models.Model):
-    """A text's vector in a space. Pinned ones were imported and cannot be computed again."""
+    """A text's vector in a space. Pinned vectors were imported and cannot be computed again."""
 
     space = models.ForeignKey(VectorSpace, on_delete=models.CASCADE, related_name="vectors")
     text_hash = models.CharField(max_length=64)

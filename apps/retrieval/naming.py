@@ -1,4 +1,4 @@
-"""Names of indexes: short, and of what they are made of alone, so that equal ones are called alike everywhere."""
+"""Names of indexes: short and derived only from their ingredients, so the same on every site."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ BY_WORDS = "BM25"
 
 
 def index_name(made_of: Ingredients) -> str:
-    """What an index is in a few words: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
+    """Return a short name: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
     return " · ".join([strategy_words(made_of.strategy, made_of.chunk_parameters), *model_words(made_of)])
 
 
@@ -25,7 +25,7 @@ def model_words(made_of: Ingredients) -> list[str]:
 
 
 def longer_names(made_of: Ingredients) -> Iterator[str]:
-    """Yield names for one whose short name is another's: with the whole names of models, then with their parameters."""
+    """Yield names for an index whose short name is taken: with full names of models, then with their parameters."""
     whole = replace(made_of, encoder=_flat(made_of.encoder), llm=_flat(made_of.llm))
     yield index_name(whole)
     parameters = " ".join(f"{name}={value}" for name, value in sorted(made_of.llm_parameters.items()))
@@ -34,17 +34,17 @@ def longer_names(made_of: Ingredients) -> Iterator[str]:
 
 
 def strategy_words(strategy: str, parameters: Mapping[str, Any]) -> str:
-    """A strategy with the sizes of its chunks, and what else is not at its default: "lod_embed 500/50 doc_top_k=3"."""
+    """Return a strategy with its chunk sizes and non-default parameters: "lod_embed 500/50 doc_top_k=3"."""
     return " ".join(filter(None, [strategy, size_words(parameters), other_words(strategy, parameters)]))
 
 
 def size_words(parameters: Mapping[str, Any]) -> str:
-    """Size and overlap of chunks, "500/50"; "" for whole documents."""
+    """Return size and overlap of chunks, "500/50"; "" for whole documents."""
     return f"{parameters['size']}/{parameters.get('overlap', 0)}" if parameters.get("size") else ""
 
 
 def other_words(strategy: str, parameters: Mapping[str, Any]) -> str:
-    """The other parameters of a strategy, those that are not at their defaults."""
+    """Return the non-default parameters of a strategy, without the chunk sizes."""
     defaults = _defaults(strategy, {name: parameters[name] for name in SIZES if parameters.get(name) is not None})
     others = {
         name: value for name, value in parameters.items() if name not in SIZES and value != defaults.get(name, False)

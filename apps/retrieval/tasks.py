@@ -1,10 +1,9 @@
-"""Building an index on the queue.
+"""Building of indexes on the queue.
 
-One batch chunks the documents (or takes the chunks of an index that chunked alike), measures on the first of them how
-fast this model is here, and cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS; one more builds the lexical
-side. A tree grows level by level, when all below is encoded (`growing`). A batch's vectors are stored in the
-transaction that ends it, so that none is stored twice, and a build that failed goes on from the vectors there are. What
-one that was cancelled had made is freed by the next sweep.
+The first batch chunks the documents (or reuses an equal chunk set), measures the model's speed on some chunks, and
+cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS. Another builds the lexical index. A tree grows level by
+level, once all below is encoded (`growing`). Vectors are stored in the transaction that ends their batch, so each is
+stored once, and a failed build continues from the stored vectors. The next sweep frees those of a cancelled build.
 """
 
 import time
@@ -36,7 +35,7 @@ from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.strategies import TREES, get_strategy
 from benchbench.ir.records import Positions
 
-TRIAL = 64  # chunks that are encoded to see how fast it goes
+TRIAL = 64  # chunks encoded to measure the speed
 
 
 class IndexHandler(Handler):
@@ -67,9 +66,9 @@ handler = IndexHandler()
 
 
 def chunk(index: Index, batch: Batch, lease: Lease) -> None:
-    """Chunk, encode the first chunks, and add the batches that do the rest."""
+    """Chunk the documents, encode the first chunks, and add batches for the rest."""
     if get_strategy(index.strategy).requires_llm:
-        check_llm(index)  # before hours of encoding, and not at the first search
+        check_llm(index)  # fails before hours of encoding, not at the first search
     encoder = load_encoder(index.encoder) if index.encoder else None
     chunk_set = chunks_of(index, encoder, lease)
     batches: list[tuple[dict[str, Any], int]] = [({"part": "lexical"}, 1)] if index.lexical else []
@@ -94,7 +93,7 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
 
 @transaction.atomic
 def chunks_of(index: Index, encoder: Encoder | None, lease: Lease) -> ChunkSet:
-    """Return the chunk set of an index, made if there is none yet, which the index has from then on."""
+    """Assign the chunk set to an index, created if missing, and return it."""
     chunk_set = make_chunk_set(
         index.collection,
         strategy=index.strategy,
@@ -108,7 +107,7 @@ def chunks_of(index: Index, encoder: Encoder | None, lease: Lease) -> ChunkSet:
 
 
 def encode(index: Index, batch: Batch, lease: Lease) -> None:
-    """Encode and store the chunks of one range, by the model revision that the build began with."""
+    """Encode and store the chunks of one range, with the model revision that the build started with."""
     assert index.chunk_set is not None
     positions = np.arange(batch.payload["start"], batch.payload["end"])
     encoder = encoder_for(index)
@@ -120,14 +119,14 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
 
 
 def further(index: Index, batch: Batch) -> Callable[[], Parts] | None:
-    """Return what tells the batches that follow when all is encoded: the levels of a tree."""
+    """Return a function that returns the following batches of a tree once all is encoded; None without a tree."""
     return partial(next_parts, index, batch.operation) if index.strategy in TREES else None
 
 
 def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder, begun: float) -> None:
-    """Store the vectors of chunks with the index, and those that are new in the cache.
+    """Store the vectors of chunks in the index, and new ones in the cache.
 
-    The work, `begun` at that time of the performance counter, costs the index what it would without the cache.
+    The cost of the index counts the time since `begun` (performance counter), plus that of encoding the cached vectors.
     """
     building.insert_vectors(index, positions, vectors.vectors)
     add_vectors(document_space(encoder), vectors.made)
@@ -136,11 +135,11 @@ def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, enco
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:
-    """Return the vectors of chunks, reporting and open to a stop in between; count those that the cache had."""
+    """Return the vectors of chunks, reporting progress and checking the lease. Count cache hits and misses."""
 
     def on_part(done: int) -> None:
         lease.check()
-        if lease.batch.payload["part"] == "encode":  # whose units are chunks
+        if lease.batch.payload["part"] == "encode":  # its units are chunks
             lease.report(done)
 
     vectors = chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
@@ -149,9 +148,9 @@ def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, l
 
 
 def index_words(index: Index, batch: Batch, lease: Lease) -> None:
-    """Build the lexical side, or take the one of an index that chunked alike.
+    """Build the lexical index, or reuse that of an equal chunk set.
 
-    The index has it from the transaction that makes it: none is left that no index leads to.
+    It is assigned in the transaction that creates it, so no orphan remains.
     """
     assert index.chunk_set is not None
     with transaction.atomic():
@@ -171,7 +170,7 @@ def progress(operation: Operation) -> dict[str, Any]:
     chunks = cut.chunk_count if cut else 0
     encoding = operation.batches.filter(payload__part="encode")
     missing = _missing(encoding)
-    # Summaries lie above all chunks. They come level by level, so that of them nobody knows how many there will be.
+    # Summaries have positions after all chunks. They are created level by level, so their total is unknown.
     chunks_missing = min(chunks, _missing(encoding.filter(payload__start__lt=chunks)))
     return {
         **common_fields(operation),
@@ -186,13 +185,13 @@ def progress(operation: Operation) -> dict[str, Any]:
 
 
 def _missing(batches: QuerySet[Batch]) -> int:
-    """How many units of batches are still to be done."""
+    """Return the number of units of batches still to be done."""
     counted = batches.aggregate(units=Sum("units", default=0), done=Sum("done_units", default=0))
     return int(counted["units"] - counted["done"])
 
 
 def stage_of(operation: Operation, done_parts: set[str], missing: int) -> str:
-    """Return what a build is at, or how it ended. `missing`: chunks without a vector yet."""
+    """Return the stage of a build, or its final status. `missing` is the number of positions without a vector."""
     if not operation.is_active:
         return operation.status
     if operation.status == Status.PENDING:
@@ -202,6 +201,6 @@ def stage_of(operation: Operation, done_parts: set[str], missing: int) -> str:
     if missing:
         return "encoding"
     if operation.batches.filter(payload__part="grow").exclude(state=Batch.State.DONE).exists():
-        return "chunking"  # of the level above
-    # The vectors are in; left are the words, and then what concludes the build.
+        return "chunking"  # the level above
+    # All vectors are stored; the lexical index and finishing remain.
     return "storing" if operation.batches.exclude(state=Batch.State.DONE).exists() else "finalizing"

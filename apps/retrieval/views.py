@@ -56,7 +56,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 
 def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Make each strategy by each encoder, those that are not there."""
+    """Create the missing indexes of all combinations of strategies and encoders."""
 
     def act(form: GridForm) -> HttpResponse:
         collection = form.cleaned_data["collection"]
@@ -81,7 +81,7 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 @require_POST
 def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Answer the form as it stands with the indexes that are there and those that it would make."""
+    """Render the existing and the new indexes of the form as filled in so far."""
     form = sent_form(request, model_admin, GridForm)
 
     def look() -> dict[str, Any]:

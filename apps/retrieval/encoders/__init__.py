@@ -1,4 +1,4 @@
-"""Vectors of texts: the encoders, and caches of the vectors that they made. `registry` has the kinds of encoder.
+"""Vectors of texts: encoders and caches of their vectors. `registry` has the kinds of encoder.
 
 Imports models and fingerprints; `search`, building and rerankers import it.
 """

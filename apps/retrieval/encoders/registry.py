@@ -1,4 +1,4 @@
-"""The encoders, by name: a prefix names a kind. Any other name is that of a model of sentence-transformers."""
+"""Encoders by name. A prefix selects a kind; other names are models of sentence-transformers."""
 
 import re
 from collections import Counter
@@ -16,10 +16,10 @@ from apps.retrieval.encoders.model_files import load_model
 
 
 class KeywordEncoder:
-    """Counts named words: an encoder whose rankings a reader can predict. For tests and for trying things out.
+    """An encoder that counts given words, so that its rankings are predictable. For tests and experiments.
 
-    `keyword:apple,pear` makes vectors of three dimensions: how often a text has "apple" and "pear", as words of any
-    case, and a small constant, without which a text that has neither would have no direction.
+    `keyword:apple,pear` gives vectors of three dimensions: the counts of the words "apple" and "pear" in any case, and
+    a small constant, so that a text without them still has a direction.
     """
 
     PREFIX = "keyword:"
@@ -41,7 +41,7 @@ class KeywordEncoder:
         return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
-        """Each keyword has a direction of its own; other words are no tokens."""
+        """Return the vectors, and the keywords as tokens, each with its own direction. Other words are skipped."""
         one_hot = np.eye(self.dimension, dtype=np.float16)
         return self.embed_batch(texts), [TokenVectors(ids, one_hot[ids]) for ids in self.token_ids(texts)]
 
@@ -52,10 +52,10 @@ class KeywordEncoder:
 
 
 class SentenceTransformerEncoder:
-    """A model of sentence-transformers, by name or local path, on CUDA, MPS or CPU as the machine has it."""
+    """A model of sentence-transformers by name or local path, on CUDA, MPS or CPU."""
 
     def __init__(self, model_name: str, model: Any, revision: str) -> None:
-        """`model` is the SentenceTransformer that `load_model` returned under this name and revision."""
+        """Wrap `model`, the SentenceTransformer that `load_model` returned with this revision."""
         self.model_name = model_name
         self.revision = revision
         self._model = model
@@ -72,18 +72,18 @@ class SentenceTransformerEncoder:
         return vectors
 
     def _encode(self, texts: Sequence[str], chosen: list[int], kind: Kind, **options: Any) -> Any:
-        """Encode some of the texts with the prompt that the model's configuration has for such."""
+        """Encode some of the texts with the prompt that the model's configuration has for their kind."""
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
         return encode([texts[index] for index in chosen], batch_size=base.BATCH, show_progress_bar=False, **options)
 
 
 class TransformerEncoder(SentenceTransformerEncoder):
-    """One whose first part is a transformer, so that its tokens have vectors too."""
+    """A model whose first module is a transformer, so that its tokens have vectors too."""
 
     def __init__(self, model_name: str, model: Any, revision: str) -> None:
         super().__init__(model_name, model, revision)
         self.token_dimension: int = self._model[0].get_embedding_dimension()
-        # The unknown token is one of the text's: it stands for a word.
+        # The unknown token belongs to the text: it represents a word.
         tokenizer = self._model.tokenizer
         self._special = [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id]
         self._prompts = {kind: self._prompt(kind) for kind in ("query", "document")}
@@ -114,13 +114,13 @@ class TransformerEncoder(SentenceTransformerEncoder):
         return [ids[self._own_tokens(ids, kind)] for ids in all_ids]
 
     def _own_tokens(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
-        """Which tokens (t,) are the text's own: neither special, as padding is too, nor of the prompt."""
+        """Return a mask (t,) of the text's tokens: neither special, such as padding, nor of the prompt."""
         own: NDArray[np.bool_] = ~np.isin(ids, self._special)
         own[np.flatnonzero(own)[: self._prompt_tokens[kind]]] = False
         return own
 
     def _prompt(self, kind: str) -> str:
-        """The prompt as the library chooses it for `encode_query` and `encode_document`."""
+        """Return the prompt that the library chooses for `encode_query` or `encode_document`."""
         names = ("query",) if kind == "query" else ("document", "passage", "corpus")
         prompts = self._model.prompts
         chosen = next((name for name in names if name in prompts), self._model.default_prompt_name)
@@ -128,7 +128,7 @@ class TransformerEncoder(SentenceTransformerEncoder):
 
 
 def _unit(tensors: Sequence[Any]) -> Vectors:
-    """Tensors of one shape, stacked, as NumPy's, each vector along the last axis scaled to unit length."""
+    """Return tensors of one shape, stacked as a NumPy array, scaled to unit length along the last axis."""
     import torch
 
     return torch.nn.functional.normalize(torch.stack(list(tensors)), dim=-1).cpu().numpy()
@@ -136,7 +136,7 @@ def _unit(tensors: Sequence[Any]) -> Vectors:
 
 RESIDENT_ENCODERS = 4
 
-# Kinds of encoder by the prefix of their names.
+# Kinds of encoder by prefix.
 ENCODERS: dict[str, Callable[[str], Encoder]] = {KeywordEncoder.PREFIX: KeywordEncoder}
 
 
@@ -149,6 +149,6 @@ def load_encoder(name: str) -> Encoder:
     model, revision = load_model("SentenceTransformer", name)
     kind = TransformerEncoder if hasattr(model[0], "auto_model") else SentenceTransformerEncoder
     encoder = kind(name, model, revision)
-    with suppress(Exception):  # whatever is wrong with it, its first text says
-        encoder.embed_batch(["warm-up"])  # the first pass prepares what others use, which is no part of what is timed
+    with suppress(Exception):  # an error will recur with the first text
+        encoder.embed_batch(["warm-up"])  # the first pass is slower, so keep it out of timings
     return encoder

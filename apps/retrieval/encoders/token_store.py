@@ -1,9 +1,9 @@
-"""Token vectors of texts, kept on this machine.
+"""Token vectors of texts, stored on this machine.
 
-A record for each text, in packs (benchbench.local_files.packs) of a folder for the model, its revision and the kind of
-text: its token ids as int32, then its vectors as float16, row by row. Whoever reads one finds it in the page cache that
-processes share. A text's vectors, once kept, are the same bits for all who read them on this machine; they are made
-again, and may differ in their last bits, where they have gone or were damaged.
+Each model, revision and kind of text has a folder of packs (benchbench.local_files.packs). The record of a text has its
+token ids as int32, then its vectors as float16, row by row. Processes share the records through the page cache. Stored
+vectors are the same bits for all processes of this machine. Lost or damaged ones are computed again, and may then
+differ in their last bits.
 """
 
 import shutil
@@ -21,7 +21,7 @@ from benchbench.decimals import counted
 from benchbench.ir.ranking import flaws, shape_flaw
 from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
 
-SLACK = 16  # a pack holds at most a 16th of the bound, and that much room is made at once
+SLACK = 16  # a pack has at most a 16th of the limit, and trimming frees as much
 
 
 class TokenStore:
@@ -34,9 +34,9 @@ class TokenStore:
         self._packs = _packs_in(self.folder)
 
     def tokens(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> list[TokenVectors]:
-        """Return the token vectors of texts as they are kept, encoded first where they are not.
+        """Return the stored token vectors of texts, encoding the missing ones first.
 
-        `on_part` is called after every few texts that are encoded, and may raise. Raises EncoderError.
+        `on_part` is called after each batch of encoded texts and may raise. Raises EncoderError.
         """
         known = self.read(texts)
         missing = sorted(set(texts) - known.keys(), key=lambda text: (-len(text), text))
@@ -49,20 +49,20 @@ class TokenStore:
         return [known[text] for text in texts]
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts whose token vectors are not kept."""
+        """Return the texts without stored token vectors."""
         known = self._packs.known([self._key(text) for text in texts])
         return [text for text in texts if self._key(text) not in known]
 
     def read(self, texts: Sequence[str]) -> dict[str, TokenVectors]:
-        """Return the token vectors that are kept, by their texts."""
+        """Return the stored token vectors, by text."""
         by_key = {self._key(text): text for text in texts}
         return {by_key[key]: self._unpacked(content) for key, content in self._packs.read(list(by_key)).items()}
 
     def keep(self, texts: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
-        """Keep the token vectors of texts; what is kept already stays as it is. Tell whether all are.
+        """Store the token vectors of texts, unless stored already. Return whether all are stored.
 
-        Where BENCHBENCH_TOKEN_BYTES is reached, the packs longest unused go to make room, or the rest is not kept.
-        Raises EncoderError where they are no token vectors of these texts.
+        At the limit of BENCHBENCH_TOKEN_BYTES, delete the least recently used packs with `make_room`, or skip the rest.
+        Raises EncoderError for invalid token vectors.
         """
         self._check(texts, tokens)
         limit, root = settings.BENCHBENCH_TOKEN_BYTES, _root()
@@ -78,12 +78,12 @@ class TokenStore:
                     break
                 self._packs.add(key, content, most=limit // SLACK)
                 kept += size
-        if self.kind == "document":  # not of a query: it would count as its time
+        if self.kind == "document":  # not for queries: it would count in their time
             self._packs.sync()
         return has_room
 
     def _key(self, text: str) -> bytes:
-        """What no record of another model, kind or layout has."""
+        """Return the key of a text's record, unique across models, kinds and layouts."""
         return sha256(f"{self.folder.name} i4 f2 {self.encoder.token_dimension} {text}".encode()).digest()
 
     def _unpacked(self, content: memoryview) -> TokenVectors:
@@ -112,12 +112,12 @@ def tokens_folder(encoder: str, revision: str, kind: str) -> Path:
 
 
 def forget_tokens(encoder: str, revision: str, kind: str) -> None:
-    """Delete what this machine keeps of a model, revision and kind of text."""
+    """Delete this machine's token vectors of a model, revision and kind of text."""
     with writing(_root()):
         shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)
 
 
-_packs_in = lru_cache(Packs)  # whose index stays in this process
+_packs_in = lru_cache(Packs)  # keeps their index in this process
 
 
 def _root() -> Path:

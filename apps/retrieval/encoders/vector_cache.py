@@ -1,8 +1,8 @@
-"""The cache of vectors: by model, revision, kind of text and the text's hash, and bounded.
+"""The bounded cache of vectors, by model, revision, kind of text and the text's hash.
 
-Vectors of documents are a cache: an index has its own copy, so the longest unused go when they take more than
-BENCHBENCH_VECTOR_CACHE_BYTES. Vectors of queries are what stored results were ranked with, and few: they stay until
-someone clears them. Imported ones cannot be made again, and stay for good.
+Indexes have their own copies of document vectors, so the least recently used ones are deleted above
+BENCHBENCH_VECTOR_CACHE_BYTES. Query vectors are few and determine stored rankings, so they stay until the cache is
+cleared. Imported vectors cannot be computed again and always stay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from benchbench.database.binary import binary_cursor
 from benchbench.ir.ranking import flaws
 from benchbench.ir.records import Positions
 
-ROWS_AT_ONCE = 10_000  # fifteen megabytes of a small model's vectors; for so many a table may be read as a whole
+ROWS_AT_ONCE = 10_000  # 15 MB of a small model's vectors; for as many, PostgreSQL may scan the table
 
 FIND = "SELECT text_hash, vector, encode_ms FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
 TOUCH = """
@@ -36,7 +36,7 @@ KNOWN = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
     WHERE cached.space_id = %s AND chunk.chunk_set_id = %s
 """
-# An array: the rows of an IN (…) may be chosen anew for every row that is looked at, and more would go than the limit.
+# An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
 TRIM = """
     DELETE FROM retrieval_cachedvector WHERE id = ANY(ARRAY(
         SELECT id FROM retrieval_cachedvector WHERE space_id = ANY(%s) AND NOT pinned
@@ -46,7 +46,7 @@ TRIM = """
 
 
 def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorSpace:
-    """Return the space of a model, its revision and a kind of text. Raises EncoderError if it has another dimension."""
+    """Return the space of a model, revision and kind of text. Raises EncoderError if its dimension differs."""
     space, _ = VectorSpace.objects.get_or_create(
         encoder=encoder, revision=revision, kind=kind, defaults={"dimension": dimension}
     )
@@ -64,16 +64,15 @@ def document_space(encoder: Encoder) -> VectorSpace:
 
 
 def query_space(index: Index, kind: Kind = "query") -> VectorSpace:
-    """Return the space of the queries of an index, or of texts that are compared as if they were documents."""
+    """Return the space of an index's queries. With kind "document", of texts encoded as documents."""
     assert index.dimension is not None
     return space_of(index.encoder, index.encoder_revision, kind, index.dimension)
 
 
 class TextVector(NamedTuple):
-    """A text's vector (d,), and the milliseconds that encoding it took; None where it was imported.
+    """A text's vector (d,), and the milliseconds that encoding it took, None if it was imported.
 
-    Of one that was encoded just now (`is_new`) `together_ms` is what all took that it was encoded with, where there
-    were others.
+    If it was encoded just now (`is_new`) in a batch with others, `together_ms` is the time of the whole batch.
     """
 
     vector: Vectors
@@ -83,9 +82,9 @@ class TextVector(NamedTuple):
 
 
 def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, TextVector]:
-    """Return the vectors that the cache has of these texts, by their hashes; note that those of documents were used.
+    """Return the cached vectors of texts by hash, and update the time of use of document vectors.
 
-    The time of use is right to a day, so that using them often does not write them often.
+    The time of use is accurate to a day, to save writes.
     """
     cached: dict[str, TextVector] = {}
     with binary_cursor() as cursor:
@@ -100,10 +99,9 @@ def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, TextVec
 
 
 def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, Vectors]:
-    """Return the vectors (d,) of what is stored in a space, by the hashes of their texts.
+    """Decode the vectors (d,) stored in a space, by the hashes of their texts, leaving out invalid ones.
 
-    Those that are none, whoever stored them, are deleted, to be made anew; imported ones, which cannot be, are left
-    out.
+    Invalid vectors are deleted, so that they are computed again, except for imported ones.
     """
     whole = {key: value for key, value in stored.items() if len(value) == 4 * space.dimension}
     vectors = np.frombuffer(b"".join(whole.values()), "<f4").astype(np.float32, copy=False)
@@ -111,16 +109,14 @@ def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, 
     wrong = flaws(vectors)
     sound = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
     if lost := stored.keys() - sound.keys():
-        bad = [stored[key] for key in lost]  # and not what another worker has made anew meanwhile
+        bad = [stored[key] for key in lost]  # not one that another worker has replaced meanwhile
         space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False).delete()
     return sound
 
 
 def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
-    """Keep vectors that were encoded here, by the hashes of their texts; of those that are there already, the old ones
-    stay.
-    """
-    hashes = sorted(vectors)  # in one order everywhere, or two workers might wait for each other
+    """Store newly encoded vectors by the hashes of their texts. Existing ones are not replaced."""
+    hashes = sorted(vectors)  # always in the same order, to avoid deadlocks between workers
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             part = hashes[start : start + ROWS_AT_ONCE]
@@ -129,22 +125,22 @@ def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
 
 
 def known_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
-    """Return the positions of the chunks whose texts the cache has vectors of, in any order."""
+    """Return the positions of chunks with a cached vector, in any order."""
     with connection.cursor() as cursor:
         cursor.execute(KNOWN, [space.pk, chunk_set.pk])
         return np.fromiter((position for (position,) in cursor.fetchall()), np.int64)
 
 
 def with_sizes(spaces: QuerySet[VectorSpace]) -> QuerySet[VectorSpace]:
-    """Add to each space how many vectors it has (`entries`), their `bytes`, and when one was `last_used`."""
+    """Annotate spaces with the number of their vectors (`entries`), `bytes`, and `last_used`."""
     counted = spaces.annotate(entries=Count("vectors"), last_used=Max("vectors__used_at"))
     return counted.annotate(bytes=F("entries") * F("dimension") * 4)
 
 
 def trim_cache() -> int:
-    """Delete the document vectors longest unused until BENCHBENCH_VECTOR_CACHE_BYTES hold the rest; return how many.
+    """Delete the least recently used document vectors above BENCHBENCH_VECTOR_CACHE_BYTES. Return their number.
 
-    Counts the cache, which that bound keeps countable: a hundred milliseconds for the default.
+    Counting the cache takes about 100 ms at the default limit.
     """
     spaces: list[Any] = list(with_sizes(VectorSpace.objects.filter(kind="document")))
     excess = sum(space.bytes for space in spaces) - settings.BENCHBENCH_VECTOR_CACHE_BYTES

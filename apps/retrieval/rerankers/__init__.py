@@ -1,4 +1,4 @@
-"""Rerankers by name: they score pairs of a query and a text. Any name that is not here is that of a cross-encoder."""
+"""Rerankers by name. They score pairs of a query and a text. Names not listed here are cross-encoders."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,7 +14,7 @@ __all__ = ["PairScores", "Reranker", "RerankerError", "load_reranker"]
 
 RESIDENT_RERANKERS = 2
 
-# Rerankers that are made for an index, of its own encoder and chunks.
+# Rerankers bound to an index, using its encoder and chunks.
 RERANKERS: dict[str, Callable[[Index], Reranker]] = {LATE_INTERACTION: LateInteractionReranker}
 
 

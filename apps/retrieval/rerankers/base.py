@@ -1,4 +1,4 @@
-"""The protocol of rerankers, and its records."""
+"""The protocol of rerankers and its records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from benchbench.ir.records import Scores
 
 
 class RerankerError(BenchbenchError):
-    """A reranker that cannot score the chunks of an index."""
+    """A reranker cannot score the chunks of an index."""
 
     code = "reranker"
 
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Of one query and n texts: the scores that order (n,), and those that thresholds compare (n,).
+    """The scores of one query with n texts: those for ranking (n,) and those for thresholds (n,).
 
-    The second become shares of one by `benchbench.ir.ranking.unit_scores`, under the reranker's kind.
+    `benchbench.ir.ranking.unit_scores` maps the latter to [0, 1], depending on the reranker's kind.
     """
 
     scores: Scores
@@ -27,21 +27,21 @@ class PairScores:
 
 
 class Reranker(Protocol):
-    """Scores how well texts answer a query. A pair's score does not depend on the pairs it is scored with."""
+    """A reranker: it scores how well texts answer a query. A pair's score does not depend on other pairs."""
 
     name: str
-    model_name: str  # the model that its revision is one of: itself, or the encoder of the index that it is made for
-    revision: str  # what its scores depend on besides its name and the chunk set: scores of one revision compare
+    model_name: str  # the model that `revision` refers to: its own, or the encoder of its index
+    revision: str  # scores of equal name, chunk set and revision are comparable
 
     @property
     def kind(self) -> UnitKind:
-        """How its scores come to the scale on which thresholds compare."""
+        """Return the method of mapping its scores to the scale of thresholds."""
 
     def prepare(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> None:
-        """Make what scoring these texts for any query needs and no query should pay for. `on_part` may raise."""
+        """Precompute what scoring these texts needs for any query, outside of query times. `on_part` may raise."""
 
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
-        """Return the raw scores of each text, in the order of the texts. A text may be empty; there may be none."""
+        """Return the raw scores of the texts in their order. Texts may be empty, and so may `texts`."""
 
     def combine(self, first: Scores, scores: Scores) -> Scores:
-        """Return the scores (n,) that order one list, of its chunks' first-stage scores and the reranker's own."""
+        """Combine the first-stage scores of a list and the reranker's own into the scores (n,) that order it."""

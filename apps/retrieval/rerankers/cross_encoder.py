@@ -1,4 +1,4 @@
-"""Rerankers of sentence-transformers: cross-encoders, which read a query and a text together."""
+"""Cross-encoders of sentence-transformers, which read a query and a text together."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,20 +15,21 @@ from benchbench.ir.records import Scores
 class CrossEncoderReranker:
     """A cross-encoder of sentence-transformers, by name or local path; its scores are raw logits.
 
-    The library would put them through the activation that the model's configuration names, which is a sigmoid in some
-    and nothing in others; here none is applied.
+    The activation in the model's configuration, a sigmoid for some models, is not applied.
 
-    On a CPU each pair goes through the model alone, on one thread, as many at once as torch has threads: in a batch its
-    score's last bits would depend on its neighbours, and on the number of threads. It costs nothing: measured .85 of
-    the time of batches of 32, whose padding it saves. On a GPU pairs go in batches of like length, and last bits depend
-    on them; there a benchmark's pair lists see to it that a pair has one score.
+    On a CPU each pair is scored alone on one thread, with as many pairs at once as torch has threads. In a batch the
+    last bits of a score would depend on the other pairs and the number of threads. It takes .85 of the time of batches
+    of 32, since it needs no padding. On a GPU, pairs are batched by length, and last bits depend on the batch; there a
+    benchmark's pair lists ensure that a pair has one score.
     """
 
     kind: Literal["cross_encoder"] = "cross_encoder"
 
     def __init__(self, name: str, *, device: str | None = None, batch_size: int | None = None) -> None:
-        """`device` defaults to what the machine has, `batch_size` to 1 on a CPU and BATCH elsewhere. Raises
-        ModelError."""
+        """Load the model. `device` defaults to the best available, `batch_size` to 1 on a CPU and BATCH elsewhere.
+
+        Raises ModelError.
+        """
         self.name = self.model_name = name
         self._model, self.revision = load_model("CrossEncoder", name, device=device)
         if self._model.num_labels != 1:
@@ -43,7 +44,7 @@ class CrossEncoderReranker:
         return str(self._model.device)
 
     def prepare(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> None:
-        """Nothing: it reads a text anew with each query."""
+        """Do nothing: each text is read again with each query."""
 
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
         scores = np.empty(len(texts))
@@ -55,7 +56,7 @@ class CrossEncoderReranker:
         return PairScores(scores, scores)
 
     def _one_by_one(self, pairs: Sequence[tuple[str, str]]) -> Scores:
-        """Score each pair by itself, on one thread, several at once: its bits depend on nothing but the pair."""
+        """Score each pair by itself on one thread, several pairs at once, so that the bits depend only on the pair."""
         scores = np.empty(len(pairs))
         with one_thread() as threads, ThreadPoolExecutor(threads) as pool:
             shares = [pairs[start::threads] for start in range(min(threads, len(pairs)))]
@@ -72,5 +73,5 @@ class CrossEncoderReranker:
         return scores
 
     def combine(self, first: Scores, scores: Scores) -> Scores:
-        """Its own scores decide alone."""
+        """Return the reranker's own scores."""
         return scores

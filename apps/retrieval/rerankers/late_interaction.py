@@ -1,4 +1,4 @@
-"""Late interaction: a reranker of the vectors that an index's encoder makes of single tokens. Needs no other model."""
+"""Late interaction: a reranker using the token vectors of an index's encoder, without another model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ CHUNKS_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class TokenFrequencies:
-    """`counts[token]` of `chunks` chunks hold a token, among what the encoder reads of them: exact, the same anywhere.
+    """Document frequencies of tokens: `counts[token]` of `chunks` chunks have it, within the encoder's window.
 
-    Counting tokenizes the set once, thousands of chunks a second; this machine keeps the result, in a sealed
-    file beside the vectors.
+    Counts are exact and the same on every machine. Counting tokenizes the set once, thousands of chunks a second. The
+    result is stored on this machine in a sealed file next to the vectors.
     """
 
     chunks: int
@@ -44,7 +44,7 @@ class TokenFrequencies:
     def idf(self, tokens: NDArray[np.int32]) -> Scores:
         """Return ln(1 + (N − n + ½) / (n + ½)) for each token in n of N chunks, as (t,): BM25's in Lucene's form.
 
-        More than 0 even for a token that every chunk has.
+        Positive even for a token in every chunk.
         """
         seen = tokens < len(self.counts)
         counts = np.where(seen, self.counts[np.where(seen, tokens, 0)], 0)
@@ -62,19 +62,19 @@ def _count(chunk_set: ChunkSet, encoder: TokenEncoder) -> NDArray[np.int64]:
     return counts
 
 
-# How much a standard deviation of its score counts against one of the first stage's; see docs/decisions.md for what was
-# measured.
+# The weight of a standard deviation of its score relative to one of the first stage's; see docs/decisions.md for the
+# measurements.
 WEIGHT = 2.0
 
 
 class LateInteractionReranker:
-    """Compares each token of a query with the token of a text that is nearest to it in its context.
+    """A reranker that compares each token of a query with the most similar token of a text, by contextual vectors.
 
     A pair's score is Σ_t idf(t) · max_d cos(q_t, d_t) / Σ_t idf(t), over the query's tokens t and the text's tokens d:
-    MaxSim of ColBERT (Khattab and Zaharia, SIGIR 2020), whose sum here is a mean weighted by how rare a token is in the
-    chunk set. A list is ordered by the z-score of that over its candidates, times WEIGHT, plus the z-score of its
-    first stage: the encoder was not trained for this, and each corrects the other. Thresholds compare the plain mean of
-    the greatest similarities.
+    MaxSim of ColBERT (Khattab and Zaharia, SIGIR 2020), with a mean weighted by idf in the chunk set instead of a sum.
+    A list is ordered by WEIGHT times the z-score of that over its candidates, plus the z-score of the first stage: the
+    encoder was not trained for this, and the two correct each other. Thresholds compare the unweighted mean of the
+    greatest similarities.
 
     Costs one encoding per query, and per pair a product of (query tokens × dimension × text tokens): half a millisecond
     for 256 tokens of 384 dimensions.
@@ -84,7 +84,7 @@ class LateInteractionReranker:
     kind: Literal["late_interaction"] = "late_interaction"
 
     def __init__(self, index: Index) -> None:
-        """Raises ModelError, EncoderError, and RerankerError where the index has no encoder with token vectors."""
+        """Load the index's encoder. Raises ModelError, EncoderError, and RerankerError if it has no token vectors."""
         if not index.encoder:
             raise RerankerError(
                 f'The reranker "{LATE_INTERACTION}" compares token vectors, and the index "{index}" names no encoder '
@@ -104,7 +104,7 @@ class LateInteractionReranker:
         self._documents = TokenStore(encoder, "document")
 
     def prepare(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> None:
-        """Keep the token vectors of texts, which an index with imported vectors has not made yet."""
+        """Store the missing token vectors of texts, such as those of an index with imported vectors."""
         self._documents.tokens(self._documents.missing(texts), on_part=on_part)
 
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
@@ -128,9 +128,9 @@ class LateInteractionReranker:
 def greatest_similarities(query: NDArray[np.float32], text: NDArray[np.float32]) -> Scores:
     """Return for each token vector of `query` (q, d) its greatest inner product with one of `text` (t, d), as (q,).
 
-    The same bits in any batch and with any number of threads: float32 products only nominate, those within
-    RESCORE_BAND of the greatest are made again in float64, row by row, as `benchbench.ir.ranking.exact_top` does for
-    whole chunks. A text without tokens is like nothing: 0.
+    The bits do not depend on batches or threads: float32 products only nominate. Those within RESCORE_BAND of the
+    greatest are computed again in float64, row by row, as `benchbench.ir.ranking.exact_top` does for whole chunks. A
+    text without tokens gives 0.
     """
     if not len(text):
         return np.zeros(len(query))
@@ -143,6 +143,6 @@ def greatest_similarities(query: NDArray[np.float32], text: NDArray[np.float32])
 
 
 def _standardised(scores: Scores) -> Scores:
-    """Return the z-scores of a list: how many standard deviations each lies above the mean. All equal: all 0."""
+    """Return the z-scores of a list; all 0 if the scores are equal."""
     spread = scores.std() if len(scores) else 0.0
     return (scores - scores.mean()) / spread if spread > 0 else np.zeros_like(scores)
