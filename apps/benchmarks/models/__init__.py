@@ -1,4 +1,4 @@
-"""Tables of benchmarks: what is run, the lists that it found, and the values of these.
+"""Tables of benchmarks: benchmarks and runs, their lists of results, and their values.
 
 Imported by the whole room and by the rooms above.
 """

@@ -1,4 +1,4 @@
-"""Benchmarks, their runs, and the baselines among these."""
+"""Benchmarks, their runs, and baselines."""
 
 from typing import Any
 
@@ -65,23 +65,23 @@ class Benchmark(OwnedModel):
 
     @property
     def status_word(self) -> str:
-        """What pages call the status: a benchmark that was started is queued until a worker took it up."""
+        """Return the status for pages: a started benchmark is "queued" until a worker begins it."""
         queued = self.status == Status.RUNNING and self.operation and self.operation.status == Status.PENDING
         return "queued" if queued else self.status
 
     @property
     def is_external(self) -> bool:
-        """Whether its runs are rankings that were made elsewhere: nothing of it can be searched again."""
+        """Return whether its runs were made elsewhere, so that it cannot search again."""
         return self.mapping.collection.kind == Collection.Kind.EXTERNAL
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The experiment file of a past benchmark that this one runs again; {} where it runs none."""
+        """Return the experiment file of the past benchmark that this one runs again, or {}."""
         return self.origin.manifest if hasattr(self, "origin") else {}
 
     @property
     def experiment(self) -> dict[str, Any]:
-        """The `id` and the `config` of the experiment that it was made from; {} where it was made from none."""
+        """Return the `id` and the `config` of the experiment that it was made from, or {}."""
         return self.origin.experiment if hasattr(self, "origin") else {}
 
 
@@ -97,7 +97,7 @@ class Origin(models.Model):
 
 
 class RerankerRevision(models.Model):
-    """The revision of a reranker's model that a benchmark's first worker had: the others need the same."""
+    """The revision of a reranker's model on a benchmark's first worker. All workers need this revision."""
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="reranker_revisions")
     model = models.CharField(max_length=500)
@@ -168,7 +168,7 @@ class Run(PublicModel):
 
 
 class Baseline(PublicModel):
-    """An approved run of a dataset, against which others are held."""
+    """An approved run of a dataset that other runs are compared with."""
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="baselines")
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="baselines")

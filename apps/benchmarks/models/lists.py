@@ -1,4 +1,4 @@
-"""Lists of chunks, best first, as stages made them; the rankings that runs return of them; and scores of pairs."""
+"""Lists of chunks, best first, made by stages; the rankings that runs return from them; and scores of pairs."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -9,7 +9,7 @@ from apps.retrieval.models import ChunkSet
 
 
 class ListSource(models.Model):
-    """What made lists: one distinct stage of a benchmark's plan, or one run whose rankings are its own."""
+    """The source of lists: one distinct stage of a benchmark's plan, or one run with rankings of its own."""
 
     benchmark = models.ForeignKey("Benchmark", on_delete=models.CASCADE, related_name="list_sources")
     key = models.CharField(max_length=1000)
@@ -22,7 +22,7 @@ class ListSource(models.Model):
 
 
 class Costs(models.Model):
-    """Times and calls of a query, those of one run alone; null where nothing was timed or counted."""
+    """Times and calls of a query, as if one run were alone; null if not timed or counted."""
 
     rewrite_ms = models.FloatField(null=True)
     encode_ms = models.FloatField(null=True)
@@ -40,10 +40,10 @@ class Costs(models.Model):
 
 
 class StageList(Costs):
-    """The list of one stage for one query, its chunks best first; many runs may read it.
+    """The list of one stage for one query, with its chunks best first. Several runs may share it.
 
-    Where runs end with it, it is a final list: it has its documents too, and how many of them each run returns. What a
-    run returns is always its first so many: `QueryResult` shows that.
+    A final list, the last of a run, also has the documents and the number of them that each run returns. A run returns
+    the first documents of the list; see `QueryResult`.
     """
 
     source = models.ForeignKey(ListSource, on_delete=models.CASCADE, related_name="lists", db_index=False)
@@ -86,7 +86,7 @@ class StageList(Costs):
 
 
 class PairList(models.Model):
-    """What a reranker scored of one query's pairs at once. A pair is in one list: none is scored twice."""
+    """Pairs of one query that a reranker scored together. Each pair is in one list and is scored once."""
 
     benchmark = models.ForeignKey("Benchmark", on_delete=models.CASCADE, related_name="pair_lists")
     reranker = models.CharField(max_length=500)
@@ -106,12 +106,12 @@ class PairList(models.Model):
 
 
 class QueryResult(Costs):
-    """One ranking of one run: documents best first, each with the chunk that brought it and its score.
+    """One ranking of one run: documents best first, each with its first chunk and score.
 
-    A view: the first documents of a final list, as many as the run returns. To write one, write its list.
+    A database view of the first documents of a final list. To store a result, store its list.
     """
 
-    PLACES = 2**16  # more than runs share a list
+    PLACES = 2**16  # more than the runs of any list
 
     run = models.ForeignKey("Run", on_delete=models.DO_NOTHING, related_name="query_results")
     stage_list = models.ForeignKey(StageList, on_delete=models.DO_NOTHING, related_name="+")
@@ -133,5 +133,5 @@ class QueryResult(Costs):
 
     @classmethod
     def numbered(cls, number: int) -> Q:
-        """Return which row has this primary key, by what the database has indexes of."""
+        """Return the condition for a primary key, on columns that have an index."""
         return Q(stage_list=number // cls.PLACES, place=number % cls.PLACES)

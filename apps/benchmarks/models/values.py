@@ -1,4 +1,4 @@
-"""Values of runs: those of one batch's rankings, and evaluations."""
+"""Values of runs: batch values and evaluations."""
 
 import json
 import math
@@ -19,11 +19,11 @@ from benchbench.ir.measures import Values
 from benchbench.ir.measures.means import MOST_LOST_PERCENT, why_unranked
 
 FLOAT = struct.Struct(">d")
-HEAD = struct.Struct(">i")  # of packed values: how many measures
+HEAD = struct.Struct(">i")  # of packed values: the number of measures
 
 
 class BatchValues(models.Model):
-    """The values of a batch's rankings of one run, by query, until the run ends and its evaluation has them."""
+    """The values by query of one run's rankings in a batch, stored until the run ends and has an evaluation."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="batch_values")
     batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="+")
@@ -42,9 +42,9 @@ class BatchValues(models.Model):
 
 
 class ValuesField(models.BinaryField):
-    """Values by measure, then query, None without one; kept as bytes, since PostgreSQL prints and parses arrays."""
+    """Values by measure, then query; None means no value. Stored as bytes, since PostgreSQL converts arrays to text."""
 
-    _pyi_private_set_type: Any  # what django-stubs reads
+    _pyi_private_set_type: Any  # read by django-stubs
     _pyi_private_get_type: list[list[float | None]]  # type: ignore[assignment]
 
     def from_db_value(self, packed: bytes | None, *_: Any) -> list[list[float | None]] | None:
@@ -62,18 +62,18 @@ class ValuesField(models.BinaryField):
 
 
 def packed(values: Values) -> bytes:
-    """Return values (measures, queries) as bytes: the number of measures, then float64, as PostgreSQL sends them."""
+    """Pack values (measures, queries) into bytes: the number of measures, then float64; both big-endian."""
     return HEAD.pack(len(values)) + values.astype(">f8").tobytes()
 
 
 def unpacked(packed: bytes) -> Values:
-    """Return packed values (measures, queries), NaN where a query has none."""
+    """Unpack values (measures, queries); NaN means no value."""
     rows, flat = HEAD.unpack_from(packed)[0], np.frombuffer(packed, ">f8", offset=HEAD.size)
     return flat.astype(np.float64).reshape(rows, len(flat) // max(rows, 1))
 
 
 def with_none(values: Values) -> list[list[float | None]]:
-    """Return values as lists, None in place of NaN."""
+    """Return values as lists, with None instead of NaN."""
     rows = values.astype(object)
     rows[np.isnan(values)] = None
     lists: list[list[float | None]] = rows.tolist()
@@ -81,10 +81,10 @@ def with_none(values: Values) -> list[list[float | None]]:
 
 
 def packed_value(measure: str, query_id: int) -> RawSQL:
-    """Return the expression for one of an evaluation's values; `read_value` reads it."""
+    """Return the expression for one packed value of an evaluation; `read_value` unpacks it."""
     row, column = "array_position(measures, %s::varchar) - 1", "array_position(query_ids, %s::bigint) - 1"
     start = f"{HEAD.size + 1} + {FLOAT.size} * (({row}) * cardinality(query_ids) + {column})"
-    return RawSQL(  # nosec # whole numbers of ours; values are parameters
+    return RawSQL(  # nosec # only integer constants are in the text; values are parameters
         f'substring("values" FROM {start} FOR {FLOAT.size})',
         [measure, query_id],
         output_field=models.BinaryField(),
@@ -92,7 +92,7 @@ def packed_value(measure: str, query_id: int) -> RawSQL:
 
 
 def read_value(packed: bytes | None) -> float | None:
-    """Return a value by itself, None where the evaluation does not have it or the query has none."""
+    """Return a single packed value, or None if the evaluation or the query has no value."""
     value: float = FLOAT.unpack(packed)[0] if packed else math.nan
     return None if math.isnan(value) else value
 
@@ -126,20 +126,20 @@ class Evaluation(models.Model):
         return f"{self.run} on {self.dataset_version}"
 
     def column(self, measure: str) -> Values:
-        """Return the values of a measure in the order of `query_ids`, NaN where a query has none."""
+        """Return the values of a measure in the order of `query_ids`; NaN means no value."""
         return np.array(self.values[self.measures.index(measure)], np.float64)  # None becomes NaN
 
     def by_query(self, measure: str) -> dict[int, float | None]:
-        """Return the values of a measure by query id, None where a query has none."""
+        """Return the values of a measure by query id; None means no value."""
         return dict(zip(self.query_ids, self.values[self.measures.index(measure)], strict=True))
 
     @property
     def unranked(self) -> str:
-        """Why these means rank, win and pass nothing, in a sentence: too many queries were lost; "" where few were."""
+        """Return a sentence if too many queries were lost for these means to rank, win or pass a gate, else ""."""
         return why_unranked(counted=self.query_count, failed=self.failed_queries, unsearched=self.unsearched_queries)
 
     @classmethod
     def ranked(cls) -> Q:
-        """Return which evaluations are not `unranked`, for the database."""
+        """Return the database condition for evaluations that are not `unranked`."""
         lost = F("failed_queries") + F("unsearched_queries")
         return Q(GreaterThanOrEqual((F("query_count") + lost) * MOST_LOST_PERCENT, lost * 100))

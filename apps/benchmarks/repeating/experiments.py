@@ -1,4 +1,4 @@
-"""Experiments: from a file to a benchmark with imported data, built indexes, and a run for each combination."""
+"""Experiments: creation of a benchmark from a file, with imported data, built indexes, and a run per combination."""
 
 import contextlib
 import time
@@ -35,14 +35,14 @@ from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.names import free_name
 from benchbench.reading.strict_json import attributes
 
-LLM_PARAMETERS = ("provider", "base_url", "temperature", "max_tokens")  # that an index keeps of its language model
-SEEDS = 2**31  # as many as servers of language models and libraries tell apart
-OWN = ("sections", "seed")  # parameters of strategies that no experiment states one by one
+LLM_PARAMETERS = ("provider", "base_url", "temperature", "max_tokens")  # that an index stores
+SEEDS = 2**31  # the number of seeds that language model servers and libraries accept
+OWN = ("sections", "seed")  # parameters that experiments do not set per strategy
 OnProgress = Callable[[dict[str, Any]], None]
 
 
 class ExperimentError(BenchbenchError):
-    """An experiment that cannot be run here."""
+    """The experiment cannot run in this installation."""
 
     code = "experiment"
 
@@ -58,12 +58,12 @@ class ExperimentPlan:
 
     @property
     def able(self) -> int:
-        """How many combinations can run here."""
+        """Return the number of combinations that can run in this installation."""
         return sum(not cell.lacking for cell in self.combinations)
 
     @property
     def sentence(self) -> str:
-        """How much it is: "Experiment baseline: 4 combinations of 2 strategies × 2 backends × …; 3 can run here. …"."""
+        """Return the size: "Experiment baseline: 4 combinations of 2 strategies × 2 backends × …; 3 can run here …"."""
         experiment = self.experiment
         axes = [
             (len(experiment.strategies), "strategy", "strategies"),
@@ -107,9 +107,9 @@ class ExperimentPlan:
 
 
 def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
-    """Return what the experiment of a file would run, at its own size or at that of a preset. Nothing is written.
+    """Plan the experiment of a file at its own size or that of a preset, without storing anything.
 
-    Raises a sentence that names file and key for what is stated wrongly, and ExperimentError for more combinations than
+    Raises an error that names file and key for invalid values, and ExperimentError for more combinations than
     BENCHMARK_MAX_RUNS.
     """
     experiment = _with_absolute_paths(read_experiment(path), path.parent)
@@ -132,7 +132,7 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
 
 
 def _with_absolute_paths(experiment: Experiment, directory: Path) -> Experiment:
-    """Return the experiment with paths that lead to the same from wherever it is kept: relative ones start there."""
+    """Return the experiment with absolute paths; relative ones start at `directory`."""
 
     def absolute(path: str) -> str:
         return str((directory / path).resolve())
@@ -149,7 +149,7 @@ def _with_absolute_paths(experiment: Experiment, directory: Path) -> Experiment:
 
 
 def _grid_of(experiment: Experiment) -> Grid:
-    """Return the axes of an experiment. Its seed is that of a tree's clusters, and of a language model's answers."""
+    """Return the axes of an experiment. Its seed applies to the clusters of trees and to language models."""
     seed = experiment.benchmark.random_seed % SEEDS
     return Grid(
         strategies=[(strategy.name, _parameters(strategy, seed)) for strategy in experiment.strategies],
@@ -161,9 +161,9 @@ def _grid_of(experiment: Experiment) -> Grid:
 
 
 def _parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
-    """Return the parameters of a strategy, which calls size and overlap of chunks by those names.
+    """Return the parameters of a strategy, without the prefix `chunk_` of size and overlap in the file.
 
-    Chunks of `flat` are cut section by section, as those of the other strategies are: they are compared by sections.
+    Chunks of `flat` are cut section by section like those of the other strategies, so that sections can be compared.
     """
     stated = {name.removeprefix("chunk_"): value for name, value in asdict(strategy).items()}
     given = stated | dict(zip(OWN, (True, seed), strict=True))
@@ -171,14 +171,14 @@ def _parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
 
 
 def _stated_parameters(made_of: Ingredients) -> dict[str, Any]:
-    """Return the parameters that shape a strategy, by the names of the file; the others are read and do nothing."""
+    """Return the parameters that affect a strategy, by their names in the file. Others in the file have no effect."""
     stated = ((name, value) for name, value in made_of.chunk_parameters.items() if name not in OWN)
     return {f"chunk_{name}" if name in SIZES else name: value for name, value in stated}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The benchmark of an experiment, to be launched; `warnings` are about the imported data."""
+    """The benchmark of an experiment, ready to launch. `warnings` are about the imported data."""
 
     benchmark: Benchmark
     warnings: tuple[str, ...]
@@ -189,13 +189,13 @@ def prepare_experiment(
 ) -> Prepared:
     """Import the documents and questions of an experiment, build its indexes, and create a benchmark over them.
 
-    What is here already is taken as it is: the owner's collection and dataset of equal content, indexes made of the
-    same. Indexes are built one after the other, in this process where no worker serves the queue; `on_progress` gets
-    the events of that, whose documents are counted over all indexes that are built. A combination whose strategy,
-    backend or provider is not known here, or whose index cannot be built, is a run that failed, with the reason.
+    Reuses the owner's collection and dataset with equal content, and equal indexes. Builds indexes one at a time, in
+    this process if no worker serves the queue. `on_progress` gets their events, with documents counted over all indexes
+    to build. A combination whose strategy, backend or provider is not available, or whose index cannot be built,
+    becomes a failed run with the reason.
 
-    Raises ExperimentError where no combination is left to run, before anything is imported if that is known by then,
-    and what the readers, importers and `create_benchmark` raise.
+    Raises ExperimentError if no combination can run, if possible before importing anything. Raises the errors of the
+    readers, the importers and `create_benchmark`.
     """
     if not plan.able:
         reasons = "; ".join(dict.fromkeys(cell.lacking for cell in plan.combinations))
@@ -219,7 +219,7 @@ def prepare_experiment(
 
 @transaction.atomic
 def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetImport]:
-    """Import what the experiment keeps of its documents and questions, and lay these over those."""
+    """Import the experiment's share of its documents and questions, and map the questions to the documents."""
     id, data = plan.experiment.id, plan.experiment.data
     directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
     if not truth.is_file():
@@ -242,9 +242,9 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
 
 
 def _build_all(indexes: list[Index], documents: int, owner: User | None, on_progress: OnProgress | None) -> None:
-    """Build the indexes that are not ready and lack no part, one after the other; wait for those that are being built.
+    """Build the indexes that are not ready and can be built, one at a time, and wait for indexes in progress.
 
-    One that fails says why.
+    An index that fails stores the reason.
     """
     for index in indexes:
         index.refresh_from_db()
@@ -258,7 +258,7 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
             on_progress({**event, "processed_documents": done, "total_documents": len(wanted) * documents})
 
     for built, index in enumerate(wanted):
-        with contextlib.suppress(OperationFailedError):  # the runs that need it say so
+        with contextlib.suppress(OperationFailedError):  # the runs that need the index report it
             wait(building_of(index, by=owner), on_progress=partial(report, built))
         index.refresh_from_db()
         if index.status == Index.Status.CANCELLED:

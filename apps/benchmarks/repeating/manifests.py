@@ -1,4 +1,4 @@
-"""A benchmark as an experiment file (experiment.yaml), which runs it again on any site that holds the same data."""
+"""The experiment file (experiment.yaml) of a benchmark, which runs it again on any site with the same data."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
@@ -19,13 +19,13 @@ OPTIONS = ("execution", "runs_per_query", "seed", "unresolved", "empty_queries")
 
 
 class ManifestError(BenchbenchError):
-    """An experiment file that cannot be written, read, or run here; the sentence names what is missing or differs."""
+    """The experiment file cannot be written, read, or run here. The message names the missing or different part."""
 
     code = "manifest"
 
 
 class Part(BaseModel):
-    """A part of an experiment file. Keys that only people read, such as counts, may appear in it too."""
+    """A part of an experiment file. It may have further keys for human readers, such as counts."""
 
     model_config = ConfigDict(strict=True)
 
@@ -76,7 +76,7 @@ class MadeByPart(Part):
 
 
 class RunPart(Part):
-    """A run; its result is null where it did not complete."""
+    """A run; its result is null if it did not complete."""
 
     label: str
     config_hash: str
@@ -85,7 +85,7 @@ class RunPart(Part):
 
 
 class ExperimentFile(Part):
-    """An experiment file (docs/reproducing.md). Without `runs` it has no figures to compare with."""
+    """An experiment file (docs/reproducing.md). Without `runs` it has no figures for a comparison."""
 
     schema_version: Literal["1.0"]
     benchmark: BenchmarkPart
@@ -110,10 +110,10 @@ class ManifestStateError(ManifestError):
 
 
 def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
-    """Return what `benchmark` was run on and with, and its figures, as plain JSON (docs/reproducing.md).
+    """Return the experiment file of `benchmark` as JSON: its definition and its figures (docs/reproducing.md).
 
-    Names and ids are for people; what identifies is hashes. Raises ManifestStateError before the benchmark has ended,
-    and for one of external runs.
+    Hashes identify the data; names and ids are for human readers. Raises ManifestStateError if the benchmark has not
+    ended or holds external runs.
     """
     if benchmark.is_external:
         raise ManifestStateError(
@@ -134,9 +134,9 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
-    """Return what `benchmark` was run on and with, without its figures: an experiment file without `runs`.
+    """Return the definition of `benchmark`: an experiment file without `runs`.
 
-    `evaluations` are those of `own_evaluations`. What could not be searched is not in it: an index that was not built.
+    `evaluations` are those of `own_evaluations`. Indexes that were not built are left out.
     """
     runs, version = _searched_runs(benchmark), benchmark.dataset_version
     truth_hash = next((evaluation.truth_hash for evaluation in evaluations.values()), "")
@@ -154,7 +154,7 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
         },
         "collection": _collection(benchmark, runs),
         "mapping": {"name": benchmark.mapping.name, "truth_hash": truth_hash},
-        # Each once, under what the matrix calls it: its name then, or null for the newest of them all.
+        # Each index once, under its name in the matrix, or null for the newest of all.
         "indexes": [{"named": name, **identity_of(index)} for name, index in _searched(runs).items()],
         "matrix": _matrix(benchmark, runs),
         "measures": benchmark.measures,
@@ -170,13 +170,13 @@ def _searched_runs(benchmark: Benchmark) -> list[Run]:
 
 
 def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
-    """Return the evaluation, with all values, of each run on the benchmark's own version, by run id."""
+    """Load each run's evaluation, with all values, on the benchmark's own version, by run id."""
     evaluations = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
     return {evaluation.run_id: evaluation for evaluation in evaluations}
 
 
 def result_of(evaluation: Evaluation, measures: Collection[str]) -> dict[str, Any]:
-    """Return the figures of a run by `measures`, which a second run is compared with."""
+    """Return the figures of a run by `measures`, for the comparison with a second run."""
     return {
         "means": {name: mean for name, mean in evaluation.means.items() if name in measures},
         "queries": evaluation.query_count,
@@ -199,7 +199,7 @@ def _run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
 
 
 def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
-    """The state of the collection that was searched: the collection itself may have changed since."""
+    """Return the state of the collection that was searched; the collection may have changed since."""
     searched = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
     collection = benchmark.mapping.collection
     return {
@@ -210,12 +210,12 @@ def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
 
 
 def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
-    """The matrix without the indexes that could not be built: nobody can search them again."""
+    """Return the matrix without indexes that were not built, which cannot be searched again."""
     built = _searched(runs)
     lost = {run.config.get("index") for run in runs if run.index} - built.keys()
     names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
     matrix = {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
-    return {key: matrix[key] for key in KEYS if key in matrix}  # PostgreSQL does not keep the order
+    return {key: matrix[key] for key in KEYS if key in matrix}  # PostgreSQL does not preserve the order of keys
 
 
 def _searched(runs: list[Run]) -> dict[str | None, Index]:

@@ -1,4 +1,4 @@
-"""Running an experiment file again: find the same data here, and create the benchmark that it describes."""
+"""Reproduction of an experiment file: finding the same data here, and creating the benchmark that it describes."""
 
 import time
 from collections.abc import Iterable
@@ -34,8 +34,8 @@ SAME_OF_AN_INDEX = (
 def benchmark_from(experiment: Any, *, owner: User | None = None, name: str = "") -> Benchmark:
     """Create the pending benchmark that an experiment file describes, on the same data, and store the file with it.
 
-    Dataset version, collection, mapping and indexes are found by the hashes of their content, among those that `owner`
-    may see, under any id and name. Raises ManifestError, which names what is missing or differs, and the errors of
+    Finds dataset version, collection, mapping and indexes by the hashes of their content, under any id and name, among
+    those that `owner` may see. Raises ManifestError, which names the missing or different part, and the errors of
     `create_benchmark`.
     """
     _require_readable(experiment)
@@ -57,7 +57,7 @@ def _create(definition: dict[str, Any], owner: User | None, name: str, **kept: A
         mapping,
         BenchmarkOptions.among(
             definition, name=name, description=description, allow_missing=True
-        ),  # as it was when it ran
+        ),  # modules that are missing were missing then too
         owner=owner,
         version=version,
         indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in definition["indexes"]},
@@ -66,9 +66,9 @@ def _create(definition: dict[str, Any], owner: User | None, name: str, **kept: A
 
 
 def read_definition(path: Path) -> dict[str, Any] | None:
-    """Return the benchmark of an experiment file; None where it is a file of the strategy benchmark instead.
+    """Read the benchmark of an experiment file; return None for a file of the strategy benchmark.
 
-    Raises MalformedFileError for a file that cannot be read.
+    Raises MalformedFileError for an invalid file.
     """
     definition = strict_yaml.parse(read_text(path), where=path.name)
     return definition if isinstance(definition, dict) and "schema" in definition else None
@@ -90,7 +90,7 @@ def _seen(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QueryS
 
 
 def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping, DatasetVersion]:
-    """Return the mapping that lays the same queries and judgments over the same documents, and their version."""
+    """Return the mapping of the same queries and judgments to the same documents, and their dataset version."""
     dataset, collection = manifest["dataset"], manifest["collection"]
     frozen = DatasetVersion.objects.filter(content_hash=dataset["content_hash"], frozen_at__isnull=False)
     versions = list(_seen(frozen.select_related("dataset"), owner, through="dataset"))
@@ -117,7 +117,7 @@ def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping
 
 
 def _by_name(rows: Iterable[Any], name: str) -> list[Any]:
-    """Return the rows, those of that name first: of equals, the one that was meant."""
+    """Return the rows, those called `name` first."""
     return sorted(rows, key=lambda row: row.name != name)
 
 
@@ -145,7 +145,7 @@ def _missing_collection(wanted: dict[str, Any], owner: User | None) -> ManifestE
 
 
 def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> str:
-    """Return why a mapping is not the one that the experiment was measured by; nothing where it is."""
+    """Return why a mapping has another truth than the experiment, or "" if it has the same."""
     try:
         known = truth(mapping, version, unresolved=manifest["unresolved"])
     except TruthError as error:
@@ -160,7 +160,7 @@ def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: Dataset
 
 
 def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) -> Index:
-    """Return the ready index that holds the same chunks and vectors, of those that the benchmark may search."""
+    """Return the ready index with the same chunks and vectors that `owner` may search. Raises ManifestError without."""
     collection = mapping.collection
     ready = list(ready_indexes(mapping, owner).select_related("lexical_index"))
     for index in _by_name(ready, wanted["name"]):

@@ -1,4 +1,4 @@
-"""Comparing a benchmark that ran from an experiment file with the figures in that file."""
+"""Comparison of a benchmark that ran from an experiment file with the figures in that file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,9 +17,8 @@ SHOWN = 3
 class Verification:
     """The comparison of a second run with the first: `values` means of `compared` runs, of the `runs` in the file.
 
-    Runs that completed neither then nor now are not compared; where that is all of them nothing is reproduced.
-    `differences` has a sentence for each run with a figure that is not equal; `environment` lists other differences,
-    where to look for a cause.
+    Runs that completed neither then nor now are not compared. Without compared runs nothing is reproduced.
+    `differences` has a sentence for each run with different figures. `environment` lists possible causes.
     """
 
     source: Annotated[str, "The name of the first benchmark."]
@@ -50,8 +49,8 @@ class Verification:
 def verify(benchmark: Benchmark) -> Verification:
     """Compare every run of `benchmark` with the experiment file that it ran from: means and numbers of queries.
 
-    Measures that were added since are not compared. The number of database queries does not depend on that of runs.
-    Raises ManifestStateError for a benchmark that did not run from a file with figures, or has not ended.
+    Measures added later are not compared. The number of database queries is the same for any number of runs. Raises
+    ManifestStateError if the benchmark did not run from a file with figures, or has not ended.
     """
     if not benchmark.manifest:
         raise ManifestStateError(
@@ -90,7 +89,7 @@ def verify(benchmark: Benchmark) -> Verification:
 
 
 def _difference(wanted: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
-    """Return the sentence about one run, or none where it repeats the first."""
+    """Return a sentence on the differences of one run, or "" if it repeats the first."""
     run = runs.get(wanted["config_hash"])
     if run is None:
         return "" if wanted["result"] is None else f"{wanted['label']}: this run is missing here."

@@ -1,4 +1,4 @@
-"""Running a benchmark: the stages of its plan, batch by batch, their results stored, and the end.
+"""Running of a benchmark: its stages batch by batch, storage of their results, and the end.
 
-Imports `measuring` and the models; imported by the tasks of this room, by `external` and by what explains rankings.
+Imports `measuring` and the models; imported by the tasks of this room, by `external` and to explain rankings.
 """

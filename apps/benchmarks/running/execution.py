@@ -1,4 +1,4 @@
-"""Execution of one batch of a benchmark: its queries, through its unfinished runs, shared or isolated."""
+"""Execution of one batch of a benchmark: its queries in all unfinished runs, shared or isolated."""
 
 import random
 import time
@@ -34,17 +34,17 @@ from apps.retrieval.llms.servers import checked_llm, full_name
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
-TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
-_asked_before: deque[str] = deque(maxlen=256)  # runs whose language model this process has asked for warming up
+TOLD_SECONDS = 2  # between reports, since reporting disturbs the timing
+_asked_before: deque[str] = deque(maxlen=256)  # runs whose language model this process has warmed up
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One batch of a benchmark. `plan` is that of its runs, their lists as deep as any run of the benchmark reads them.
+    """One batch of a benchmark. `plan` covers its unfinished runs, at the depths that all runs of the benchmark need.
 
-    `lists` are those that the runs return the first documents of; each names every run that shares it, finished or not.
-    `tolerant`: an error that might pass is recorded with the queries it hit, not raised. `faults` collects tracebacks.
-    `hung`: where a model did not answer in an earlier attempt, as `Batch.hung` has it.
+    `lists` are the final lists of the runs; each names every run that shares it, finished or not. If `tolerant`,
+    temporary errors are recorded with their queries and not raised. `faults` collects tracebacks. `hung` says where a
+    model did not answer in an earlier attempt, as `Batch.hung`.
     """
 
     benchmark: Benchmark
@@ -68,7 +68,7 @@ class Work:
         return int(max(self.benchmark.k_values))
 
     def stages(self, queries: Sequence[Query], **options: Any) -> Stages:
-        """Return what does the stages for some of the queries; `options` as `Stages` takes them."""
+        """Return the `Stages` for some of the queries; `options` override its defaults."""
         own: dict[str, Any] = {
             "tolerant": self.tolerant,
             "faults": self.faults,
@@ -79,9 +79,9 @@ class Work:
 
 
 def execute(batch: Batch, lease: Lease) -> None:
-    """Search, store and measure the batch's queries. What it stores is committed at once, or not at all.
+    """Search, measure and store the batch's queries, in one transaction at the end.
 
-    The first batch may instead be the one that prepares what the others search.
+    The preparing batch makes the missing indexes instead.
     """
     if batch.payload.get("prepare"):
         prepare(batch, lease)
@@ -104,7 +104,7 @@ def execute(batch: Batch, lease: Lease) -> None:
 
 
 def _work(batch: Batch, lease: Lease) -> Work:
-    """Return the work of a batch; its runs are evaluating from now on."""
+    """Load the work of a batch, and set its runs to evaluating."""
     operation = batch.operation
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
@@ -118,15 +118,14 @@ def _work(batch: Batch, lease: Lease) -> Work:
     return Work(
         benchmark,
         runs,
-        # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was
-        # there.
+        # Lists must be deep enough for all runs, also finished ones, because they replace the stored lists.
         plan=whole.only(keys),
         lists=shared_lists([run for run in searched if run.source_id in sources], whole),
         queries=list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk")),
         indexes=OpenIndexes({run.config.get("index"): run.index for run in runs if run.index}),
         rerankers=PinnedRerankers(benchmark),
         lease=lease,
-        # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
+        # A temporary error costs the batch an attempt; on the last one it is recorded with its queries.
         tolerant=batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS,
         faults=Faults(),
         hung=batch.hung,
@@ -134,7 +133,7 @@ def _work(batch: Batch, lease: Lease) -> Work:
 
 
 def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
-    """Return the environment of this process, the rerankers that worked, and the language models that were asked."""
+    """Return the environment of this process, with the rerankers that worked and the language models of the plan."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
     llms = [stage.llm for stage in work.plan.stages if isinstance(stage, RewriteStage)]
@@ -145,7 +144,7 @@ def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
 
 
 def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
-    """Do every distinct stage of the runs once for all the queries."""
+    """Run every distinct stage of the runs once for all queries."""
     done = 0
 
     def report(stage: Stage) -> None:
@@ -160,12 +159,12 @@ def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]
 
 
 def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
-    """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
+    """Run each (repetition, query, run) alone, with runs shuffled per query by the benchmark's seed.
 
-    The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
-    itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
-    only. Between queries, at most every TOLD_SECONDS, the lease is given the provisional means by `truth`: a batch may
-    take long, and its runs have no other values before it ends.
+    The first query runs once untimed, to warm up models and caches. The payload `alone` keeps other batches off the
+    host. Exact counterparts of approximate runs are searched in the first repetition only. Between queries, at most
+    every TOLD_SECONDS, report the provisional means by `truth`: a batch may take long, and its runs have no other
+    values before it ends.
     """
     benchmark, queries, lease = work.benchmark, work.queries, work.lease
     plans = {str(run.pk): plan_of([run]) for run in work.runs}
@@ -181,7 +180,7 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
         random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
         for key in keys:
             stages = work.stages([query], encode_afresh=True)
-            with passing_by_answers() if repetition > 1 else nullcontext():  # else all would answer as the first
+            with passing_by_answers() if repetition > 1 else nullcontext():  # a cached answer would repeat the first
                 made = stages.run(plans[key].only([key], truth=repetition == 1))
             lists += final_lists([own[key]], made, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
             done += query_units(plans[key])
@@ -197,8 +196,8 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
 
 
 def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
-    """Do the first query once, unmeasured. A language model, which may cost money, is asked so once in this process."""
-    with keeping_no_answers():  # else the first query measured would be answered with the time of a cold model
+    """Run the first query once, untimed. A process warms up the language model of a run once, as it may cost money."""
+    with keeping_no_answers():  # or the first timed query would reuse an answer timed on a cold model
         for key, plan in plans.items():
             if key in _asked_before:
                 continue
@@ -208,9 +207,9 @@ def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
 
 
 def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:
-    """Collect the lists of the first repetition, as shared execution has them: per stage, a list over the queries.
+    """Add the lists of the first repetition to `outcomes`, in the form of shared execution: {stage key: [per query]}.
 
-    Runs of different depth share the key of an exact stage; the longest list is kept.
+    Runs of different depth share the key of an exact stage; keep the longest list.
     """
     for key, (alone,) in made.items() if repetition == 1 else ():
         lists = outcomes.setdefault(key, [])

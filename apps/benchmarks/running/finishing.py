@@ -1,4 +1,4 @@
-"""The end of a benchmark's operation: means for runs that completed, a reason for runs that did not."""
+"""The end of a benchmark's operation: evaluations for completed runs, a reason for the others."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ RESULT_FIELDS = (
 
 
 def finish(operation: Operation) -> None:
-    """Evaluate the operation's runs and complete the benchmark; failed if no run of it completed."""
+    """Evaluate the operation's runs and complete the benchmark, or fail it if no run completed."""
     benchmark = benchmark_of(operation)
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
-    # The others too, on every version: the mapping may have been resolved again since they completed, a retry adds runs
-    # to a benchmark that was re-scored, and one page holds all of them together.
+    # Evaluate all completed runs on every version, so that a page compares equal truths: the mapping may have been
+    # resolved again since, and a retry adds runs to a benchmark that was re-scored.
     every = [*runs, *benchmark.runs.filter(status=Run.Status.COMPLETED)]
     versions = dict.fromkeys([benchmark.dataset_version, *scored_versions(benchmark)])
     made = {version: evaluate_runs(benchmark, every, version=version) for version in versions}
@@ -58,15 +58,15 @@ def finish(operation: Operation) -> None:
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
     for version, of_version in made.items():
         keep_losses(benchmark, every, of_version, version)
-    forget_values(runs)  # their evaluations hold them now
+    forget_values(runs)  # the evaluations have them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
 
 
 def _why_failed(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
-    """Say why a run has no figures, in a sentence; "" where it has.
+    """Return why a run has no figures, as a sentence, or "" if it has.
 
-    A sample of its times is a search that succeeded. A run without queries has none either, and did not fail.
+    A run whose times have no samples had no successful search. A run without queries did not fail.
     """
     if evaluation.query_ids and not run.timing["samples"]:
         first = run.query_results.exclude(error="").values_list("error", flat=True).first()
@@ -75,7 +75,7 @@ def _why_failed(run: Run, evaluation: Evaluation, approximation: dict[str, Any] 
 
 
 def stop(operation: Operation) -> None:
-    """Cancel or fail the unfinished runs with the operation's error. Their rows stay: starting again resumes them."""
+    """Cancel or fail the unfinished runs with the operation's error. Launching the benchmark again resumes them."""
     benchmark = benchmark_of(operation)
     status = Run.Status.CANCELLED if operation.status == Status.CANCELLED else Run.Status.FAILED
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
@@ -90,10 +90,10 @@ def benchmark_of(operation: Operation) -> Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the batches of a benchmark noted, those of earlier operations too.
+    """The notes of all batches of a benchmark, also of earlier operations.
 
-    By run: the queries in which a depth left too few documents, and the distinct environments of the workers. By stage:
-    `queries`, each once though a retry searched it again, and `stalls`.
+    By run: the queries for which a depth left too few documents (`short`), and the distinct environments of the
+    workers. By stage: `queries`, each once even if retried, and `stalls`.
     """
 
     short: defaultdict[str, set[int]]

@@ -1,4 +1,4 @@
-"""The indexes of a benchmark: made by its first batch where that is needed; opened, and encoded for, by the others."""
+"""The indexes of a benchmark: made by its first batch if necessary; opened, and encoded for, by the others."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ from benchbench.ir.planning.stages import DenseStage, LexicalStage, Stage
 
 
 class OpenIndexes(dict[str | None, Any]):
-    """Indexes by the name that configurations have for them, opened when they are asked for.
+    """Indexes by their name in configurations, opened on access.
 
-    One that cannot be opened raises where it is asked for, in the stages that need it, and harms no other's runs.
+    An index that cannot be opened raises on access, so only the stages that need it fail.
     """
 
     def __getitem__(self, name: str | None) -> OpenIndex:
@@ -38,7 +38,7 @@ class OpenIndexes(dict[str | None, Any]):
 
 
 def opened_for(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, OpenIndex]) -> OpenIndex:
-    """Return the index that a stage searches, with all that is read of it once: that is no part of a query's cost."""
+    """Open and prepare the index that a stage searches, so that this is not part of a query's cost."""
     index = indexes[stage.index]
     if isinstance(stage, DenseStage):
         index.prepare(stage.dimensions)
@@ -49,17 +49,16 @@ LEAST_COSINE = 0.99999
 
 
 class StageError(BenchbenchError):
-    """A stage whose result would not be what it claims to be."""
+    """The result of a stage would be wrong."""
 
     code = "stage"
 
 
 def time_encoding_afresh(index: OpenIndex, texts: list[str], kept: NDArray[np.float32], kind: Kind) -> float:
-    """Encode texts again, and return the milliseconds that each took.
+    """Encode texts again, and return the milliseconds per text.
 
-    The kept vectors (n, d) rank, so they must be those of the same model.
-
-    Raises StageError, EncoderError.
+    The `kept` vectors (n, d) are used for ranking, so they must come from the same model. Raises StageError if they do
+    not, and EncoderError.
     """
     encoder = encoder_for(index.index)
     vectors, ms = embed_queries(encoder, texts, kind)
@@ -74,10 +73,10 @@ def time_encoding_afresh(index: OpenIndex, texts: list[str], kept: NDArray[np.fl
 
 
 def prepare(batch: Batch, lease: Lease) -> None:
-    """Make what is missing, before any query is timed, and add the batches of queries.
+    """Make the missing indexes before any query is timed, and add the batches of queries.
 
-    What cannot be made fails the runs that need it, and no others. The batch's result holds, by stage key, what was
-    made and how it will be searched (`prepared`).
+    An index that cannot be made fails only the runs that need it. `prepared` in the batch's result has the facts about
+    each index, by stage key.
     """
     operation = batch.operation
     benchmark = Benchmark.objects.select_related("dataset_version").get(pk=operation.subject_id)
@@ -118,7 +117,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
 
 
 def _needing(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
-    """The stages that search what must be made, by key, and the runs that need each."""
+    """Return the stages whose index must be made, by key, each with the runs that need it."""
     by_key = {str(run.pk): run for run in runs}
     needing: dict[str, tuple[Stage, list[Run]]] = {}
     for planned in plan.runs:
@@ -128,7 +127,7 @@ def _needing(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run
 
 
 def _prepare(index: Index | None, stage: Stage) -> dict[str, Any]:
-    """Make what the stage searches; return the facts about it. Raises AnnIndexError, StoreError, LexicalIndexError."""
+    """Make the index of a stage and return facts about it. Raises AnnIndexError, StoreError and LexicalIndexError."""
     assert index is not None
     assert index.chunk_set is not None
     if isinstance(stage, DenseStage):

@@ -1,4 +1,4 @@
-"""Outcomes of stages: lists fused and checked, and their cost, which queries done together share."""
+"""Outcomes of stages: fused and checked lists, and their cost, which queries in one call share."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,26 +16,26 @@ from benchbench.ir.planning.stages import FuseStage, MergeStage, OfIndex
 from benchbench.ir.ranking import rrf, weighted
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
-STALLS = "stalls"  # among the notes of a stage
+STALLS = "stalls"  # a key of a stage's notes
 
-Noted = dict[str, dict[str, Any]]  # per stage, what a batch tells of it: STALLS, a number; ids of queries by what they
-# are told for (see `Approximation`), so that one that is searched again counts once
-NotedQueries = dict[str, dict[str, set[int]]]  # the ids of a whole benchmark
+Noted = dict[str, dict[str, Any]]  # notes of a batch by stage: STALLS, a number; other notes are ids of queries
+# (see `Approximation`), so that a query that is searched again counts once
+NotedQueries = dict[str, dict[str, set[int]]]  # the ids of a whole benchmark by stage and note
 
 
 def note(notes: Noted, stage: str, name: str, more: Any) -> None:
-    """Add a number, or ids of queries, to what is told of a stage."""
+    """Add a number or ids of queries to a note of a stage."""
     told = notes.setdefault(stage, {})
     told[name] = told[name] + more if name in told else more
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a stage made of one query: a query vector or a scored list; or the error that it, or a stage before, met.
+    """The result of a stage for one query: a query vector or a scored list, or its error or that of an earlier stage.
 
-    `ms` is what it cost; None where that was never measured: the vector was imported. Where that is a share of what
-    several queries took together, `together_ms` is the whole. `time` does it once more, alone, and returns what that
-    cost; None where `ms` was measured so, just now.
+    `ms` is the cost; None if it was never measured, as for imported vectors. If `ms` is a share of the time of several
+    queries, `together_ms` is the total. `time` repeats the work for this query alone and returns the cost; None if `ms`
+    is such a measurement already.
     """
 
     value: Any = None
@@ -53,13 +53,12 @@ def settle(
     *,
     attempt: Callable[[Callable[[], Outcome]], Outcome],
 ) -> None:
-    """Measure by itself whatever may have passed BENCHBENCH_QUERY_TIMEOUT_MS, in place.
+    """Time queries alone that may have exceeded BENCHBENCH_QUERY_TIMEOUT_MS, and update their outcomes in place.
 
-    The limit is of the sum of a query's stages in a run. A share hides a query that took longer than the others, and a
-    cost that is known from before may have been a stall of the machine. So where the stages of a query may have taken
-    longer together than one may, those that were not measured alone are done again for the time they take. Where most
-    of what queries took together does not come again, it was nobody's: `notes` counts that in the stage's STALLS.
-    `attempt` calls what may raise, and returns the outcome that an error becomes.
+    The limit applies to the sum of a query's stages in a run. A share of a common time can hide a slow query, and a
+    stored cost may include a stall of the machine. So if the stages of a query may have exceeded the limit, repeat
+    those that were not timed alone. If the repetition takes less than half of the common time, count a stall in `notes`
+    (STALLS). `attempt` calls a function and converts an error into an outcome.
     """
     again: set[str] = set()
     together = {
@@ -86,7 +85,7 @@ def _timed(outcome: Outcome) -> Outcome:
 
 
 def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -> None:
-    """Raise StageError for a list that its index cannot have."""
+    """Raise StageError for a list with chunks that are not in the index, or scores that are not finite."""
     count = len(index.chunk_ids)
     for scored in lists:
         if len(scored.scores) != len(scored) or not ((scored.ids >= 0) & (scored.ids < count)).all():
@@ -102,9 +101,9 @@ def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -
 
 
 def left_out(hung: Mapping[str, str], query_id: int) -> Outcome | None:
-    """Return the error of a query at which a model hung in an earlier attempt: of any, where it hung at two of them.
+    """Return the error of a query at which a model hung in an earlier attempt, or of any query if it hung at two.
 
-    `hung` has the sentences by query; that without one ("") is of several queries together, and nobody's.
+    `hung` has the sentences by query. The key "" is a call for several queries and is ignored.
     """
     alone = {query: sentence for query, sentence in hung.items() if query}
     sentence = alone.get(str(query_id), "")
@@ -113,7 +112,7 @@ def left_out(hung: Mapping[str, str], query_id: int) -> Outcome | None:
     return Outcome(error=sentence) if sentence else None
 
 
-VARIANTS_RRF_K = 60  # the constant of Cormack, Clarke and Büttcher
+VARIANTS_RRF_K = 60  # from Cormack, Clarke and Büttcher (2009)
 
 
 def fuse(stage: FuseStage | MergeStage, lists: Sequence[ScoredList]) -> Outcome:

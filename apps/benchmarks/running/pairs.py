@@ -1,4 +1,4 @@
-"""Pairs of a query and a chunk, each scored once by a reranker in the revision that the benchmark began with."""
+"""Pairs of a query and a chunk, each scored once by a reranker in the revision of the benchmark's first worker."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Key = tuple[str, str, UUID, int]
 
 
 class Scored(NamedTuple):
-    """A pair's raw scores, and the milliseconds that scoring it cost."""
+    """A pair's raw scores, and the milliseconds of scoring it."""
 
     score: float
     threshold_score: float
@@ -30,9 +30,9 @@ class Scored(NamedTuple):
 
 
 class Pairs:
-    """The scores of pairs. With a benchmark, those that any batch of it scored, now or before it was broken off.
+    """The scores of pairs. With a benchmark, includes the scores that any of its batches stored.
 
-    New scores are stored at once, outside the transaction that ends a batch: a batch that fails has not scored in vain.
+    New scores are stored at once, outside the transaction that ends a batch, so that a failed batch does not lose them.
     """
 
     def __init__(self, benchmark: Benchmark | None = None) -> None:
@@ -49,7 +49,7 @@ class Pairs:
         *,
         on_part: Callable[[], None] = lambda: None,
     ) -> tuple[PairScores, float]:
-        """Return the scores of chunks for a query, in the order of `positions`, and what scoring them once costs."""
+        """Return the scores of chunks for a query, in the order of `positions`, and the cost of scoring them in ms."""
         key = _key(reranker, index, query)
         if key not in self._known:
             self._known[key] = self._stored(key)
@@ -65,11 +65,11 @@ class Pairs:
         return scores, sum(pair.ms for pair in chosen)
 
     def is_stored(self, reranker: Reranker, index: OpenIndex, query: Query) -> bool:
-        """Tell whether some of the pairs that were scored for a query are known from before, and so is their cost."""
+        """Check whether some of a query's pairs, with their cost, were stored before."""
         return _key(reranker, index, query) in self._stored_before
 
     def time(self, reranker: Reranker, index: OpenIndex, query: Query, positions: Positions) -> float:
-        """Score pairs once more and keep what that took as their cost; return it, in milliseconds. Scores stay."""
+        """Score pairs again, store the time as their cost, and return it in milliseconds. The old scores stay."""
         key = _key(reranker, index, query)
         texts = index.texts(positions.tolist())
         reranker.prepare(texts)
@@ -118,7 +118,7 @@ class Pairs:
 
     def _stored(self, key: Key) -> dict[int, Scored]:
         by_position: dict[int, Scored] = {}
-        for scored in self._lists(key).order_by("-pk"):  # of two workers that scored a pair at once, the first is right
+        for scored in self._lists(key).order_by("-pk"):  # if two workers scored a pair, the first one counts
             known = _pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
             by_position |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
         return by_position
@@ -137,7 +137,7 @@ def _key(reranker: Reranker, index: OpenIndex, query: Query) -> Key:
 
 
 def _check(reranker: Reranker, made: PairScores, count: int) -> None:
-    """Raise RankingError for scores that cannot be: they would be kept for as long as the benchmark lives."""
+    """Raise RankingError for invalid scores, before they are stored for the whole benchmark."""
     for scores in (made.scores, made.threshold_scores):
         if scores.shape != (count,) or not np.isfinite(scores).all():
             raise RankingError(
@@ -157,24 +157,24 @@ def _pairs(
 
 
 class RerankerRevisionError(UnfitWorkerError):
-    """A reranker is here in another revision than the one that the benchmark began with."""
+    """The reranker on this worker has another revision than on the benchmark's first worker."""
 
     code = "reranker"
 
 
 class PinnedRerankers:
-    """Loads rerankers in the revision that the benchmark's first worker had, and in no other."""
+    """A loader of rerankers that requires the revision of the benchmark's first worker."""
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
         self._pinned: dict[str, str] = {}
 
     def load(self, name: str, index: Index) -> Reranker:
-        """Return the reranker called `name` for an index. Raises what `load_reranker` does, RerankerRevisionError."""
+        """Load the reranker called `name` for an index. Raises RerankerRevisionError and errors of `load_reranker`."""
         reranker = load_reranker(name, index)
         model, here = reranker.model_name, reranker.revision
         if self._pinned.get(model) != here:
-            # The revision that the first worker had: this one's, where none was before.
+            # The revision of the first worker, which may be this one.
             pinned, _ = RerankerRevision.objects.get_or_create(
                 benchmark=self._benchmark, model=model, defaults={"revision": here}
             )

@@ -1,4 +1,4 @@
-"""Final lists of queries: the outcome of a last stage, its documents, and where each run cuts it; stored by COPY."""
+"""Final lists of queries: the outcome of a last stage, its documents, and the cut of each run; stored by COPY."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ TIMED = {
     planned.FuseStage: "fuse_ms",
     planned.RerankStage: "rerank_ms",
 }
-Timed = tuple[str, Outcome]  # what a stage made of a query, and which of the timings it counts in
+Timed = tuple[str, Outcome]  # the name of the timing that a stage counts in, and the outcome for a query
 
 
 def final_lists(
@@ -43,17 +43,17 @@ def final_lists(
     max_k: int,
     repetition: int = 1,
 ) -> Iterator[FinalList]:
-    """Yield each list for every query, collapsed to documents, with how many of them each of its runs returns.
+    """Yield each list for every query, collapsed to documents, with the number that each of its runs returns.
 
-    That is: those that the first `candidates` chunks of the list bring, above the threshold, and of those the first
-    `top_k`. A query's time is the sum of what the stages of one run cost, as if that were alone; past
-    BENCHBENCH_QUERY_TIMEOUT_MS it is an error.
+    A run returns the documents of its first `candidates` chunks above the threshold, of these at most the first
+    `top_k`. A query's time is the sum of the stages of one run, as if the run were alone. More than
+    BENCHBENCH_QUERY_TIMEOUT_MS is an error.
     """
     for shared_list in shared:
         cuts = Cuts.of(shared_list.plans)
-        stages = shared_list.plans[0].stages  # what made the list is the same of all its runs
+        stages = shared_list.plans[0].stages  # all runs of a list have the same stages
         names, columns = [TIMED[type(stage)] for stage in stages], [outcomes[stage.key] for stage in stages]
-        index_of = cache(lambda name: indexes[name])  # opened only where a query needs it, and once a list
+        index_of = cache(lambda name: indexes[name])  # opened once per list, if a query needs it
         for query_id, *made in zip(query_ids, *columns, strict=True):
             asked = query_id, repetition
             yield _final_list(shared_list, cuts, list(zip(names, made, strict=True)), asked, index_of, max_k)
@@ -61,9 +61,9 @@ def final_lists(
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where runs cut the list that they share: each keeps at most `most` of its chunks, above its threshold.
+    """The cuts of the runs that share a list: each run keeps at most `most` chunks above its threshold.
 
-    `limits` are what a run keeps at most where it asks for it: a reranked list is no longer than what was reranked.
+    `limits` are the greatest numbers of chunks that the configurations allow; for a reranked list at most its depth.
     """
 
     kind: UnitKind
@@ -81,7 +81,7 @@ class Cuts:
         )
 
     def kept(self, scored: ScoredList) -> NDArray[np.int64]:
-        """How many chunks of the list each run keeps. What passes a threshold comes first: its scores fall."""
+        """Return the number of chunks that each run keeps: a prefix, because the scores of a list fall."""
         counts = np.minimum(self.most, len(scored))
         thresholds = {threshold for threshold in self.thresholds if threshold is not None}
         if thresholds:
@@ -111,9 +111,9 @@ def _final_list(
         return FinalList(
             *key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error, calls=calls
         )
-    # Of a list that is cut within, a run has what its threshold leaves.
+    # A list that is not the run's last stage is first cut by the run's threshold.
     scored = made.value if run.list_key == run.final else kept_part(run, made.value, top_k=len(made.value))
-    index = index_of(run.index)  # opened only now: one that cannot be is an error of the stages, told already
+    index = index_of(run.index)  # opened late: if it cannot be opened, the stages have already recorded the error
     documents = index.document_ids[scored.ids]
     first = collapse(documents)
     kept = np.zeros(len(shared.plans), np.int64) if error else cuts.kept(scored)
@@ -136,13 +136,13 @@ def _final_list(
 
 
 def _limit(run: RunPlan) -> int:
-    """How many chunks the run keeps at most."""
+    """Return the greatest number of chunks that the run keeps."""
     reranked = [stage.depth for stage in run.stages if isinstance(stage, planned.RerankStage)]
     return min(run.top_k, run.candidates, *reranked)
 
 
 def _timings(done: Sequence[Timed]) -> dict[str, float]:
-    """Sum what the stages cost, by what they do; there is no total where one failed without a time."""
+    """Return the sum of the costs of the stages by timing, and the total unless a stage failed without a time."""
     timings: dict[str, float] = {}
     for name, outcome in done:
         if outcome.ms is not None:
@@ -166,7 +166,7 @@ FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS, *CALLS)
 
 
 def store_final_lists(lists: Sequence[FinalList]) -> None:
-    """Store final lists, with what each run returns of them."""
+    """Store final lists, with the number of documents that each run returns."""
     _lists({final.source for final in lists}, {final.query_id for final in lists}).delete()
     rows = zip(
         *_list_columns(lists),
@@ -188,9 +188,9 @@ def store_stage_lists(
     sources: Mapping[str, int],
     final: Iterable[FinalList],
 ) -> None:
-    """Store each distinct stage's list of each query, but for those that are `final`; `sources` are by stage key.
+    """Store each distinct stage's list for each query, except `final` lists. `sources` are by stage key.
 
-    A list that is the final one of other runs, which have ended, stays as it is: their figures rest on it.
+    A stored final list of ended runs stays, because their figures depend on it.
     """
     stored = {each.source for each in final}
     stages = [
@@ -199,7 +199,7 @@ def store_stage_lists(
     there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
     there.filter(lengths__isnull=True).delete()
     others = set(there.values_list("source_id", "query_id"))
-    # All before the COPY: an index that was put out meanwhile is read again, by the same connection.
+    # Build all lists before the COPY: an index that left the cache is loaded again, on the same connection.
     lists = []
     for stage in stages:
         source = sources[stage.key]
@@ -208,7 +208,7 @@ def store_stage_lists(
             for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
             if not outcome.error and (source, query_id) not in others
         ]
-        chunk_ids = indexes[stage.index].chunk_ids if made else NO_IDS  # one that cannot be opened made nothing
+        chunk_ids = indexes[stage.index].chunk_ids if made else NO_IDS  # without lists it may not open
         lists += [
             FinalList(
                 *(source, (), query_id),
@@ -223,7 +223,7 @@ def store_stage_lists(
 
 
 def _list_columns(lists: Sequence[FinalList]) -> Iterator[Iterable[bytes]]:
-    """Yield the columns of `LIST`. Threshold scores are null where they are the scores."""
+    """Yield the columns of `LIST`. Threshold scores are null if they equal the scores."""
     yield (binary.int8(final.source) for final in lists)
     yield (binary.int8(final.query_id) for final in lists)
     yield (binary.int2(final.repetition) for final in lists)
@@ -248,6 +248,6 @@ def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:
 
 
 def _optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:
-    """Encode arrays, of which some are None: nulls."""
+    """Encode arrays, with None as null."""
     encoded = encode(NO_IDS if values is None else values for values in column)
     return (binary.NULL if values is None else packed for values, packed in zip(column, encoded, strict=True))

@@ -1,4 +1,4 @@
-"""The stages of a plan, done for some queries: each distinct stage once, its outcomes kept for the runs."""
+"""Running of the stages of a plan for some queries: each distinct stage once, with its outcomes kept for the runs."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -45,19 +45,18 @@ from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import Calls, ScoredList
 
 Search = Callable[[OpenIndex, list[int]], list[Answer]]
-OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that one query of many may bring
+OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that a single query may cause
 
 
 @dataclass(eq=False)
 class Stages:
-    """Does the stages of a plan for `queries`.
+    """A runner of the stages of a plan for `queries`.
 
-    `tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of raised.
-    Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked pairs known
-    from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode for the time it
-    takes, though the vectors are kept from before. `on_part` is called between parts; it may raise. `faults` collects
-    the tracebacks of what is recorded. `hung`: by stage key and query, the sentence of a model that did not answer
-    there before; without a query (""), for several together.
+    If `tolerant`, temporary errors (out of memory, a broken connection) are recorded with the query and not raised.
+    BenchbenchError is always recorded, but UnfitWorkerError is always raised. `pairs` stores the scores of reranked
+    pairs; by default they are in memory only. `encode_afresh` encodes again for the time, even if vectors are stored.
+    `on_part` is called between parts and may raise. `faults` collects the tracebacks of recorded errors. `hung` has, by
+    stage key and query, the sentence about a model that did not answer before; the query "" means several queries.
     """
 
     queries: Sequence[Query]
@@ -73,9 +72,9 @@ class Stages:
     notes: Noted = field(init=False, default_factory=dict)
 
     def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
-        """Do the stages in the plan's order and return their outcomes, a list over the queries per stage key.
+        """Run the stages in the plan's order and return their outcomes: {stage key: [outcome per query]}.
 
-        `on_stage` is called with each stage that ends.
+        `on_stage` is called with each stage after it ends.
         """
         for stage in plan.stages:
             self.outcomes[stage.key] = self._each(stage, self._work_of(stage))
@@ -104,7 +103,7 @@ class Stages:
         raise TypeError(f"No engine does the stage {stage!r}.")
 
     def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
-        """Do `work` for the queries whose earlier stages succeeded: together, or one by one if that fails."""
+        """Call `work` for all queries whose earlier stages succeeded, or for one at a time if that fails."""
         hung = self.hung.get(stage.key, {})
         keys = [query.pk for query in self.queries]
         outcomes = [self._inherited_error(stage, number) or left_out(hung, key) for number, key in enumerate(keys)]
@@ -133,17 +132,17 @@ class Stages:
         return next((Outcome(error=error) for error in errors if error), None)
 
     def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
-        """Find whose error it is, by doing the queries one by one, unless it can only be everybody's."""
+        """Run the queries one by one to find those that fail, unless the error must affect all of them."""
         if isinstance(error, BenchbenchError) and not isinstance(error, OF_ONE_QUERY):
             self.faults.add(str(error), error)
-            return [Outcome(error=str(error))] * len(ready)  # a model or an index that is not there
+            return [Outcome(error=str(error))] * len(ready)  # a missing model or index
         return [self._alone(work, number) for number in ready]
 
     def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
         return self._attempt(lambda: work([number])[0])
 
     def _attempt(self, work: Callable[[], Outcome]) -> Outcome:
-        """Do what may raise; an error becomes the outcome, unless it is to be raised."""
+        """Call `work` and convert an error into an outcome, unless it must be raised."""
         try:
             self.on_part()
             return work()
@@ -166,7 +165,7 @@ class Stages:
         return [self.outcomes[wording.stage][number].value[wording.place] for number in numbers]
 
     def _questions(self, stage: DenseStage, numbers: list[int]) -> list[str]:
-        """What a strategy is told of the queries. A passage is compared as a vector, and answers no question."""
+        """Return the texts of the queries for a strategy; instead of a generated passage, the query itself."""
         is_passage = stage.wording is not None and stage.wording.is_passage
         return self._texts(None if is_passage else stage.wording, numbers)
 
@@ -174,7 +173,7 @@ class Stages:
         return [self.queries[number].filters for number in numbers]
 
     def _rewrite(self, stage: RewriteStage, number: int) -> Outcome:
-        """Ask a language model for the texts of one query. A kept answer costs what the model took for it."""
+        """Ask a language model for the texts of one query. A cached answer counts with its original time."""
         with about(stage.key, [self.queries[number].pk]):
             texts, reply = rewritten(stage.method, stage.llm, self.queries[number].text)
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
@@ -185,7 +184,7 @@ class Stages:
         made = query_vectors(index.index, texts, kind=kind)
         new = {text for text, one in zip(texts, made, strict=True) if one.is_new}
         count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
-        if self.encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
+        if self.encode_afresh and index.index.encoder:  # without an encoder the vectors were imported
             ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in made]), kind)
             return [Outcome(encoded.vector, ms) for encoded in made]
 
@@ -221,7 +220,7 @@ class Stages:
         return np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
 
     def _ask(self, stage: AskStage, number: int) -> Outcome:
-        """Search for one query by a strategy that asks a language model; what fails is this query's alone."""
+        """Search for one query by a strategy that asks a language model; an error affects this query only."""
         with about(stage.key, [self.queries[number].pk]):
             if stage.ann != "exact":
                 return self._approximate(stage, [number])[0]
@@ -243,9 +242,9 @@ class Stages:
     def _timed(
         self, stage: DenseStage | LexicalStage, search: Search, numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
-        """Search for queries together, each at an equal share of the time; or `apart`, each at its own.
+        """Search for queries together, each with an equal share of the time, or `apart`, each with its own time.
 
-        A list is the same bits in any batch, so what is searched again for its time alone finds nothing else.
+        Lists are bit-identical in any batch, so a search that is repeated for its time finds the same list.
         """
         if apart and len(numbers) > 1:
             alone = []
@@ -274,7 +273,7 @@ class Stages:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
         index = self.indexes[stage.index]
         reranker = self.rerankers.load(stage.reranker, index.index)
-        order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
+        order = np.argsort(source.ids)  # ascending positions fix the order of ties and of sums
         positions = source.ids[order]
         query = self.queries[number]
         with about(stage.key, [query.pk]):

@@ -1,4 +1,4 @@
-"""Times of a run's queries, stage by stage, and the calls that they took."""
+"""Times of a run's queries by stage, and their calls to models."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from apps.benchmarks.measuring.reading import rows_of
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.running.rankings import TIMINGS
 
-Samples = NDArray[np.float64]  # (timings, searches), NaN where nothing was timed
-LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so
+Samples = NDArray[np.float64]  # (timings, searches); NaN means not timed
+LEAST_FOR_P99 = 100  # with fewer samples the 99th percentile is about the maximum
 
 
 def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     """Return each run's latencies over the queries that did not fail, in milliseconds per query.
 
     `<stage>_ms` are means. Isolated execution, whose samples are single searches, also has `percentiles`:
-    {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, p99 from LEAST_FOR_P99 samples on; and with repetitions
-    `consistency_score`, the share of queries that were answered alike in all of them.
+    {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, with p99 from LEAST_FOR_P99 samples on. With repetitions it has
+    `consistency_score`, the share of queries with the same answer in all of them.
     """
-    sources = {run.source_id for run in runs}  # whose runs have their times in common
+    sources = {run.source_id for run in runs}  # runs of one source share their times
     answered = StageList.objects.filter(source__in=sources, lengths__isnull=False, error="").order_by()
     columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
     rows = rows_of(answered.values_list("source_id").annotate(**columns))
@@ -36,7 +36,7 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """The logical calls of a run alone, in all repetitions, and in how many queries it fell back."""
+    """The logical calls of a run as if alone, in all repetitions, and the number of queries with a fallback."""
 
     embed: int = 0
     llm: int = 0
@@ -55,24 +55,24 @@ def calls_of(runs: Sequence[Run]) -> dict[UUID, CallTotals]:
 
 
 def cost_ms(run: Run) -> int | None:
-    """Return what all searches of a run took that did not fail, in whole milliseconds, as if it were alone.
+    """Return the total time of a run's successful searches, as if it were alone, in whole milliseconds.
 
-    None where none was timed. The wall clock is the benchmark's: its runs are at work together.
+    None if no search was timed. A run has no wall-clock time, because the runs of a benchmark work together.
     """
     mean, samples = run.timing.get("total_ms"), run.timing.get("samples")
     return None if mean is None or samples is None else round(mean * samples)
 
 
 def execution_of(benchmark: Benchmark, ms: float | None) -> str | None:
-    """Return how a time was taken, "shared" or "isolated"; None where there is no time.
+    """Return the execution in which a time was taken, "shared" or "isolated"; None without a time.
 
-    A shared one is a share of what a stage took for several queries, and for every run that needs it.
+    A shared time is a share of the time of a stage for several queries and all runs that need it.
     """
     return None if ms is None else str(benchmark.execution)
 
 
 def shared_mark(runs: Iterable[Run]) -> str:
-    """Return what follows the unit of these runs' times: " (shared)" where one of them is a sum of such shares."""
+    """Return the suffix for the unit of these runs' times: " (shared)" if one of them is shared, else ""."""
     return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
 
 
@@ -88,14 +88,14 @@ def _timing(run: Run, samples: Samples) -> dict[str, Any]:
 
 
 def percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
-    """Return p50, p95 and, from LEAST_FOR_P99 samples on, p99: the sample at place min(⌊n·p⌋, n−1) in rising order."""
+    """Return p50, p95 and, from LEAST_FOR_P99 samples on, p99: the sample at index min(⌊n·p⌋, n−1), ascending."""
     ordered = np.sort(samples)
     shares = {"p50": 0.5, "p95": 0.95} | ({"p99": 0.99} if len(ordered) >= LEAST_FOR_P99 else {})
     return {name: round(float(ordered[min(int(len(ordered) * p), len(ordered) - 1)]), 4) for name, p in shares.items()}
 
 
 def consistency_score(run: Run) -> float:
-    """Return the share of queries whose ordered documents are equal in all repetitions; a failed one is not."""
+    """Return the share of queries with equal ranked documents in all repetitions; a failed query is not consistent."""
     by_query: dict[int, list[tuple[str, list[int]]]] = {}
     for query_id, error, documents in run.query_results.values_list("query_id", "error", "document_ids"):
         by_query.setdefault(query_id, []).append((error, documents))

@@ -1,4 +1,4 @@
-"""Pages about benchmarks, gates and imported runs.
+"""Pages of benchmarks, gates and imported runs.
 
-Each view reads a form, calls one use case and shows what came of it. Only interfaces import it.
+Each view reads a form, calls one use case and shows the result. Only interfaces import it.
 """

@@ -1,4 +1,4 @@
-"""Pages about benchmarks, and about the experiment files that they are made from."""
+"""Pages of benchmarks and of their experiment files."""
 
 import uuid
 from typing import Any
@@ -54,7 +54,7 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
 
 
 def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Measure a benchmark by further measures, from the rankings that are stored."""
+    """Measure a benchmark by further measures, from its stored rankings."""
     benchmark: Any = model_admin.get_object(request, str(object_id))
     if not model_admin.has_change_permission(request, benchmark):
         raise PermissionDenied
@@ -80,7 +80,7 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 
 @require_POST
 def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Answer the form as it stands with the runs that it would make, or with what is wrong and where."""
+    """Return the preview of the form: the runs that it would create, or its errors."""
     form = sent_form(request, model_admin, BenchmarkForm)
 
     def look() -> dict[str, Any]:
@@ -97,12 +97,12 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
 
 
 def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Answer with the indexes that the chosen mapping can be searched by."""
+    """Return the form's choice of indexes for the chosen mapping."""
     return choices_page(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
 
 
 def start(request: HttpRequest, benchmark: Benchmark) -> None:
-    """Start a benchmark that was just made; where that cannot be, say so, and keep it."""
+    """Launch a new benchmark; if that fails, show the error and keep the benchmark."""
     try:
         launch(benchmark, by=staff(request))
     except BenchbenchError as error:

@@ -1,4 +1,4 @@
-"""Pages about gates and baselines."""
+"""Pages of gates and baselines."""
 
 import uuid
 from typing import Any
@@ -53,7 +53,7 @@ class BaselineForm(PageForm):
 
 
 class GateForm(PageForm):
-    """`rules()` are the rules of a valid form: those of the file where there is one."""
+    """Form of a gate. `rules()` returns the rules of a valid form, those of the file if one is given."""
 
     content_field = "rules_text"
 
@@ -92,7 +92,7 @@ class GateForm(PageForm):
         self.fields["rules_text"].initial = EXAMPLE.format(k=benchmark.primary_k)
 
     def rules(self) -> Rules:
-        """Raises RulesError, for a file under its field."""
+        """Return the rules. Raises RulesError; an error in a file names the field of the file."""
         upload = self.cleaned_data["file"]
         if not upload:
             return read_rules(self.cleaned_data["rules_text"], where="The rules")
@@ -129,7 +129,7 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 
 def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Hold a run against rules and a baseline, and show what came of it. Nothing is kept."""
+    """Judge a run by rules and a baseline, and show the result without storing it."""
     run: Run = model_admin.viewed(request, object_id)
     asked = request.method == "POST"
     form = GateForm(
@@ -150,7 +150,7 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
 
 
 def judged(run: Run, form: GateForm) -> dict[str, Any]:
-    """Return what the page shows of the verdict; an error of a use case is shown at the form."""
+    """Return the page's context for the verdict; add an error of the use case to the form."""
     try:
         result = gate(run, rules=form.rules(), baseline=form.cleaned_data["baseline"])
     except BenchbenchError as error:

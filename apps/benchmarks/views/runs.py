@@ -1,4 +1,4 @@
-"""Importing a run in the browser: what its file holds, and then its import."""
+"""Pages to preview a file of rankings and import it as a run."""
 
 from typing import Any, ClassVar
 
@@ -105,11 +105,11 @@ class RunForm(PageForm):
         self._offer("benchmark", benchmarks.filter(mapping__collection__kind=Collection.Kind.EXTERNAL))
 
     def reading(self) -> dict[str, Any]:
-        """Return how the file is to be read."""
+        """Return the options for reading the file."""
         return {"format": self.cleaned_data["format"], "order_by": self.cleaned_data["order_by"] or None}
 
     def _dataset(self) -> Dataset | None:
-        """The dataset that the form names so far, on which the other choices depend."""
+        """Return the dataset chosen so far, on which the other choices depend."""
         field: Any = self.fields["dataset"]
         try:
             return field.clean(self.data.get("dataset") or self.initial.get("dataset"))
@@ -159,7 +159,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 @require_POST
 def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Answer the form as it stands with what its file holds for its dataset, or with what is wrong; nothing is kept."""
+    """Return the preview of the form: a report on its file for the dataset, or its errors. Nothing is stored."""
     form = sent_form(request, model_admin, RunForm)
 
     def look() -> dict[str, Any]:
@@ -176,5 +176,5 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
 
 
 def run_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Answer with the benchmarks and the versions of the chosen dataset, which a run can be imported into."""
+    """Return the form's choice of benchmarks and versions of the chosen dataset that a run can be imported into."""
     return choices_page(request, model_admin, RunForm, "dataset", ["benchmark", "version"])
