@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SignInForm(AuthenticationForm):
-    """The admin's sign-in form with the API's limits on wrong passwords, so that it is no easier to guess here."""
+    """The admin's sign-in form with the API's limits on wrong passwords, so that guessing here gains nothing."""
 
     def clean(self) -> Any:
         try:

@@ -160,7 +160,7 @@ def _signs(queue: str) -> dict[str, str]:
     prefix = f"benchbench:worker:{queue}:"
     keys = [bytes(key) for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
     said: list[Any] = redis.mget(keys) if keys else []
-    signs = zip(keys, said, strict=True)  # a sign that expired meanwhile is None
+    signs = zip(keys, said, strict=True)  # None for a sign that expired meanwhile
     return {key.decode().removeprefix(prefix): value.decode() for key, value in signs if value is not None}
 
 

@@ -81,7 +81,7 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 @require_POST
 def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Render the existing and the new indexes of the form as filled in so far."""
+    """Render the existing and the new indexes of the partly filled form."""
     form = sent_form(request, model_admin, GridForm)
 
     def look() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Language models on servers that the settings name: asked, retried, and their answers kept.
+"""Language models on servers named in the settings: requests, retries and cached answers.
 
 Imports models; `search`, availability and building import `asking`. A new kind of server copies its sibling and joins
 `KINDS` in `servers`.

@@ -1,8 +1,8 @@
-"""Answers of language models, kept: asking the same again is free, and gives the same.
+"""Cache of answers of language models: the same request is free and repeatable.
 
-An answer is known by server and model, the model's revision where its server tells one, prompt, and what the server is
-told (temperature, tokens, seed). The first that its asker accepted stays. The longest unused go when they take more
-than BENCHBENCH_LLM_CACHE_BYTES.
+The key of an answer covers server, model, the model's revision if its server reports one, prompt, and the request's
+options (temperature, tokens, seed). The first accepted answer stays. The least recently used ones are deleted above
+BENCHBENCH_LLM_CACHE_BYTES.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from django.db import connection
 from apps.retrieval.models import LLMAnswer
 
 TOUCH = "UPDATE retrieval_llmanswer SET used_at = now() WHERE id = %s AND used_at < now() - interval '1 day'"
-# An array: the rows of an IN (…) may be chosen anew for every row that is looked at, and more would go than the limit.
+# An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
 TRIM = """
     DELETE FROM retrieval_llmanswer WHERE id = ANY(ARRAY(
         SELECT id FROM (
@@ -30,12 +30,12 @@ answers_not_kept: ContextVar[bool] = ContextVar("answers_not_kept", default=Fals
 
 
 def passing_by_answers() -> AbstractContextManager[None]:
-    """Neither read nor keep answers while this lasts: whoever asks hears what the model says now."""
+    """Bypass the cache in this block: answers are neither read from it nor stored."""
     return _true(answers_passed_by)
 
 
 def keeping_no_answers() -> AbstractContextManager[None]:
-    """Keep nothing of what is answered while this lasts; what was kept before still answers."""
+    """Store no new answers in this block; cached answers are still used."""
     return _true(answers_not_kept)
 
 
@@ -49,7 +49,7 @@ def _true(variable: ContextVar[bool]) -> Iterator[None]:
 
 
 def find_answer(key: str) -> LLMAnswer | None:
-    """Return the answer that is kept under a key, used from now on."""
+    """Return the cached answer of a key, or None, and update its time of use."""
     kept = LLMAnswer.objects.filter(key=key).first()
     if kept is not None:
         with connection.cursor() as cursor:
@@ -58,13 +58,13 @@ def find_answer(key: str) -> LLMAnswer | None:
 
 
 def keep_answer(answer: LLMAnswer) -> LLMAnswer:
-    """Keep an answer, and return the one that is kept under its key: another's, where that came first."""
+    """Store an answer unless its key has one already. Return the stored answer."""
     LLMAnswer.objects.bulk_create([answer], ignore_conflicts=True)
     return LLMAnswer.objects.filter(key=answer.key).first() or answer
 
 
 def trim_answers() -> int:
-    """Delete the answers longest unused until BENCHBENCH_LLM_CACHE_BYTES hold the rest; return how many."""
+    """Delete the least recently used answers above BENCHBENCH_LLM_CACHE_BYTES. Return their number."""
     with connection.cursor() as cursor:
         cursor.execute(TRIM, [settings.BENCHBENCH_LLM_CACHE_BYTES])
         return int(cursor.rowcount)

@@ -1,4 +1,4 @@
-"""Asking a language model: usable answers are stored, passing errors retried, a server that is down left alone."""
+"""Requests to language models: store usable answers, retry temporary errors, and pause for a server that is down."""
 
 import time
 from collections import defaultdict, deque
@@ -14,29 +14,29 @@ from apps.retrieval.models import Index, LLMAnswer
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
 
-REQUESTS = 30  # the latest requests that are counted,
-SECONDS = 300.0  # or fewer, as soon as they took so long together,
-LEAST = 5  # but at least so many
-SHARE = 0.9  # of them that failed, from which on the server is left alone
+REQUESTS = 30  # the latest requests in the window,
+SECONDS = 300.0  # or fewer, once their failures took this long,
+LEAST = 5  # but at least this many
+SHARE = 0.9  # of failed requests in the window, from which the breaker opens
 BREAK_SECONDS = 30
 
 
 @dataclass(slots=True)
 class Breaker:
-    """Opens when at least SHARE of a server's latest requests failed for good, after their retries.
+    """A circuit breaker that opens when at least SHARE of a server's latest requests failed after their retries.
 
-    The window is of requests, so that a server that refuses some queries in a row is asked the others too, and bounded
-    in seconds, so that a server whose every request runs into its time limit costs minutes and not hours. A refusal
-    that no retry can mend (a wrong key, a prompt that is too long) counts neither way. After BREAK_SECONDS one request
-    decides: it closes the breaker or opens it again. Times are those of the monotonic clock.
+    The window is one of requests, so that some refused queries in a row do not open it. It is bounded in seconds, so
+    that a server whose requests all time out costs minutes, not hours. Permanent refusals (a wrong key, a prompt that
+    is too long) do not count. After BREAK_SECONDS one request closes the breaker or opens it again. Times are those of
+    the monotonic clock.
     """
 
     requests: deque[tuple[bool, float]] = field(default_factory=lambda: deque(maxlen=REQUESTS))  # failed, seconds
-    reason: str = ""  # why it is open, or was before the request that decides; "" while it is closed
+    reason: str = ""  # why it is open, or was until the deciding request; "" while closed
     open_until: float = 0.0
 
     def check(self, server: str, now: float) -> None:
-        """Raise LLMError while the server is left alone."""
+        """Check that the breaker is closed. Raises LLMError."""
         if now < self.open_until:
             raise LLMError(
                 f"The language model server {server} is not asked for {BREAK_SECONDS} seconds, because it failed "
@@ -50,7 +50,7 @@ class Breaker:
         self.requests.append((False, 0.0))
 
     def record_failure(self, seconds: float, now: float) -> None:
-        """Count a request that failed for good after some seconds, and open where that is one too many."""
+        """Count a request that failed after all retries and took `seconds`. Open the breaker if needed."""
         self.requests.append((True, seconds))
         window = self._window()
         failed = sum(has_failed for has_failed, _ in window)
@@ -60,7 +60,7 @@ class Breaker:
             self.open_until = now + BREAK_SECONDS
 
     def _window(self) -> list[tuple[bool, float]]:
-        """The requests that count, the latest first; none while they are too few to tell."""
+        """Return the requests in the window, latest first; empty while they are too few."""
         window: list[tuple[bool, float]] = []
         seconds = 0.0
         for request in reversed(self.requests):
@@ -72,29 +72,29 @@ class Breaker:
 
 
 ATTEMPTS = 3
-BACKOFF_SECONDS = 0.5  # before the second attempt; twice as long before each further one
+BACKOFF_SECONDS = 0.5  # before the second attempt; doubled for each further one
 UNKNOWN = "unknown"
-REVISION_SECONDS = 60  # for which a server is believed that a model is the one it was
+REVISION_SECONDS = 60  # how long a model's revision is cached
 
 Parameters = dict[str, Any]
 Result = TypeVar("Result")
-Accepts = Callable[[str], bool]  # whether the asker can use an answer
+Accepts = Callable[[str], bool]  # whether the caller can use an answer
 
-breakers: defaultdict[str, Breaker] = defaultdict(Breaker)  # by the name of a server
-revisions: dict[tuple[str, str], tuple[str, float]] = {}  # by server and model, and until when they are believed
+breakers: defaultdict[str, Breaker] = defaultdict(Breaker)  # by server name
+revisions: dict[tuple[str, str], tuple[str, float]] = {}  # by server and model, with the time of expiry
 
 
 def ask(index: Index, prompt: str, accepts: Accepts) -> Reply:
-    """Return what the language model of an index answers, as `ask_llm` does."""
+    """Return the answer of an index's language model, as `ask_llm` does."""
     return ask_llm(index.llm, checked_llm(index.llm_parameters), prompt, accepts)
 
 
 def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -> Reply:
-    """Return what a model answers, by complete `parameters` (`checked_llm`): a stored answer where there is one.
+    """Return a model's answer, cached if possible, with complete `parameters` (`checked_llm`).
 
-    `accepts` says whether the caller can use a text. Only such an answer is stored; any other is returned too, for the
-    caller to refuse, and the model is asked again the next time. Its own `cache`, or `passing_by_answers` around the
-    call, bypass what is stored. Raises LLMError.
+    `accepts` returns whether the caller can use a text. Only accepted answers are stored. Others are returned for the
+    caller to refuse, and the next call asks the model again. The parameter `cache: false` and `passing_by_answers`
+    bypass the cache. Raises LLMError.
     """
     started = time.perf_counter()
     server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
@@ -110,15 +110,17 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     text, ms = _generate(llm, server, prompt, told)
     if answers_not_kept.get() or not accepts(text):
         return Reply(text, ms, _since(started), False)
-    if kept is not None:  # an answer that another way of reading it accepted
+    if kept is not None:  # accepted by another `accepts` before
         kept.delete()
     kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, **known))
     return Reply(kept.text, kept.ms, _since(started), False)
 
 
 def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
-    """What an answer is known by. In another context the server may cut the prompt elsewhere; where it tells no
-    revision, another address may be another model.
+    """Return the fields that identify an answer.
+
+    They include the context, since the server may truncate prompts to it, and the address of a server that reports no
+    revision, since another address may have another model.
     """
     server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
     if context := servers()[server].context:
@@ -129,12 +131,12 @@ def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> di
 
 
 def check_llm(index: Index) -> None:
-    """Raise LLMError unless the server of an index's language model answers, and has that model."""
+    """Check that the server of an index's language model answers and has the model. Raises LLMError."""
     require_model(checked_llm(index.llm_parameters)["provider"], index.llm)
 
 
 def llm_revision(server: str, model: str) -> str:
-    """Return what tells a model from others that had its name; UNKNOWN where its server does not say so now."""
+    """Return the revision of a model; UNKNOWN if its server does not report it or answer."""
     try:
         return _revision(load_llm(server, model), server) or UNKNOWN
     except LLMError:
@@ -142,7 +144,7 @@ def llm_revision(server: str, model: str) -> str:
 
 
 def _revision(llm: LLM, server: str) -> str:
-    """The model's revision, asked of its server at most once in REVISION_SECONDS. Raises LLMError."""
+    """Return the model's revision, requested from its server at most once in REVISION_SECONDS. Raises LLMError."""
     told = revisions.get((server, llm.model_name))
     if told is None or time.monotonic() > told[1]:
         told = _asked(server, llm.revision), time.monotonic() + REVISION_SECONDS
@@ -151,7 +153,7 @@ def _revision(llm: LLM, server: str) -> str:
 
 
 def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str, float]:
-    """The answer, and the milliseconds of the attempt that gave it. Raises LLMError."""
+    """Return the answer and the milliseconds of the successful attempt. Raises LLMError."""
 
     def generate() -> tuple[str, float]:
         started = time.perf_counter()
@@ -163,12 +165,12 @@ def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str
 
 
 def _asked(server: str, call: Callable[[], Result]) -> Result:
-    """Return what a call of a server returns, in one of ATTEMPTS. Raises LLMError."""
+    """Call a server, with up to ATTEMPTS attempts, and return the result. Raises LLMError."""
     breaker, started = breakers[server], time.monotonic()
     breaker.check(server, started)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            # Its own limit is of the wait for each byte: a server that drips would be heard for ever.
+            # The client's timeout applies to each read, so a slowly dripping answer would never time out.
             with calling(f"The language model server {server}", within=2 * servers()[server].timeout):
                 return call()
         except PassingLLMError:
@@ -185,9 +187,9 @@ def _since(started: float) -> float:
 
 
 def rewritten(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Reply]:
-    """Return the texts that `llm`, such as ollama:llama3, makes of a question, and the reply that holds them.
+    """Return the texts that `llm`, such as ollama:llama3, writes for a question, and its reply.
 
-    `method` is the text of a `QueryText`. Raises LLMError, and QueryTextError for a reply that holds too few texts.
+    `method` is the text of a `QueryText`. Raises LLMError, and QueryTextError for a reply with too few texts.
     """
     how = QueryText.parse(method)
     model, parameters = _model_for(how, llm)
@@ -196,7 +198,7 @@ def rewritten(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Re
 
 
 def kept_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
-    """Return the texts that a revision of `llm` made of a question; none where no such answer is stored."""
+    """Return the cached texts that a revision of `llm` wrote for a question; empty if not cached."""
     how = QueryText.parse(method)
     model, parameters = _model_for(how, llm)
     if parameters["provider"] not in servers():

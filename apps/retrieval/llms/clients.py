@@ -8,24 +8,24 @@ from typing import Any, TypeVar
 
 from benchbench.errors import BenchbenchError
 
-PASSING = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of what may pass
+PASSING = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of temporary errors
 REFUSED = (401, 403)
 Result = TypeVar("Result")
 
 
 class LLMError(BenchbenchError):
-    """A language model that is not to be had, or does not answer."""
+    """A language model is unavailable or does not answer."""
 
     code = "llm"
 
 
 class PassingLLMError(LLMError):
-    """An error that may pass, so that asking again may help: no connection, no answer in time, too much asked."""
+    """A temporary error that a retry may solve: no connection, a timeout, or too many requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer, the milliseconds that the model took for it when it was asked, and those that getting it took now."""
+    """An answer, the milliseconds that the model took for it, and those that this call took, perhaps from the cache."""
 
     text: str
     ms: float
@@ -35,8 +35,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its name: of which kind, where, the key that it wants, if any, the seconds that it may take for an
-    answer, and the tokens of context that it is told to give; None: as many as it does by itself."""
+    """A server: name, kind, URL, key ("" if none), timeout in seconds, and requested context in tokens.
+
+    With a `context` of None the server uses its default.
+    """
 
     name: str
     kind: str
@@ -47,9 +49,9 @@ class Server:
 
 
 class LLM(ABC):
-    """A model on a server. Asked the same with temperature 0 and a seed, it is meant to answer the same.
+    """A model on a server. With temperature 0 and a seed, equal prompts should give equal answers.
 
-    `api` is whose API its server has. All that asks the server raises LLMError, PassingLLMError.
+    `api` names the server's API. All methods that send a request raise LLMError or PassingLLMError.
     """
 
     api: str
@@ -64,15 +66,14 @@ class LLM(ABC):
 
     @abstractmethod
     def models(self) -> list[str]:
-        """Return the names of the models that the server has."""
+        """Return the names of the server's models."""
 
     @abstractmethod
     def revision(self) -> str:
-        """Return what tells the model from others that had its name; "" where the server does not say."""
+        """Return an identifier of the model's version; "" if the server reports none."""
 
     def status_error(self, status: int, message: str) -> LLMError:
-        """Return the error for an HTTP status other than 200. What the server says of addresses and keys is left
-        out."""
+        """Return the error for an HTTP status other than 200, with addresses and keys removed from the message."""
         subject = f"The language model server {self.server.name}"
         if status in REFUSED:
             return LLMError(f"{subject} refuses its key ({status}): correct BENCHBENCH_LLM_KEYS.")
@@ -94,13 +95,15 @@ class LLM(ABC):
 
 
 def has_text(answer: str) -> bool:
-    """Return whether an answer is more than blanks, for askers that can use any text."""
+    """Return whether an answer is not blank, for callers that accept any text."""
     return bool(answer.strip())
 
 
 class OllamaLLM(LLM):
-    """A model of an Ollama server, such as http://localhost:11434, in a context of so many tokens, where that is
-    stated: what is longer, Ollama cuts."""
+    """A model of an Ollama server, such as http://localhost:11434.
+
+    Ollama truncates prompts that exceed the context.
+    """
 
     api = "Ollama"
 
@@ -123,11 +126,11 @@ class OllamaLLM(LLM):
         return list(self._digests())
 
     def revision(self) -> str:
-        """The digest of the model's files; "" of one that is not there, which asking it says."""
+        """Return the digest of the model's files; "" for a missing model, which `generate` reports."""
         return self._digests().get(self.model_name, "")
 
     def _digests(self) -> dict[str, str]:
-        """The digests of the models by name; what is tagged latest has its name without the tag too."""
+        """Return the digests of the models by name. Those tagged latest are also listed without the tag."""
         digests = {model.model or "": model.digest or "" for model in self._answer(self._client.list).models}
         return digests | {name.removesuffix(":latest"): digest for name, digest in digests.items()}
 
@@ -141,12 +144,12 @@ class OllamaLLM(LLM):
             raise self.status_error(error.status_code, str(error.error)) from None
         except (ConnectionError, httpx.TransportError) as error:
             raise self.connection_error(error) from None
-        except (ValueError, TypeError):  # of JSON, or of the fields in it
+        except (ValueError, TypeError):  # invalid JSON, or invalid fields in it
             raise self.not_an_answer() from None
 
 
 class OpenAILLM(LLM):
-    """A model of a server whose API for chats is OpenAI's, and begins at an address such as http://localhost:8000/v1."""
+    """A model of a server with OpenAI's chat API, at a base URL such as http://localhost:8000/v1."""
 
     api = "OpenAI"
 
@@ -154,7 +157,7 @@ class OpenAILLM(LLM):
         from openai import OpenAI
 
         super().__init__(model_name, server)
-        # Retried by `asking`.
+        # `asking` does the retries.
         self._client = OpenAI(base_url=server.url, api_key=server.key or "none", timeout=server.timeout, max_retries=0)
 
     def generate(self, prompt: str, *, max_tokens: int, temperature: float, seed: int) -> str:
@@ -167,7 +170,7 @@ class OpenAILLM(LLM):
                 seed=seed,
             )
         )
-        # The client takes any JSON for an answer, and text for a text.
+        # The client accepts any JSON as an answer, so check it.
         choices = getattr(answer, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         if message is None:
@@ -181,7 +184,7 @@ class OpenAILLM(LLM):
         return [model.id for model in listed]
 
     def revision(self) -> str:
-        """None: the API tells no digests."""
+        """Return "": the API reports no digests."""
         return ""
 
     def _answer(self, call: Callable[[], Result]) -> Result:

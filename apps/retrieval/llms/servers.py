@@ -1,4 +1,4 @@
-"""Servers of language models: those that the settings name, and whether one would answer."""
+"""Servers of language models: reading them from the settings, and checking their availability."""
 
 import re
 import time
@@ -13,12 +13,12 @@ from django.core.exceptions import ImproperlyConfigured
 
 from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM, Server
 
-# By the name of the package that each needs, and of its extra.
+# By the name of the required package, which is also that of the extra.
 KINDS: dict[str, Callable[[str, Server], LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
 STATED = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
 DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
-WITH_CONTEXT = ("ollama",)  # the kinds that are told how many tokens a prompt and its answer may have
-ASKS = ("temperature", "max_tokens", "seed")  # what a server is told, and an answer depends on
+WITH_CONTEXT = ("ollama",)  # kinds whose requests can set the context in tokens
+ASKS = ("temperature", "max_tokens", "seed")  # options of requests, which determine an answer
 
 
 def servers() -> dict[str, Server]:
@@ -45,7 +45,7 @@ def servers() -> dict[str, Server]:
 
 
 def _numbers(setting: str) -> dict[str, int]:
-    """What a setting says of single servers, NAME=NUMBER."""
+    """Parse a setting of the form NAME=NUMBER per server. Raises ImproperlyConfigured."""
     numbers = {}
     for written in getattr(settings, setting):
         name, _, number = written.partition("=")
@@ -56,9 +56,9 @@ def _numbers(setting: str) -> dict[str, int]:
 
 
 def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a language model complete; `base_url` is left out, where it is that of its server.
+    """Return the parameters of a language model with defaults filled in, without `base_url`.
 
-    `provider` is the name of a server, by default the first. Raises LLMError for what is unknown or of another type.
+    `provider` is the name of a server, by default the first. Raises LLMError for unknown names and wrong types.
     """
     given = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
     complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **given}
@@ -71,13 +71,13 @@ def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def full_name(llm: str, parameters: dict[str, Any]) -> str:
-    """Return a language model with its server, and the server's address where that is stated: "ollama:llama3"."""
+    """Return a language model with its server, "ollama:llama3", and the server's `base_url` if given."""
     server, url = parameters.get("provider") or next(iter(servers()), ""), parameters.get("base_url")
     return f"{server}:{llm}" + (f" at {url}" if url else "")
 
 
 def lack_of_llm(name: str) -> str:
-    """Say why a language model, by its full name, cannot be asked here, without a full stop; "" where it can."""
+    """Return why a language model, by its full name, cannot be used here, as a clause; "" if it can."""
     server, _, rest = name.partition(":")
     model, _, url = rest.partition(" at ")
     known = servers()
@@ -96,7 +96,7 @@ def lack_of_llm(name: str) -> str:
 
 @lru_cache(maxsize=16)
 def made(server: Server, model: str) -> LLM:
-    """Return a model of a server, whose package must be here."""
+    """Return a model of a server. The package of its kind must be installed."""
     return KINDS[server.kind](model, server)
 
 
@@ -107,12 +107,12 @@ def load_llm(provider: str, model: str) -> LLM:
     return made(servers()[provider], model)
 
 
-LOOK_SECONDS = 5.0  # that a server may take to list its models: somebody may wait for a page
-BELIEVED_SECONDS = 5.0  # for which at most a server is believed: each run of a benchmark looks
+LOOK_SECONDS = 5.0  # timeout for listing models: a page may be waiting
+BELIEVED_SECONDS = 5.0  # how long the result is cached, since each run of a benchmark checks
 
 
 def lack_of_answers(name: str) -> str:
-    """Say why a language model, by its full name, would not answer here now, without a full stop; "" where it would."""
+    """Return why a language model, by its full name, does not answer now, as a clause; "" if it does."""
     if lacking := lack_of_llm(name):
         return lacking
     server, _, rest = name.partition(":")
@@ -120,7 +120,7 @@ def lack_of_answers(name: str) -> str:
 
 
 def require_model(server: str, model: str) -> None:
-    """Raise LLMError unless a server answers, and has a model."""
+    """Check that a server answers and has a model. Raises LLMError."""
     known = load_llm(server, model).server
     there = made(replace(known, timeout=min(known.timeout, LOOK_SECONDS)), model).models()
     if model not in there:

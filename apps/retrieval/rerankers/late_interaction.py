@@ -129,8 +129,8 @@ def greatest_similarities(query: NDArray[np.float32], text: NDArray[np.float32])
     """Return for each token vector of `query` (q, d) its greatest inner product with one of `text` (t, d), as (q,).
 
     The bits do not depend on batches or threads: float32 products only nominate. Those within RESCORE_BAND of the
-    greatest are computed again in float64, row by row, as `benchbench.ir.ranking.exact_top` does for whole chunks. A
-    text without tokens gives 0.
+    greatest are computed again in float64, row by row, as `search.exact.nearest` does for whole chunks. A text without
+    tokens gives 0.
     """
     if not len(text):
         return np.zeros(len(query))

@@ -1,4 +1,4 @@
-"""Searching an index: exactly, approximately, by words, with a filter.
+"""Search of an index: exact, approximate or lexical, with filters.
 
 Imports encoders, stores and strategies; the room of benchmarks imports `open_indexes`.
 """

@@ -1,4 +1,4 @@
-"""Search by a store: its collections on this machine nominate chunks, and their full vectors decide."""
+"""Approximate search: a store nominates chunks, which are ranked by their full vectors."""
 
 import logging
 import time
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class SearchFault(Exception):
-    """A search of a collection failed with `error`, and may succeed once its files are verified."""
+    """A search of a collection failed with `error` and is repeated once its files are verified."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -41,12 +41,12 @@ class SearchFault(Exception):
 
 
 def collections_folder(index: Index) -> Path:
-    """Where they lie, a folder each."""
+    """Return the folder of an index's collections, each in its own subfolder."""
     return vectors_file(index).with_suffix(".stores")
 
 
 class Collections:
-    """The collections of an open index, opened when they are first asked for, and then kept open."""
+    """The collections of an open index, opened on first use and then kept open."""
 
     def __init__(self, index: Index, vectors: Vectors | None) -> None:
         self._index = index
@@ -58,11 +58,11 @@ class Collections:
         return sum(opened.bytes for opened in self._open.values())
 
     def search(self, setting: Ann, run: Callable[[Collection | None], Result]) -> Result:
-        """Return what `run` makes of the collection that a setting searches; of None where PostgreSQL has that.
+        """Return the result of `run` on the collection that a setting searches, None for one in PostgreSQL.
 
-        Where `run` raises SearchFault, or something wrote to the files meanwhile, the collection is closed, verified,
-        filled again where it is damaged, and searched once more. Raises the cause of the second SearchFault; StoreError
-        where the files changed again; and as `filled`.
+        If `run` raises SearchFault, or the files changed meanwhile, the collection is closed, verified, refilled if
+        damaged, and searched once more. Raises the cause of the second SearchFault, StoreError if the files changed
+        again, and the errors of `filled`.
         """
         if setting.store not in STORES or self._vectors is None or not len(self._vectors):
             return run(None)
@@ -89,9 +89,9 @@ class Collections:
         return result
 
     def filled(self, setting: Ann) -> OpenCollection:
-        """Return the collection that a setting of a store searches, filled first where it is not: that takes a while.
+        """Return the collection that a setting of a store searches, filling it first if needed, which takes a while.
 
-        Raises StoreError, OutputError; UnfitWorkerError where the store is not installed.
+        Raises StoreError, OutputError; UnfitWorkerError if the store is not installed.
         """
         assert self._vectors is not None
         if lacking := lack({"store": setting.store}):
@@ -105,16 +105,16 @@ class Collections:
         return self._open[name]
 
 
-SPARE = 8  # chunks that are asked for beyond the depth, to see that none of equal score is left out
+SPARE = 8  # extra chunks requested beyond the depth, to include all of equal score
 
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """What was found for queries, what each cost in milliseconds, and what is to be told of them.
+    """The answers to queries, the cost of each in milliseconds, and notes for reports.
 
-    `notes` number queries: "without_index" whose statement could not use the index that it meant, "searched_exactly"
-    whose filter left the store with too few chunks, so that all were compared instead; "short" for which it found fewer
-    than were asked for, though there are more.
+    `notes` lists query numbers: "without_index" for statements that could not use their index, "searched_exactly" for
+    filters with which the store found too few chunks, so that all were compared instead, and "short" for queries with
+    fewer results than requested although more exist.
     """
 
     answers: list[Answer]
@@ -127,11 +127,11 @@ class Approximation:
 
 
 class ApproximateView:
-    """An open index as a strategy sees it, for one setting and one filter; `seconds` is what each search has cost.
+    """A view of an open index for one setting and one filter. `seconds` has the cost of each search.
 
-    What is done once for a connection or a filter, before any query, is not in it; `apart` is the seconds that the
-    former took. Without a `collection` it is a setting of pgvector, which filters by the metadata in its table; without
-    a `filter`, by the positions of the mask, which may then be any.
+    Preparation per connection or filter does not count; `apart` is the seconds of that per connection. Without a
+    `collection`, pgvector is searched: it filters by the metadata in its table, or without a `filter` by the positions
+    of any mask.
     """
 
     def __init__(
@@ -144,10 +144,10 @@ class ApproximateView:
         self._collection = collection
         self.seconds: list[float] = []
         self.apart = 0.0
-        self.notes: defaultdict[str, list[int]] = defaultdict(list)  # by their places among all that were asked
+        self.notes: defaultdict[str, list[int]] = defaultdict(list)  # numbers among all queries so far
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The best `depth` of what the store nominates for each query; `mask` (n,) must be what the filter admits.
+        """Return the best `depth` of the store's nominees for each query. `mask` (n,) must match the filter.
 
         Raises SearchFault for any error of a collection.
         """
@@ -194,10 +194,10 @@ class ApproximateView:
         return top(self._scores(ids, query), depth, ids=ids)
 
     def _all_that_count(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
-        """The best of a store that compares all vectors: exactly those of exact search.
+        """Return the results of a store that compares all vectors: the same as those of exact search.
 
-        It compares in float32, so the depth-th may be as near as some that it leaves out: it is asked for more until
-        the last that it gives is farther off, by RESCORE_BAND. Raises StoreError where it gives fewer than there are.
+        The store compares in float32, so chunks that it leaves out may score as high as the result at `depth`. So more
+        are requested until the last nominee scores lower by RESCORE_BAND. Raises StoreError if too few are returned.
         """
         wanted, admitted = depth + SPARE, self._admitted(mask)
         while True:
@@ -223,10 +223,10 @@ class ApproximateView:
         return len(self._vectors) if mask is None else int(np.count_nonzero(mask))
 
     def _scores(self, ids: Positions, query: Vectors) -> Scores:
-        return pair_scores(self._vectors.take(ids, axis=0), query)  # by brackets it takes half as long again
+        return pair_scores(self._vectors.take(ids, axis=0), query)  # indexing by brackets takes 1.5 times as long
 
     def _nominated(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:
-        """The chunks that the store names, ascending."""
+        """Return the store's valid nominees, ascending. Raises StoreError for unknown or repeated positions."""
         ids = np.sort(nominate(query, depth))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < len(self._vectors)):
             if self._collection is None:

@@ -1,4 +1,4 @@
-"""Settings of dense search on an index: whether it can be searched so, and what is made for that before any query."""
+"""Settings of dense search on an index: check them, and build what they search before any query."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from benchbench.ir.planning.ann import Ann
 
 
 def check_arm(index: Index, setting: Ann) -> None:
-    """Raise AnnIndexError where the store of a setting could not hold the vectors of a ready index in that way."""
+    """Check that the store of a setting can hold the vectors of a ready index. Raises AnnIndexError."""
     if setting.store not in STORES:
         pgvector.check_ann(index, setting)
         return
@@ -24,7 +24,7 @@ def check_arm(index: Index, setting: Ann) -> None:
 
 
 def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
-    """Return what a setting searches and is not made yet here, as its name and in words; None where nothing is."""
+    """Return the missing structure that a setting searches, as its name and a description, or None."""
     assert index.chunk_set is not None
     made_with = ", ".join(f"{option}={value}" for option, value in setting.build.items())
     what = f"{setting.name} ({made_with})" if made_with else setting.name
@@ -39,11 +39,11 @@ def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
 
 
 def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
-    """Make what a setting searches, where it is not made yet, and return the facts about it.
+    """Build the structure that a setting searches, if missing, and return facts about it.
 
-    That is `index`, its name, with its `bytes` and `build_seconds`; how it will be searched: `settings` read back, and
-    of pgvector the `plan` and whether the index is used (`index_used`); of other stores the `store` with its
-    `version`. Raises AnnIndexError, StoreError, SearchError.
+    The facts are `index` (its name), `bytes`, `build_seconds`, and the `settings` read back. Those of pgvector also
+    have the `plan` and whether the index is used (`index_used`), those of other stores `store` and `version`. Raises
+    AnnIndexError, StoreError, SearchError.
     """
     check_arm(index, setting)
     assert index.chunk_set is not None

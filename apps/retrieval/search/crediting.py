@@ -1,4 +1,4 @@
-"""Credit: through which summary of a tree a chunk came into a list, which the list itself does not say."""
+"""Credit: the summary of a tree through which a chunk came into a list, which the list does not record."""
 
 from collections.abc import Mapping
 
@@ -16,9 +16,9 @@ def summaries_behind(
 ) -> dict[int, Chunk]:
     """Return the summaries through which chunks of a dense list were found for the query `text`, by their keys.
 
-    `scores` are those of the list, by the keys of chunks. Equal bits tell: a score is that of one pair, always computed
-    alike, and a chunk's is that of what brought it. A chunk that came by itself is left out, and all where the query's
-    vector is not kept. `dimensions`: those that were compared, where not all.
+    `scores` are those of the list, by the keys of chunks. A chunk has the score of the summary that found it, and equal
+    pairs have bitwise equal scores, so equal scores identify the summary. Chunks found by themselves are left out; so
+    are all if the query's vector is not cached. `dimensions` is the number of dimensions compared, by default all.
     """
     if index.strategy not in TREES or index.dimension is None or index.chunk_set is None:
         return {}
@@ -43,7 +43,7 @@ def summaries_behind(
 
 
 def _above(chunks: set[int]) -> dict[int, set[int]]:
-    """The keys of all summaries above each of some chunks, in a query a level."""
+    """Return the keys of all summaries above each chunk, with one query per level."""
     links = Chunk.children.through.objects
     above: dict[int, set[int]] = {chunk: set() for chunk in chunks}
     on_level = {chunk: {chunk} for chunk in chunks}

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours by matrix product, also by the first dimensions of vectors alone."""
+"""Exact nearest neighbours by matrix product, optionally by only the first dimensions of vectors."""
 
 import sys
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, pair_scores, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
-SIMILARITY_BYTES = 64 * 2**20  # what the float32 similarities of all queries with one block of vectors may take
+SIMILARITY_BYTES = 64 * 2**20  # limit of the float32 similarities of all queries with one block of vectors
 
 
 def nearest(
@@ -21,12 +21,12 @@ def nearest(
     mask: Mask | None = None,
     device: str | None = None,
 ) -> list[ScoredList]:
-    """The best `depth` rows of `vectors` (n, d) for each of `queries` (q, d), by inner product, then row number.
+    """Return the best `depth` rows of `vectors` (n, d) for each of `queries` (q, d), by inner product, then row number.
 
-    `mask` (n,) admits rows before they are ranked. Products are made block by block of vectors, in float32; what is
-    ranked are float64 scores of single pairs, so that neither block nor batch nor thread shows in a ranking
-    (`nominate`). Besides the vectors it takes about SIMILARITY_BYTES of memory. torch makes the products on `device`;
-    by default that is a GPU that models of this process use, and NumPy makes them where there is none.
+    `mask` (n,) admits rows before they are ranked. Products are computed in float32, block by block; the ranking uses
+    float64 scores of single pairs, so that it does not depend on blocks, batches or threads (`nominate`). Uses about
+    SIMILARITY_BYTES of memory in addition to the vectors. torch computes the products on `device`, by default the GPU
+    used by models of this process; without one, NumPy does.
     """
     device = device or _gpu()
     admitted = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
@@ -39,14 +39,14 @@ def nearest(
 
 
 def _rows(vectors: Vectors, admitted: Positions) -> Vectors:
-    """The vectors of ascending rows: where they lie side by side, as those of a level do, without a copy."""
+    """Return the vectors of ascending rows, without a copy if they are contiguous, such as those of a level."""
     if len(admitted) and admitted[-1] - admitted[0] + 1 == len(admitted):
         return vectors[admitted[0] : admitted[-1] + 1]
     return vectors[admitted]
 
 
 def _gpu() -> str | None:
-    """The GPU, where torch is loaded and makes products in full float32: a nomination needs that."""
+    """Return the GPU if torch is loaded and multiplies in full float32, as nomination requires."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or torch.backends.cuda.matmul.allow_tf32:
         return None
@@ -54,7 +54,7 @@ def _gpu() -> str | None:
 
 
 def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None) -> list[Positions]:
-    """Per query, the rows that may be among its best, ascending."""
+    """Return for each query the rows that may be among its best, ascending."""
     rows = max(depth, SIMILARITY_BYTES // (4 * max(1, len(queries))))
     named: list[list[Positions]] = [[] for _ in queries]
     kept: list[list[Vectors]] = [[] for _ in queries]
@@ -68,7 +68,7 @@ def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None)
 
 
 def _of_all_blocks(named: list[Positions], kept: list[Vectors], depth: int) -> Positions:
-    """Of the rows that each block named, those that may be among the best of all."""
+    """Return the nominees of all blocks that may be among the best overall."""
     if len(named) < 2:
         return named[0] if named else np.empty(0, np.int64)
     return np.concatenate(named)[nominate(np.concatenate(kept), depth)]
@@ -81,12 +81,12 @@ def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Po
 
 
 def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
-    """What `_by_numpy` does, for all queries at once; only what is nominated leaves the device."""
+    """Nominate like `_by_numpy`, for all queries at once. Only nominees are copied from the device."""
     import torch
 
     similarities = torch.tensor(queries, device=device) @ torch.tensor(block, device=device).T
     best = similarities.topk(min(depth, len(block)), dim=1).values
-    if best.isnan().any():  # topk takes them for the greatest
+    if best.isnan().any():  # topk ranks NaN highest
         raise RankingError("A similarity is not a number (NaN): look for vectors of zeros or infinities.")
     numbers, columns = (similarities >= best[:, -1:] - RESCORE_BAND).nonzero(as_tuple=True)
     kept = similarities[numbers, columns].cpu().numpy()
@@ -98,17 +98,17 @@ ROWS_AT_ONCE = 2**16
 
 
 class TruncationError(BenchbenchError):
-    """A vector that has no direction in the dimensions that are left of it."""
+    """A vector is zero in all compared dimensions."""
 
     code = "truncation"
 
 
 class QueryTruncationError(TruncationError):
-    """A query's vector that has none: the others of its batch may have one."""
+    """A query's vector is zero in all compared dimensions. Others of its batch may be valid."""
 
 
 class TruncatedView:
-    """An open index as a strategy sees it, by the first `dimensions` of its vectors (n, d). Raises TruncationError."""
+    """A view of an open index by the first `dimensions` of its vectors (n, d). Raises TruncationError."""
 
     def __init__(self, vectors: Vectors, dimensions: int) -> None:
         self._dimensions = dimensions
@@ -119,14 +119,15 @@ class TruncatedView:
         return self._vectors.nbytes
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The nearest chunks to each of `queries` (q, d) among those that `mask` (n,) admits."""
+        """Return the nearest chunks to each of `queries` (q, d) among those that `mask` (n,) admits."""
         return nearest(self._vectors, truncated(queries, self._dimensions, what="query"), depth, mask=mask)
 
 
 def truncated(vectors: Vectors, dimensions: int, *, what: Literal["chunk", "query"]) -> Vectors:
-    """The first `dimensions` of each vector (n, d), of length 1: (n, dimensions). Raises TruncationError.
+    """Return the first `dimensions` of each vector (n, d), scaled to length 1: (n, dimensions).
 
-    Lengths are sums of float64 squares, row by row, so that a vector comes out the same bits in any batch.
+    Lengths are computed from float64 squares, row by row, so that the bits do not depend on the batch. Raises
+    TruncationError.
     """
     kept = np.empty((len(vectors), dimensions), np.float32)
     for start in range(0, len(vectors), ROWS_AT_ONCE):

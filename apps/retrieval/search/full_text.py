@@ -1,6 +1,6 @@
-"""PostgreSQL's own full-text search over the chunks of a chunk set: a table of their words, with a GIN index.
+"""PostgreSQL's full-text search over a chunk set: a table of the chunks' lexemes with a GIN index.
 
-It is a LexicalIndex without pieces: what bm25 keeps in them is here a table of its own.
+It is a LexicalIndex without pieces, with a separate table in their place.
 """
 
 from collections.abc import Sequence
@@ -25,15 +25,15 @@ PARAMETERS: dict[str, Any] = {"configuration": "english", "rank": "ts_rank", "no
 
 
 def find_full_text(chunk_set: ChunkSet) -> LexicalIndex | None:
-    """Return the full-text index of a chunk set, if it was made."""
+    """Return the full-text index of a chunk set, or None."""
     return LexicalIndex.objects.filter(fingerprint=_key(chunk_set)).first()
 
 
 @transaction.atomic
 def make_full_text(chunk_set: ChunkSet) -> LexicalIndex:
-    """Return the full-text index of a chunk set, made if there is none yet: whole, or not at all.
+    """Return the full-text index of a chunk set, created in one transaction if missing.
 
-    Raises LexicalIndexError for a chunk with more words than PostgreSQL keeps of one text.
+    Raises LexicalIndexError for a chunk with more words than PostgreSQL allows in a text.
     """
     hold_to_index(chunk_set, ENGINE)
     if existing := find_full_text(chunk_set):
@@ -81,9 +81,9 @@ def _fill(cursor: Any, table: sql.Identifier, chunk_set: ChunkSet) -> None:
 def search_full_text(
     full_text: LexicalIndex, texts: Sequence[str], depth: int, *, mask: NDArray[np.bool_] | None = None
 ) -> list[ScoredList]:
-    """The best `depth` chunks that share a word with each text, by rank, then position; `mask` (n,) admits chunks.
+    """Return the best `depth` chunks that share a word with each text, by rank, then position.
 
-    Words are lexemes: stemmed, without stop words, and any one of them will do.
+    Words are lexemes: stemmed, without stop words; any of them matches. `mask` (n,) admits chunks.
     """
     admitted = None if mask is None else np.flatnonzero(mask).tolist()
     with connection.cursor() as cursor:
@@ -91,7 +91,7 @@ def search_full_text(
 
 
 def delete_full_text(full_text: LexicalIndex) -> None:
-    """Remove a full-text index with its table."""
+    """Delete a full-text index with its table."""
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(_table(full_text))))
     full_text.delete()

@@ -1,4 +1,4 @@
-"""Holding a chunk set, so that nobody deletes it before an index has it."""
+"""Locks on chunk sets, so that they are not deleted before an index uses them."""
 
 from uuid import UUID
 
@@ -6,21 +6,21 @@ from django.db import connection
 
 from apps.retrieval.models import ChunkSet
 
-# The lock that foreign keys take: it keeps out who deletes the row, and nobody else. Django has no word for it.
+# The lock of foreign keys: it blocks only deletions of the row. Django has no method for it.
 HOLD = f"SELECT id FROM {ChunkSet._meta.db_table} WHERE fingerprint = %s FOR KEY SHARE"  # nosec # of constants
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 def be_alone(name: str) -> None:
-    """Wait until no other transaction is at what has this name; others wait until this one ends."""
+    """Take the advisory lock of a name until the transaction ends, waiting for other holders."""
     with connection.cursor() as cursor:
         cursor.execute(ALONE, [name])
 
 
 def held_chunk_set(fingerprint: str) -> ChunkSet | None:
-    """Return the chunk set of a fingerprint, which stays until the transaction ends; None where there is none.
+    """Return the chunk set of a fingerprint, locked against deletion until the transaction ends, or None.
 
-    Waits for whoever is deleting it.
+    Waits for a deletion in progress.
     """
     with connection.cursor() as cursor:
         cursor.execute(HOLD, [fingerprint])
@@ -29,9 +29,9 @@ def held_chunk_set(fingerprint: str) -> ChunkSet | None:
 
 
 def hold_to_index(chunk_set: ChunkSet, engine: str) -> None:
-    """Hold a chunk set, and be the only one who makes a lexical index of it by this engine; others wait.
+    """Lock a chunk set against deletion, and against concurrent builds of its lexical index by this engine.
 
-    Raises ChunkSet.DoesNotExist where it was deleted.
+    Raises ChunkSet.DoesNotExist if it was deleted.
     """
     be_alone(f"{engine} {chunk_set.pk}")
     if held_chunk_set(chunk_set.fingerprint) is None:
@@ -39,5 +39,5 @@ def hold_to_index(chunk_set: ChunkSet, engine: str) -> None:
 
 
 def lock_chunk_set(key: UUID | None) -> None:
-    """Lock a chunk set that may be deleted, once nobody holds it."""
+    """Lock a chunk set for deletion, waiting for other locks on it."""
     list(ChunkSet.objects.select_for_update().filter(pk__in=[key] if key else []).values_list("pk"))

@@ -1,4 +1,4 @@
-"""The layout of an index: what each of its positions is, and what it is made of; and how a strategy sees that."""
+"""The layout of an index (level and children of each position), and the view of an index for strategies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """Of each position (n,): its level, and its children.
+    """The level and the children of each position (n,).
 
-    Those of position p are `children[starts[p]:starts[p + 1]]`, and lie below it; chunks have none.
+    The children of position p are `children[starts[p]:starts[p + 1]]`, on lower levels; chunks have no children.
     """
 
     levels: NDArray[np.int16]
@@ -46,29 +46,29 @@ class Layout:
         return self.levels.nbytes + self.starts.nbytes + self.children.nbytes
 
     def children_of(self, positions: Positions) -> Positions:
-        """The positions that are children of any of `positions`, ascending."""
+        """Return the children of all `positions`, distinct and ascending."""
         own = [self.children[self.starts[position] : self.starts[position + 1]] for position in positions.tolist()]
         return np.unique(np.concatenate(own)) if own else np.empty(0, np.int64)
 
     def admitted(self, chunks: Mask) -> Mask:
-        """Which positions (n,) are admitted where `chunks` (of level 0) are: a summary, if one of its children is."""
+        """Extend a mask of `chunks` (level 0) to all positions (n,). A summary is admitted if a child is."""
         mask = np.zeros(len(self.levels), bool)
         mask[: len(chunks)] = chunks
         for level in range(1, int(self.levels.max(initial=0)) + 1):
             at = np.flatnonzero(self.levels == level)
-            admitted = np.concatenate([[0], np.cumsum(mask[self.children])])  # how many children, up to each place
+            admitted = np.concatenate([[0], np.cumsum(mask[self.children])])  # number of admitted children before each
             mask[at] = admitted[self.starts[at + 1]] > admitted[self.starts[at]]
         return mask
 
 
 class Nearest(Protocol):
-    """A search for what is nearest to each of `queries` (q, d), under one mask (n,) for all."""
+    """A search for the nearest positions to each of `queries` (q, d), with one mask (n,) for all."""
 
     def __call__(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]: ...
 
 
 class IndexView:
-    """An open index as a strategy sees it; what is near is found by `near`. The layout is read when it is needed."""
+    """The view of an open index for a strategy. `near` searches; the layout is read on first use."""
 
     def __init__(self, index: Index, layout: Callable[[], Layout], near: Nearest) -> None:
         self._index = index
@@ -83,7 +83,7 @@ class IndexView:
         return self._layout().children_of(positions)
 
     def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
-        """The nearest positions to each of `queries` (q, d) under its own mask; those that share one go together."""
+        """Return the nearest positions to each of `queries` (q, d), searching those with the same mask together."""
         groups: dict[int, list[int]] = {}
         for number, mask in enumerate(masks):
             groups.setdefault(id(mask), []).append(number)
@@ -93,12 +93,12 @@ class IndexView:
         return [lists[number] for number in range(len(queries))]
 
     def described(self, positions: Positions) -> list[Described]:
-        """What there is to be read at `positions`, in their order."""
+        """Return the descriptions of `positions`, in their order."""
         rows = Chunk.objects.filter(chunk_set=self._index.chunk_set_id, position__in=positions.tolist())
         told = rows.values_list("position", "document__external_id", "section__section_id", "text")
         known = {position: Described(document, section or "", text) for position, document, section, text in told}
         return [known[position] for position in positions.tolist()]
 
     def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
-        """What the language model of the index answers; only an answer that `accepts` is stored. Raises LLMError."""
+        """Return the answer of the index's language model, stored only if `accepts` returns true. Raises LLMError."""
         return ask(self._index, prompt, accepts)

@@ -1,4 +1,4 @@
-"""Lexical search: BM25 in Lucene's variant, over the words of the chunks themselves."""
+"""Lexical search: BM25 in Lucene's variant, over the words of chunks."""
 
 import io
 import json
@@ -25,17 +25,17 @@ PARAMETERS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bm25:
-    """An inverted index whose postings hold what a term adds to a chunk's score, computed when it is built.
+    """An inverted index with precomputed impacts: each posting has the contribution of a term to a chunk's score.
 
-    A search only adds up. The impacts are float32 and their sum is float64, in the order of the query's words, so that
-    a score is the same bits in every batch and on every machine that loads this index.
+    A search only adds them up. Impacts are float32 and their sum is float64, in the order of the query's words. So a
+    score has the same bits in every batch and on every machine that loads this index.
     """
 
     impacts: NDArray[np.float32]  # (postings,): term by term
-    positions: NDArray[np.int32]  # (postings,): the chunk of each posting; no chunk occurs twice for a term
+    positions: NDArray[np.int32]  # (postings,): the chunk of each posting, at most once per term
     starts: NDArray[np.int64]  # (terms + 1,): where each term's postings begin
     terms: dict[str, int]
-    count: int  # how many chunks were indexed
+    count: int  # number of indexed chunks
 
     @classmethod
     def build(cls, texts: Sequence[str]) -> Self:
@@ -43,7 +43,7 @@ class Bm25:
         import bm25s
 
         tokenized = bm25s.tokenize(list(texts), **_tokenizing())
-        # The library numbers terms in the order of a set of strings, which differs from process to process.
+        # The library numbers terms in the order of a set of strings, which differs between processes.
         terms = {term: number for number, term in enumerate(sorted(tokenized.vocab))}
         if not terms:
             return cls(np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(1, np.int64), terms, len(texts))
@@ -64,9 +64,9 @@ class Bm25:
         )
 
     def search(self, texts: Sequence[str], depth: int, *, mask: NDArray[np.bool_] | None = None) -> list[ScoredList]:
-        """The best `depth` chunks for each text, by score down, then position; only chunks that share a word with it.
+        """Return the best `depth` chunks that share a word with each text, by descending score, then position.
 
-        A word that the query repeats counts each time. `mask` (n,) admits chunks before they are ranked.
+        A repeated word of a query counts each time. `mask` (n,) admits chunks before they are ranked.
         """
         import bm25s
 
@@ -86,11 +86,11 @@ class Bm25:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, the terms' strings estimated."""
+        """Return the bytes of memory, estimating the strings of terms."""
         return self.impacts.nbytes + self.positions.nbytes + self.starts.nbytes + 100 * len(self.terms)
 
     def to_bytes(self) -> bytes:
-        """Serialise: arrays in NumPy's .npz, the terms in it as JSON. Equal indexes give equal bytes."""
+        """Serialise to NumPy's .npz, with the terms as JSON. Equal indexes give equal bytes."""
         terms = np.frombuffer(json.dumps(list(self.terms), ensure_ascii=False).encode(), np.uint8)
         buffer = io.BytesIO()
         arrays = attributes(self, "impacts", "positions", "starts")
@@ -105,7 +105,7 @@ class Bm25:
 
 
 def _tokenizing() -> dict[str, Any]:
-    """How texts and queries become words: lower case, words of two or more characters, stop words out, stems."""
+    """Return the tokenizer options: lower case, words of two or more characters, no stop words, stems."""
     import Stemmer
 
     return {

@@ -1,4 +1,4 @@
-"""Lexical indexes in PostgreSQL: one for each chunk set, in pieces, so that any worker on any machine can load it."""
+"""BM25 indexes in PostgreSQL: one per chunk set, in pieces, so that any worker on any machine can load it."""
 
 import time
 from hashlib import sha256
@@ -17,14 +17,14 @@ PIECE_BYTES = 8 * 2**20
 
 
 class LexicalIndexError(BenchbenchError):
-    """A stored lexical index that is damaged."""
+    """A lexical index is damaged or cannot be built."""
 
     code = "lexical_index"
 
 
 @transaction.atomic
 def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
-    """Return the BM25 index of a chunk set, built if there is none yet: whole, or not at all."""
+    """Return the BM25 index of a chunk set, built in one transaction if missing."""
     hold_to_index(chunk_set, ENGINE)
     key = fingerprint(chunk_set=chunk_set.fingerprint, engine=ENGINE, parameters=PARAMETERS)
     existing = LexicalIndex.objects.filter(fingerprint=key).first()
@@ -48,7 +48,7 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
 
 
 def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
-    """Return a stored index, ready to search. Raises LexicalIndexError, which names the piece that is damaged."""
+    """Return a stored index, ready to search. Raises LexicalIndexError naming the damaged piece."""
     data = bytearray()
     pieces = lexical_index.pieces.order_by("ordinal").values_list("ordinal", "data", "sha256")
     for expected, (ordinal, piece, digest) in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""Searching an index: open ones stay in this process, as many as BENCHBENCH_RESIDENT_BYTES hold."""
+"""Search of open indexes, which stay in this process up to BENCHBENCH_RESIDENT_BYTES."""
 
 import json
 import time
@@ -36,17 +36,17 @@ Result = TypeVar("Result")
 
 
 class SearchError(BenchbenchError):
-    """An index that cannot be searched, or not in this way."""
+    """An index cannot be searched, or not in this way."""
 
     code = "search"
 
 
 class OpenIndex:
-    """A ready index with all that searching it takes. Chunks are named by their positions, 0..n-1; summaries above
-    them, which no list returns, have the positions from n on.
+    """A ready index, loaded for search. Chunks have the positions 0..n-1.
 
-    Batches go in and lists come out, one for each query, and a query's list is the same bits in any batch. `filters`
-    holds for each query the metadata that its documents must have (`apps.retrieval.filters`); an empty one admits all.
+    Summaries have the positions from n on and are never returned. Searches take batches of queries and return a list
+    for each; its bits do not depend on the batch. `filters` has for each query the metadata that its documents must
+    have (`apps.retrieval.filters`); an empty filter admits all.
     """
 
     def __init__(self, index: Index) -> None:
@@ -67,27 +67,27 @@ class OpenIndex:
         self.collections = Collections(index, self._vectors)
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
-            self._words.search(["warm"], 1)  # imports what it needs, which is no part of the first query's cost
+            self._words.search(["warm"], 1)  # triggers imports, to keep them out of the first query's cost
 
     @property
     def is_current(self) -> bool:
-        """Whether the file that the vectors are mapped from is still there as it was checked when it was mapped."""
+        """Return whether the mapped file of vectors is unchanged since it was checked."""
         return self._mapped is None or is_still(self._file, self._mapped)
 
     @property
     def nbytes(self) -> int:
-        layout = vars(self).get("layout")  # where it was asked for
+        layout = vars(self).get("layout")  # if already loaded
         parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
         return self.collections.nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @cached_property
     def layout(self) -> Layout:
-        """What each position is, summaries too."""
+        """Return the layout of all positions, including summaries."""
         assert self.index.chunk_set is not None
         return Layout.of(self.index.chunk_set)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
+        """Return the vectors of queries, (q, d), each encoded once and cached. Raises ModelError, EncoderError."""
         made = [one.vector for one in query_vectors(self.index, texts)]
         return np.array(made, np.float32).reshape(len(texts), self.index.dimension or 0)
 
@@ -100,11 +100,10 @@ class OpenIndex:
         texts: Texts = None,
         dimensions: int | None = None,
     ) -> list[Answer]:
-        """The best `depth` chunks for each query vector of (q, d), as the index's strategy finds them by cosine
-        similarity, with its calls. Raises SearchError.
+        """Return the best `depth` chunks for each query vector of (q, d) by the index's strategy, with its calls.
 
-        `texts` are those of the queries, for a strategy that reads them. `dimensions`: by the first so many of the d
-        alone, of vectors that are of length 1 again.
+        The strategy compares by cosine similarity. `texts` are those of the queries, for strategies that read them.
+        With `dimensions`, only so many first dimensions are compared, scaled to length 1. Raises SearchError.
         """
         near = self.nearest if dimensions is None else self.truncated_to(dimensions).nearest
 
@@ -116,7 +115,7 @@ class OpenIndex:
     def _by_strategy(
         self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Texts = None
     ) -> list[Answer]:
-        """What the strategy finds for queries that are filtered alike; `mask` is over the chunks."""
+        """Search by the strategy for queries with the same filter. `mask` is over the chunks."""
         if mask is not None and self._strategy.has_summaries:
             mask = self.layout.admitted(mask)
         asked = [Asked(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)]
@@ -131,9 +130,9 @@ class OpenIndex:
         *,
         texts: Texts = None,
     ) -> Approximation:
-        """What `answers` does, by the store and the method of `setting`, which `make_arm` made. Not in a transaction.
+        """Search like `answers`, by the store and method of `setting`, built by `make_arm`. Not in a transaction.
 
-        It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
+        Return the found chunks, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
         return self.collections.search(setting, partial(self._approximate, queries, depth, setting, filters, texts))
 
@@ -156,7 +155,7 @@ class OpenIndex:
             return answers
 
         def alone(number: int, mask: Mask | None) -> Answer:
-            """A query by a strategy that searches several times for it, each time among other positions."""
+            """Search for one query by a strategy that searches several times, each time with another mask."""
             view = ApproximateView(self.index, vectors, setting, None, collection)
             started = time.perf_counter()
             (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
@@ -171,7 +170,7 @@ class OpenIndex:
     def lexical(
         self, texts: Sequence[str], depth: int, filters: Filters = None, *, engine: str = "bm25"
     ) -> list[ScoredList]:
-        """The best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
+        """Return the best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
         words = self._full_text if engine == full_text.ENGINE else self._bm25()
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
@@ -180,17 +179,17 @@ class OpenIndex:
         return self._grouped(len(texts), filters, search)
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The nearest positions among those that `mask` (n,) admits, exactly. For the strategy."""
+        """Return the nearest positions among those that `mask` (n,) admits, by exact search, for the strategy."""
         return exact.nearest(self._required_vectors(), queries, depth, mask=mask)
 
     def truncated_to(self, dimensions: int) -> TruncatedView:
-        """Return the index by the first dimensions of its vectors, which takes a while when it is first asked for."""
+        """Return the index by the first dimensions of its vectors. Slow on first use."""
         if dimensions not in self._truncated:
             self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
         return self._truncated[dimensions]
 
     def prepare(self, dimensions: int | None = None) -> None:
-        """Read and make what searches by vectors, or by the first dimensions of them, need of the index."""
+        """Load what searches by vectors, or by their first dimensions, need from the index."""
         if self._strategy.has_summaries:
             _ = self.layout
         if dimensions is not None:
@@ -230,7 +229,7 @@ class OpenIndex:
         filters: Filters,
         search: Callable[[list[int], Filter, Mask | None], Sequence[Result]],
     ) -> list[Result]:
-        """Search together what is filtered alike, and put the results in the order of the queries."""
+        """Search queries with the same filter together, and return the results in the order of the queries."""
         groups: dict[str, list[int]] = {}
         for number in range(count):
             groups.setdefault(json.dumps(filters[number] if filters else {}, sort_keys=True), []).append(number)
@@ -241,7 +240,7 @@ class OpenIndex:
         return [results[number] for number in range(count)]
 
     def _mask(self, filter: Filter) -> Mask | None:
-        """Which chunks (n,) a filter admits: those of the documents that it admits."""
+        """Return the mask (n,) of the chunks whose documents a filter admits; None for an empty filter."""
         if not filter:
             return None
         documents = admitted(Document.objects.filter(collection=self.index.collection_id), filter)
@@ -252,10 +251,10 @@ _open: OrderedDict[UUID, OpenIndex] = OrderedDict()
 
 
 def open_index(index: Index) -> OpenIndex:
-    """Return an index ready to be searched, kept in this process while there is room, least recently used out first.
+    """Return an index ready for search, from this process's LRU cache.
 
-    One whose file was written or replaced since is opened, and so checked, again. Raises SearchError, VectorsError,
-    OutputError, LexicalIndexError.
+    An index whose file changed since is opened, and so checked, again. Raises SearchError, VectorsError, OutputError,
+    LexicalIndexError.
     """
     opened = _open.pop(index.pk, None)
     if opened is None or not opened.is_current:
@@ -267,5 +266,5 @@ def open_index(index: Index) -> OpenIndex:
 
 
 def close_indexes() -> None:
-    """Forget every open index of this process."""
+    """Drop all open indexes of this process."""
     _open.clear()

@@ -1,4 +1,4 @@
-"""pgvector: approximate indexes on an index's table of vectors, and searching by them."""
+"""pgvector: approximate indexes on an index's table of vectors, and search with them."""
 
 import json
 import re
@@ -24,18 +24,18 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions
 
-BUILD_WORKERS = 4  # PostgreSQL takes fewer where the table is small or max_parallel_workers says so
+BUILD_WORKERS = 4  # PostgreSQL uses fewer for small tables and limits them to max_parallel_workers
 LEAST_BUILD_BYTES = 64 * 2**20  # PostgreSQL's default of maintenance_work_mem
 
 
 class AnnIndexError(BenchbenchError):
-    """An approximate index that cannot be made."""
+    """An approximate index cannot be built."""
 
     code = "ann_index"
 
 
 class Storage(NamedTuple):
-    """What an approximate index keeps of each vector. Inner products of unit vectors order as cosines do."""
+    """The storage of vectors in an approximate index. Inner products of unit vectors order like cosines."""
 
     column: str
     query: str
@@ -63,7 +63,7 @@ STORAGES = {
 
 @dataclass(frozen=True, slots=True)
 class AnnIndex:
-    """An approximate index there is: its name in PostgreSQL, its size, and how long it took to build."""
+    """An existing approximate index: its name in PostgreSQL, its size, and its build time."""
 
     name: str
     bytes: int
@@ -71,7 +71,7 @@ class AnnIndex:
 
 
 def check_ann(index: Index, setting: Ann) -> None:
-    """Raise AnnIndexError where pgvector could not build this for vectors of that many dimensions."""
+    """Check that pgvector can index vectors of this dimension with `setting`. Raises AnnIndexError."""
     if setting.compares_all or index.dimension is None:
         return
     fits = {name: storage.max_dimension for name, storage in STORAGES.items()}
@@ -85,11 +85,10 @@ def check_ann(index: Index, setting: Ann) -> None:
 
 
 def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
-    """Return the approximate index that `setting` searches, built if there is none yet: whole, or not at all.
+    """Return the approximate index that `setting` searches, built in one transaction if missing.
 
-    Of several workers one builds and the others wait for it. HNSW and IVFFlat draw random numbers when they are built,
-    so an index that was built again may find other chunks; this one stays. Building locks out writers, and a ready
-    index has none. Raises AnnIndexError.
+    One worker builds and others wait. HNSW and IVFFlat are random, so an index that was built again may find other
+    chunks; an existing one is reused. Building blocks writers, which a ready index does not have. Raises AnnIndexError.
     """
     check_ann(index, setting)
     name = ann_index_name(index, setting)
@@ -101,7 +100,7 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
             cursor.execute("SELECT set_config(%s, %s, true)", [parameter, value])
         started = time.perf_counter()
         cursor.execute(_definition(index, setting, name))
-        # Kept as the index's comment, so that it lives and dies with it.
+        # Stored as the index's comment, so that it is dropped with the index.
         facts = json.dumps({"build_seconds": round(time.perf_counter() - started, 3)})
         cursor.execute(
             sql.SQL("COMMENT ON INDEX {name} IS {facts}").format(name=sql.Identifier(name), facts=sql.Literal(facts))
@@ -112,12 +111,12 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
 
 
 def ann_index_name(index: Index, setting: Ann) -> str:
-    """Name the index in PostgreSQL that a setting searches, of at most 63 characters: equal builds, one name."""
+    """Return the name, of at most 63 characters, of a setting's index. Settings with equal build options share it."""
     return "_".join([index.vector_table, setting.method, *map(str, setting.build.values())])
 
 
 def find_ann_index(name: str) -> AnnIndex | None:
-    """Return the index of that name, if it is there and can be used."""
+    """Return the index of that name if it exists and is valid, or None."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_relation_size(indexrelid), obj_description(indexrelid, 'pg_class') FROM pg_index "
@@ -129,7 +128,7 @@ def find_ann_index(name: str) -> AnnIndex | None:
 
 
 def mark(name: str) -> sql.Composable:
-    """The condition, true of every row, by which a statement asks for the index `name`."""
+    """Return a condition, true for every row, that makes a statement use the partial index `name`."""
     return sql.SQL("id <> {number}").format(number=sql.Literal(-1 - (crc32(name.encode()) >> 1)))
 
 
@@ -155,10 +154,10 @@ def _definition(index: Index, setting: Ann, name: str) -> sql.Composable:
 
 
 def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
-    """Memory for the whole index, within bounds: pgvector builds several times slower once it has to write in between.
+    """Return PostgreSQL's parameters for a build, with memory for the whole index, within bounds.
 
-    A neighbour in a graph takes 16 bytes; an element has 2 m of them on the lowest layer and about m above, and some
-    200 bytes of its own.
+    pgvector builds several times slower once the index exceeds its memory. A neighbour in a graph takes 16 bytes; an
+    element has 2 m of them on the lowest layer, about m above, and some 200 bytes of its own.
     """
     assert index.chunk_set is not None
     assert index.dimension is not None
@@ -169,13 +168,12 @@ def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
 
 
 ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
-FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest that each has
+FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest mode of each
 LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
 
 
 class Among(NamedTuple):
-    """What a search is restricted to: `mask` (n,), which in SQL is what `filter` asks of metadata; without a filter,
-    the positions of the mask."""
+    """The restriction of a search: `mask` (n,), in SQL the `filter` on metadata, or without it the mask's positions."""
 
     filter: Filter | None = None
     mask: NDArray[np.bool_] | None = None
@@ -189,10 +187,10 @@ class Among(NamedTuple):
 
 @contextmanager
 def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator[tuple[Nominate, bool, float]]:
-    """Open a transaction for searches of one setting among the same; give the search, whether it uses its index, and
-    the seconds that checking that took, and setting PostgreSQL's parameters.
+    """Open a transaction for searches with one setting and restriction. Yield (search, uses_index, seconds).
 
-    They are no part of a search's cost: a service does it once for a connection.
+    `seconds` is the time of setting PostgreSQL's parameters and checking the plan. It does not count as a search's
+    cost, since a service does this once per connection.
     """
     started = time.perf_counter()
     with searching(setting, filtered=among.mask is not None) as cursor:
@@ -209,9 +207,9 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
 
 
 def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
-    """Return how PostgreSQL searches under `setting`: `index_used`, the `settings` read back, the `plan` in its words.
+    """Return how PostgreSQL searches with `setting`: `index_used`, the `settings` read back, and the `plan`.
 
-    Vectors are left out of the plan.
+    Vectors are removed from the plan.
     """
     with searching(setting, filtered=False) as cursor:
         used, plan = _plan(cursor, index, setting, depth, Among())
@@ -224,7 +222,7 @@ def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
 
 @contextmanager
 def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
-    """Open a transaction in which PostgreSQL searches as `setting` says, and give its cursor.
+    """Open a transaction with PostgreSQL's parameters for `setting`. Yield its cursor.
 
     It must be the outermost, or its parameters would outlast it.
     """
@@ -235,11 +233,11 @@ def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
 
 
 def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
-    """PostgreSQL's parameters for a search.
+    """Return PostgreSQL's parameters for a search.
 
-    Sequential scans are off, and sorting: who asks for an index means it, also where the table is so small that reading
-    all of it would be quicker, or the filter so narrow that sorting what the primary key finds would be. A filtered
-    search always scans on until it has enough, since filters apply before ranking.
+    Sequential scans and sorting are off, so that the index is used even if the table is so small, or the filter so
+    narrow, that a scan or a sort would be faster. Filtered searches always use iterative scans until they have enough,
+    since filters apply before ranking.
     """
     if setting.compares_all:
         return {}
@@ -254,10 +252,10 @@ def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
 
 
 def _plan(cursor: Any, index: Index, setting: Ann, depth: int, among: Among) -> tuple[bool, str]:
-    """Whether the search goes as its setting says, and the plan. That does not depend on the query, so any will do.
+    """Return whether the search follows its setting, and the plan, which does not depend on the query.
 
-    One that compares all may find its rows by any index but an approximate one: PostgreSQL finds few positions by the
-    primary key.
+    A search that compares all vectors may use any index except an approximate one, such as the primary key for a few
+    positions.
     """
     assert index.dimension is not None
     statement, parameters = _statement(index, setting, among)
@@ -272,7 +270,7 @@ def _plan(cursor: Any, index: Index, setting: Ann, depth: int, among: Among) -> 
 
 
 def _statement(index: Index, setting: Ann, among: Among) -> tuple[str, list[Any]]:
-    """The statement of a search, to which its query, as text, and its depth are the last two parameters."""
+    """Return the statement of a search with its parameters, except the last two: the query as text, and the depth."""
     assert index.dimension is not None
     storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
     condition, parameters = among.condition

@@ -1,4 +1,4 @@
-"""The vectors of an index: kept in a pgvector table of its own, and on each machine that searches in a mapped file."""
+"""The vectors of an index: in its own pgvector table, and in a mapped file on each machine that searches."""
 
 import json
 import struct
@@ -24,12 +24,11 @@ from benchbench.local_files.sealed import kept_array
 Rows = NDArray[np.void]
 Metadata = Mapping[str, Any]
 
-MAX_DIMENSION = 16_000  # of pgvector's type `vector`
-COPY_ROWS = 500  # few enough that what is laid out is still in the processor's cache when it is sent
+MAX_DIMENSION = 16_000  # limit of pgvector's type `vector`
+COPY_ROWS = 500  # few enough for the rows to stay in the processor's cache until they are sent
 
-# In binary COPY a vector is two uint16 (dimension, unused) and float4s, a jsonb the number of its format and its text.
-# Rows are laid out by NumPy: pgvector's own conversion, a row at a time in Python, takes longer than PostgreSQL does to
-# store them.
+# In binary COPY a vector is two uint16 (dimension, unused) and float4s, and a jsonb is a format number and its text.
+# NumPy lays out the rows: pgvector's own conversion, row by row in Python, takes longer than PostgreSQL's storing.
 JSONB_FORMAT = b"\x01"
 
 
@@ -64,7 +63,7 @@ def drop_table(name: str) -> None:
 
 
 def stored_ids(table: str) -> Positions:
-    """Return the ids that are stored, ascending."""
+    """Return the stored ids, ascending."""
     statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(table))
     with connection.cursor() as cursor:
         cursor.execute(statement)
@@ -72,7 +71,7 @@ def stored_ids(table: str) -> Positions:
 
 
 def table_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
-    """Return the vectors of some ids, in the order of the ids, as (ids, vectors)."""
+    """Return the vectors of some ids as (ids, vectors), by ascending id."""
     parts = list(read_table(table, dimension, ids))
     none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
     of_ids, vectors = zip(none, *parts, strict=True)
@@ -80,7 +79,7 @@ def table_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Posit
 
 
 def read_table(table: str, dimension: int, ids: Sequence[int] | None = None) -> Iterator[tuple[Positions, Vectors]]:
-    """Yield all vectors, or those of `ids`, in the order of the ids, some hundred at a time: (ids, vectors)."""
+    """Yield all vectors, or those of `ids`, as (ids, vectors), by ascending id, some hundred at a time."""
     row = np.dtype(_layout(dimension))
     such = sql.SQL("") if ids is None else sql.SQL("WHERE id = ANY({ids})").format(ids=sql.Literal(list(ids)))
     statement = sql.SQL("COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)").format(
@@ -115,7 +114,7 @@ def _value(statement: Any, parameters: Sequence[Any] = ()) -> Any:
 
 
 def _layout(dimension: int) -> list[tuple[Any, ...]]:
-    """The fields of a row of the COPY stream: how many columns, then size and value of each."""
+    """Return the fields of a row of the COPY stream: the number of columns, then size and value of each."""
     return [
         ("columns", ">i2"),
         ("id_size", ">i4"),
@@ -128,7 +127,7 @@ def _layout(dimension: int) -> list[tuple[Any, ...]]:
 
 
 def _rows(ids: Positions, vectors: Vectors) -> Rows:
-    """Rows without metadata."""
+    """Return the rows of a COPY stream, without metadata."""
     dimension = vectors.shape[1]
     rows = np.zeros(len(ids), [*_layout(dimension), ("metadata_size", ">i4")])
     rows["columns"] = 3
@@ -142,7 +141,7 @@ def _rows(ids: Positions, vectors: Vectors) -> Rows:
 
 
 def _annotated(rows: Rows, metadata: Sequence[Metadata]) -> Iterator[bytes]:
-    """The bytes of each row with its metadata in the place of the null."""
+    """Yield the bytes of each row, with its metadata replacing the null."""
     for row, row_metadata in zip(rows, metadata, strict=True):
         value = JSONB_FORMAT + json.dumps(dict(row_metadata)).encode()
         yield row.tobytes()[:-4] + struct.pack("!i", len(value)) + value
@@ -154,21 +153,21 @@ def _read(stream: bytearray, row: np.dtype[np.void], skip: int, count: int) -> t
 
 
 class VectorsError(BenchbenchError):
-    """The vectors of an index are not all there."""
+    """The table of an index is incomplete or has an invalid vector."""
 
     code = "vectors"
 
 
 def vectors_file(index: Index) -> Path:
-    """Where this machine keeps the vectors of an index. A ready index never changes, so its id names its content."""
+    """Return this machine's file of an index's vectors. A ready index never changes, so its id identifies them."""
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.vectors"
 
 
 def local_vectors(index: Index) -> NDArray[np.float32]:
     """Return the vectors of a ready index by position, (n, d), mapped read-only from a file of this machine.
 
-    Processes share its pages. It is written from PostgreSQL where it is missing or is not what was written for this
-    index, by `benchbench.local_files.sealed`. Raises VectorsError and OutputError.
+    Processes share its pages. If the file is missing or invalid, it is written from PostgreSQL, by
+    `benchbench.local_files.sealed`. Raises VectorsError and OutputError.
     """
     assert index.chunk_set is not None
     assert index.dimension is not None
@@ -181,7 +180,7 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
 
 
 def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
-    """The vectors in the table of an index, each looked at."""
+    """Yield the vectors in the table of an index, checking each. Raises VectorsError."""
     read = 0
     for positions, rows in read_table(index.vector_table, dimension):
         if not np.array_equal(positions, np.arange(read, read + len(rows))) or read + len(rows) > count:
@@ -199,7 +198,7 @@ def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np
 
 
 def incomplete_table(index: Index) -> VectorsError:
-    """The error of a table that does not hold what its index says."""
+    """Return the error for a table that does not match its index."""
     return VectorsError(
         f'The table of the index "{index}" does not hold one vector for each of its chunks: restore the database, or '
         "delete the index and build it again."

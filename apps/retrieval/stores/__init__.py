@@ -1,9 +1,9 @@
-"""Stores that keep copies of an index's vectors on this machine, one file each.
+"""Vector stores with copies of an index's vectors on this machine, one module each.
 
 A new one copies its best sibling, joins here and in `ir.planning.ann`, and passes the tests of the contract and
 of admission.
 
-PostgreSQL keeps the vectors of every index; exact search in memory and pgvector's are in `search`.
+PostgreSQL stores the vectors of every index. Exact search in memory and pgvector search are in `search`.
 """
 
 from apps.retrieval.stores.base import Store

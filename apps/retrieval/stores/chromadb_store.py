@@ -56,7 +56,7 @@ class ChromaCollection:
 
 
 class ChromaStore:
-    """Its graph draws random numbers: another machine, filled from the same vectors, may find other chunks."""
+    """The store ChromaDB. Its graph is random: another machine with the same vectors may find other chunks."""
 
     name = "chromadb"
     packages = {"chromadb": "chromadb"}
@@ -72,12 +72,12 @@ class ChromaStore:
             "max_neighbors": setting["m"],
             "ef_construction": setting["ef_construction"],
             "ef_search": setting["ef_search"],
-            # Rows that are not in a saved graph are put into one whenever the folder is opened, each time into another.
+            # Rows outside a saved graph are added to a new, different one whenever the folder is opened.
             "sync_threshold": 2,
         }
         collection = client.create_collection(NAME, configuration={"hnsw": options}, embedding_function=None)
         parts = -(-len(vectors) // ROWS_AT_ONCE)
-        for positions in np.array_split(np.arange(len(vectors)), parts):  # of like length: none is below the threshold
+        for positions in np.array_split(np.arange(len(vectors)), parts):  # equal parts: none is below the threshold
             collection.add(ids=[str(position) for position in positions], embeddings=vectors[positions])
         client.close()
 

@@ -31,7 +31,7 @@ class FaissCollection:
 
         def nominate(query: Vectors, depth: int) -> Positions:
             _, (ids,) = self._index.search(query[None], depth, params=parameters)
-            return ids if ids[-1] >= 0 else ids[ids >= 0]  # where it has fewer, the rest are -1
+            return ids if ids[-1] >= 0 else ids[ids >= 0]  # missing results are -1
 
         return nominate
 
@@ -49,7 +49,7 @@ class FaissCollection:
 
     def _parameters(self, setting: Ann, mask: Mask | None) -> Any:
         faiss = self._faiss
-        # FAISS keeps the address of the bits only: NumPy's array must live as long, which the selector sees to.
+        # FAISS stores only the address of the bits; the selector keeps NumPy's array alive.
         chosen = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
         match setting.method:
             case "hnsw":
@@ -59,11 +59,11 @@ class FaissCollection:
         return faiss.SearchParameters(**chosen)
 
     def close(self) -> None:
-        """It has no file open."""
+        """Do nothing: it has no open file."""
 
 
 class FaissStore:
-    """Built by one thread, so that a graph is the same on every machine."""
+    """The store FAISS. It builds with one thread, so that a graph is the same on every machine."""
 
     name = "faiss"
     packages = {"faiss-cpu": "faiss"}

@@ -1,4 +1,4 @@
-"""Collections in folders of this machine: filled whole or not at all, sealed, and verified when they are opened."""
+"""Collections in folders of this machine: filled atomically, sealed, and verified when opened."""
 
 import json
 import logging
@@ -29,14 +29,14 @@ Facts = dict[str, Any]
 
 
 def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Seal the files in a folder as they are: `facts` about them are kept with `files` and their `bytes` in sum."""
+    """Seal the files in a folder: store `facts`, the checksums of the `files`, and their total `bytes`."""
     files = checksums(folder)
     sealed = {**facts, "files": files, "bytes": sum(size for size, _ in files.values())}
     place_pieces([json.dumps(sealed | {"crc32": _of_facts(sealed)})], folder / SEAL)
 
 
 def read_seal(folder: Path) -> Facts:
-    """Return the facts and files of a sealed folder. Raises FileNotFoundError; StoreError where the seal is damaged."""
+    """Return the facts and files of a sealed folder. Raises FileNotFoundError, StoreError if the seal is damaged."""
     try:
         sealed = json.loads((folder / SEAL).read_bytes())
         if sealed.pop("crc32") == _of_facts(sealed):
@@ -47,7 +47,7 @@ def read_seal(folder: Path) -> Facts:
 
 
 def checksums(folder: Path) -> dict[str, list[int]]:
-    """Return the length and the CRC-32 of each file in a folder but the seal. Cached files take 0.5 s per GB."""
+    """Return the length and CRC-32 of each file in a folder except the seal. Takes 0.5 s per GB of cached files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / SEAL)
     return {str(path.relative_to(folder)): [path.stat().st_size, _of_file(path)] for path in files}
 
@@ -66,13 +66,13 @@ def _of_facts(facts: Facts) -> int:
 
 log = logging.getLogger(__name__)
 
-FULL_BYTES = 2**20  # of a disk on which less is free
+FULL_BYTES = 2**20  # a disk with less free space is full
 
 
 class OpenCollection:
-    """A collection that is open, the `version` of its store, its `bytes` on the disk, and how long it took to fill.
+    """An open collection, with the `version` of its store, its `bytes` on disk, and the time of filling it.
 
-    It is closed by `close`, or when nothing refers to it any more, or at the end of the process.
+    It is closed by `close`, when garbage collected, or at the end of the process.
     """
 
     def __init__(self, collection: Collection, facts: Facts, files: dict[Path, Identity], closing: ExitStack) -> None:
@@ -81,23 +81,23 @@ class OpenCollection:
         self.bytes: int = facts["bytes"]
         self.build_seconds: float = facts["build_seconds"]
         self._files = files
-        # Not weakref.finalize: a worker is a child of multiprocessing's, which calls no function of atexit's.
+        # Not weakref.finalize: a worker is a child process of multiprocessing, which does not run atexit functions.
         self.close = Finalize(self, closing.close, exitpriority=0)
 
     @property
     def is_current(self) -> bool:
-        """Whether its files are as they were verified: none was written, replaced or deleted since."""
+        """Return whether its files are unchanged since they were verified: not written, replaced or deleted."""
         return all(is_still(file, identity) for file, identity in self._files.items())
 
 
 def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, *, holds: str) -> OpenCollection:
-    """Open the collection in `folder`; fill it with `vectors` (n, d), n > 0, first, unless it is there and sound.
+    """Open the collection in `folder`. Fill it with `vectors` (n, d), n > 0, first if it is missing or invalid.
 
-    It is sound where its seal names this content (`holds`), version of the store and way of filling, its files are
-    those of the seal to the last byte, it holds n vectors of d dimensions, and no process died while it was open. Of
-    several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own, as they
-    do where another has the collection open, maybe by another version of the store, and may read its files at any
-    time. Verifying reads the files, 0.5 s per GB from the cache. Raises StoreError and OutputError.
+    It is valid if its seal has this content (`holds`), version of the store and way of filling, its files match the
+    seal's checksums, it has n vectors of d dimensions, and no process died while it was open. One process fills and
+    others wait up to WAIT_SECONDS, then fill their own folder. They also do so if an invalid collection is open in
+    another process, which may still read its files. Verifying reads the files, 0.5 s per GB if cached. Raises
+    StoreError and OutputError.
     """
     make_folder(folder.parent)
     identity = {
@@ -122,12 +122,12 @@ def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
 
 
 def collection_name(setting: Ann) -> str:
-    """Name the folder that a setting searches: equal builds, one name."""
+    """Return the name of the folder that a setting searches. Settings with equal build options share it."""
     return "_".join([setting.store, setting.method, *map(str, setting.build.values())])
 
 
 def is_filled(folder: Path) -> bool:
-    """Whether a collection was filled there; whether it is still whole shows when it is opened."""
+    """Return whether a collection was filled in `folder`. Opening it checks whether it is still valid."""
     return (folder / SEAL).exists()
 
 
@@ -137,7 +137,7 @@ def installed_version(store: Store) -> str:
 
 
 def _reopen(folder: Path, store: Store, setting: Ann, identity: Facts, closing: ExitStack) -> OpenCollection | None:
-    """Open the collection in a folder; None where there is none that is sound."""
+    """Open the collection in a folder. None if it is missing or invalid."""
     if not is_filled(folder):
         return None
     try:
@@ -146,22 +146,22 @@ def _reopen(folder: Path, store: Store, setting: Ann, identity: Facts, closing: 
         return _open(folder, store, setting, identity, closing)
     except OutputError:
         raise
-    except Exception as error:  # of any class: it is the store's word for files that it cannot read
-        # No traceback: a log handler that keeps it would keep the collection open that is made next.
+    except Exception as error:  # stores raise errors of any class for unreadable files
+        # No traceback: a log handler that holds it would keep the next collection open.
         log.warning("%s is filled again. %s", folder, told(error))
         return None
 
 
 def _open(folder: Path, store: Store, setting: Ann, identity: Facts, closing: ExitStack) -> OpenCollection:
-    """Verify and open the collection in a folder; what closing it takes joins `closing`.
+    """Verify and open the collection in a folder. Its cleanup is added to `closing`.
 
-    A store that writes to its files when it opens them opens a copy, so that the sealed ones never change.
+    A store that writes to files on opening gets a copy, so that the sealed ones never change.
     """
     facts = read_seal(folder)
     if any(facts.get(key) != value for key, value in identity.items()):
         raise StoreError(f"{folder} was filled with something else.")
     with ExitStack() as opening:
-        opening.enter_context(open_mark(folder))  # before the store reads a byte, which may end the process
+        opening.enter_context(open_mark(folder))  # before the store reads any file, which may crash the process
         place = folder if store.fixed else opening.enter_context(_copy(folder))
         files = _identities(place, facts)
         if checksums(place) != facts["files"]:
@@ -192,7 +192,7 @@ def _copy(folder: Path) -> Iterator[Path]:
 
 
 def _fill(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: Facts) -> None:
-    """Fill and seal a folder that replaces, as a whole, what is in this place."""
+    """Fill and seal a new folder, and replace `folder` with it."""
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         started = time.perf_counter()
@@ -209,7 +209,7 @@ def _fill(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: 
 
 @contextmanager
 def _naming_a_full_disk(folder: Path) -> Iterator[None]:
-    """Say in a sentence that the disk is full, for which each store has its own error."""
+    """Replace the error of a store by an OutputError if the disk is full."""
     try:
         yield
     except Exception as error:

@@ -11,7 +11,7 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions
 
 NAME = "vectors"
-CODES = 256  # vectors that it learns the codes from, and that it gives each list at least
+CODES = 256  # vectors to learn the codes from, and the minimum per list
 
 
 class LanceCollection:
@@ -50,11 +50,11 @@ class LanceCollection:
         return {"index": facts.index_type, "indexed": facts.num_indexed_rows, "distance": facts.distance_type}
 
     def close(self) -> None:
-        """Its client closes its files when nothing refers to it."""
+        """Do nothing: its client closes the files when garbage collected."""
 
 
 class LanceStore:
-    """Its lists draw random numbers: another machine, filled from the same vectors, may find other chunks."""
+    """The store LanceDB. Its lists are random: another machine with the same vectors may find other chunks."""
 
     name = "lancedb"
     packages = {"lancedb": "lancedb"}

@@ -1,8 +1,7 @@
-"""Sharing of collections between the processes of a machine: who has one open, who died with it, who fills one.
+"""Sharing of collections between processes of a machine: marks of open collections, and locks for filling.
 
-A process that has a collection open keeps a file, its mark, locked. The kernel takes the lock from a dead process,
-however it died, and nothing removes its mark: a mark that is not locked tells of a process that died with the
-collection open.
+A process with an open collection holds a lock on a file, its mark. The kernel releases the lock of a dead process but
+leaves the mark. So an unlocked mark means that a process died while it had the collection open.
 """
 
 import fcntl
@@ -16,21 +15,21 @@ from pathlib import Path
 
 from benchbench.local_files.placing import try_lock
 
-MARK = "open."  # the name of a mark begins so; the name of the folder and some letters follow
-OWN = "own."  # likewise that of a folder of one process alone
+MARK = "open."  # prefix of marks; the folder's name and random letters follow
+OWN = "own."  # prefix of folders used by one process only
 LEFT_SECONDS = 3600
-WAIT_SECONDS = 60.0  # for another process that fills; a frozen one delays others no longer
+WAIT_SECONDS = 60.0  # for another process that fills; limits the delay by a frozen one
 
 
 @contextmanager
 def open_mark(folder: Path) -> Iterator[None]:
-    """Mark a folder as open to this process during the block."""
+    """Mark a folder as open in this process during the block."""
     descriptor, mark = tempfile.mkstemp(dir=folder.parent, prefix=f"{MARK}{folder.name}.")
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
     finally:
-        Path(mark).unlink(missing_ok=True)  # while it is locked: an unlocked mark is that of a dead process
+        Path(mark).unlink(missing_ok=True)  # while locked, since an unlocked mark means a dead process
         os.close(descriptor)
 
 
@@ -46,9 +45,9 @@ def marks_of_dead(folder: Path) -> list[Path]:
 
 @contextmanager
 def own_folder(folder: Path) -> Iterator[Path]:
-    """Give the path, not yet there, of a folder for this process alone, deleted after the block.
+    """Yield the path of a folder, not yet created, for this process only. Delete it after the block.
 
-    Where the process is killed, the next `tidy` deletes it.
+    If the process is killed, a later `tidy` deletes it.
     """
     own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN}{folder.name}."))
     lock = os.open(own, os.O_RDONLY)
@@ -62,9 +61,9 @@ def own_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def filling_lock(folder: Path) -> Iterator[bool]:
-    """Let one process at a time open and fill the collections in a folder; a killed one gives the lock back.
+    """Lock a folder, so that one process at a time opens and fills its collections. Killed processes release it.
 
-    Gives False, without the lock, where another has had it for WAIT_SECONDS.
+    Yields whether this process has the lock: False if another held it for WAIT_SECONDS.
     """
     lock, until = os.open(folder / "lock", os.O_RDONLY | os.O_CREAT, 0o666), time.monotonic() + WAIT_SECONDS
     try:
@@ -76,7 +75,7 @@ def filling_lock(folder: Path) -> Iterator[bool]:
 
 
 def tidy(folder: Path) -> None:
-    """Delete what killed processes have left: part of a filling of `folder`, or folders of their own."""
+    """Delete leftovers of killed processes: partly filled copies of `folder`, and their own folders."""
     for left in (*folder.parent.glob(f".{folder.name}.*"), *folder.parent.glob(f"{OWN}{folder.name}.*")):
         with suppress(FileNotFoundError):  # its process deleted it meanwhile
             if left.stat().st_mtime < time.time() - LEFT_SECONDS and not _is_locked(left):
@@ -88,13 +87,13 @@ def _marks(folder: Path) -> list[Path]:
 
 
 def _is_locked(path: Path) -> bool:
-    """Return whether a process has locked a file or folder; False where it is gone."""
+    """Return whether a process has locked a file or folder. False if it is missing."""
     with _descriptor(path) as descriptor:
         return descriptor is not None and not try_lock(descriptor)
 
 
 def _is_left(mark: Path) -> bool:
-    """Return whether a mark has outlived its process. One that was deleted after it was listed has not."""
+    """Return whether a mark has outlived its process. False if it was deleted after it was listed."""
     with _descriptor(mark) as descriptor:
         return descriptor is not None and try_lock(descriptor) and os.fstat(descriptor).st_nlink > 0
 

@@ -13,7 +13,7 @@ from benchbench.ir.records import Positions
 
 FILE = "vectors.sqlite"
 MAX_DIMENSION = 8192
-MOST_NEIGHBOURS = 4096  # that its search by MATCH gives; beyond that every distance is computed and sorted by SQLite
+MOST_NEIGHBOURS = 4096  # limit of its search by MATCH; above it SQLite computes and sorts all distances
 AMONG = " AND rowid IN (SELECT value FROM json_each(?))"
 MATCH = "SELECT rowid FROM chunks WHERE embedding MATCH ? AND k = ?{among}"
 SCAN = "SELECT rowid FROM chunks WHERE true{among} ORDER BY vec_distance_cosine(embedding, ?) LIMIT ?"
@@ -53,7 +53,7 @@ class SqliteVecCollection:
 
 
 class SqliteVecStore:
-    """Opened by APSW: Python's own sqlite3 is often built without extensions."""
+    """The store sqlite-vec, opened with APSW: Python's own sqlite3 is often built without extensions."""
 
     name = "sqlite_vec"
     packages = {"sqlite-vec": "sqlite_vec", "apsw": "apsw"}

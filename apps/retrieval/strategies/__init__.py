@@ -32,10 +32,10 @@ def get_strategy(name: str) -> RetrievalStrategy:
 
 
 def chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
-    """Return those of a strategy's parameters that shape its chunks, complete. Raises StrategyError, ChunkingError."""
+    """Return the complete parameters that determine a strategy's chunks. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name not in strategy.of_search}
 
 
 def search_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
-    """Return those of a strategy's parameters that shape its search alone, complete."""
+    """Return the complete parameters that affect only a strategy's search. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name in strategy.of_search}

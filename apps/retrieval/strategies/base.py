@@ -1,4 +1,4 @@
-"""Retrieval strategies: what one is, and what it is given."""
+"""Base classes of retrieval strategies, and their inputs and outputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,18 +20,17 @@ Parameters = Mapping[str, Any]
 
 
 class StrategyError(BenchbenchError):
-    """A strategy that is unknown, or parameters that it cannot work with."""
+    """A strategy is unknown, or its parameters are invalid."""
 
     code = "strategy"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is to be indexed of a document: a chunk (level 0), or a summary above chunks.
+    """A piece of a document to index: a chunk (level 0), or a summary above chunks.
 
-    `text` is what is encoded, [start, end) the span of the document's text that it stands for. `section` is the number
-    of its section among the document's; None where it is of no one section. `children` are places of pieces among those
-    that the document has on the level below, from 0.
+    `text` is encoded; [start, end) is the span of the document's text that it covers. `section` is the number of its
+    section in the document, or None. `children` are indices, from 0, among the document's pieces on the level below.
     """
 
     text: str
@@ -44,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query that is searched: its text, its vector (d,), and which positions (n,) its filter admits; None: all."""
+    """A query to search: its text, vector (d,), and the mask (n,) of positions admitted by its filter; None for all."""
 
     text: str
     vector: Vectors
@@ -53,9 +52,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a strategy found for one query: chunks, and the calls that it took.
+    """The result of a strategy for one query: ranked chunks, and the model calls used.
 
-    `ms` is what the query itself took; None where queries were searched together, whose time the engine takes.
+    `ms` is the time of the query; None if queries were searched together, which the engine times.
     """
 
     ranked: ScoredList
@@ -65,7 +64,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a reader is told of a position: the ids of its document and section ("" without one), and its text."""
+    """A position described for a language model: the ids of its document and section ("" if none), and its text."""
 
     document: str
     section: str
@@ -73,34 +72,34 @@ class Described:
 
 
 class View(Tree, Protocol):
-    """What a strategy sees of an open index: the level and the children of each position (n,), and what is near."""
+    """The view of an open index for a strategy: level and children of each position (n,), and nearest neighbours."""
 
     def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
-        """The nearest positions to each of `queries` (q, d), among those that its mask (n,) of `masks` admits."""
+        """Return the nearest positions to each of `queries` (q, d), among those admitted by its mask (n,)."""
 
     def described(self, positions: Positions) -> list[Described]:
-        """What there is to be read at `positions`, in their order."""
+        """Return the descriptions of `positions`, in their order."""
 
     def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
-        """What the language model of the index answers; only an answer that `accepts` is stored. Raises LLMError."""
+        """Return the answer of the index's language model, stored only if `accepts` returns true. Raises LLMError."""
 
 
 class RetrievalStrategy(ABC):
-    """How documents become chunks, and how a query finds them; `declared` is what is said of it.
+    """A retrieval strategy: it cuts documents into chunks and searches them. `declared` is its declaration.
 
     It has no state: encoding, storing, resuming and timing belong to the build, caches to the open index. A strategy
-    over levels makes summaries above its chunks, which have vectors too; what it finds are always chunks.
+    with levels creates summaries above its chunks, which have vectors too; its results are always chunks.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.declared = declared = DECLARED[name]
         self.requires_llm, self.asks, self.levels = declared.requires_llm, declared.asks, declared.levels
-        self.has_summaries = declared.levels > 1 or isinstance(self, TreeStrategy)  # levels above its chunks
+        self.has_summaries = declared.levels > 1 or isinstance(self, TreeStrategy)  # any levels above its chunks
         self.of_search = {name for name, parameter in declared.parameters.items() if parameter.of_search}
 
     def check(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the parameters complete, in one form for one meaning. Raises StrategyError, ChunkingError."""
+        """Return the complete parameters in canonical form. Raises StrategyError, ChunkingError."""
         complete = {**self.declared.defaults, **parameters}
         if _types(complete) != _types(self.declared.defaults):
             raise StrategyError(
@@ -115,31 +114,32 @@ class RetrievalStrategy(ABC):
 
     @abstractmethod
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        """Cut one document, by parameters that `check` returned; pieces of a level in the order of the text."""
+        """Cut one document, with parameters from `check`. Pieces of a level are in the order of the text."""
 
     @abstractmethod
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
-        """The best `depth` chunks for each query, by parameters that `check` returned."""
+        """Return the best `depth` chunks for each query, with parameters from `check`."""
 
 
 class TreeStrategy(RetrievalStrategy):
-    """A strategy whose index grows summaries above its chunks while it is built, level by level, each by the vectors
-    of the level below."""
+    """A strategy that adds summaries above the chunks during the build, each level from the vectors below it."""
 
     @abstractmethod
     def clusters(
         self, vectors: Vectors, lengths: NDArray[np.int64], level: int, parameters: Parameters
     ) -> list[NDArray[np.int64]]:
-        """What each summary of a `level` (1 and above) is of: rows of the level below, by the `vectors` (n, d) and the
-        `lengths` (n,) of its texts in characters. None where the tree ends below."""
+        """Return the members of each summary of a `level` (from 1), as rows of the level below.
+
+        `vectors` (n, d) and `lengths` (n,), in characters, are those of the level below. Empty if the tree ends there.
+        """
 
     @abstractmethod
     def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
-        """The summary of the texts of a cluster; `ask` gives a language model's answer to a prompt."""
+        """Return the summary of a cluster's texts. `ask` returns a language model's answer to a prompt."""
 
 
 def vectors_of(queries: Sequence[Asked]) -> Vectors:
-    """The vectors of queries, (q, d). There must be one query at least."""
+    """Return the vectors of queries, (q, d). Needs at least one query."""
     return np.stack([query.vector for query in queries])
 
 

@@ -10,11 +10,11 @@ from benchbench.ir.records import Calls
 
 
 class FlatStrategy(RetrievalStrategy):
-    """Without parameters a document is one chunk, `title + " " + text`; it may be empty.
+    """The flat strategy. Without parameters a document is one chunk, `title + " " + text`; it may be empty.
 
-    With `size` and `overlap`, windows of its text; `title: true` puts the title before each of them. With
-    `sections: true` no window reaches from one section into another, and each knows its section. A document whose text
-    is blank is then one chunk of its title.
+    With `size` and `overlap`, chunks are windows of its text, preceded by the title with `title: true`. With
+    `sections: true` no window crosses the edge of a section, and each has its section. With windows, a document whose
+    text is blank is one chunk of its title.
     """
 
     def check(self, parameters: Parameters) -> dict[str, Any]:
@@ -22,7 +22,7 @@ class FlatStrategy(RetrievalStrategy):
             return {}
         complete = super().check({"size": None, "overlap": 0, **parameters})
         if not complete["sections"]:
-            del complete["sections"]  # as it was called before there were any: one meaning has one form
+            del complete["sections"]  # the canonical form of false is to leave it out
         return complete
 
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
@@ -40,7 +40,7 @@ class FlatStrategy(RetrievalStrategy):
 def windows(
     document: DocumentRecord, parameters: Parameters, *, prefix: str = "", by_section: bool = True
 ) -> list[Piece]:
-    """Return the windows of a document's text, cut at the edges of its sections; its title where the text is blank."""
+    """Return the windows of a document's text, cut at the edges of its sections; its title if the text is blank."""
     title, text, size, overlap = document.title, document.text, parameters["size"], parameters["overlap"]
     sections = [(section.start, section.end) for section in document.sections if by_section]
     pieces = [

@@ -18,11 +18,11 @@ CHUNKS, SECTIONS, DOCUMENTS = range(3)
 
 
 class LODEmbedStrategy(RetrievalStrategy):
-    """Chunks are cut section by section, as `flat` cuts them with `sections: true`, without the title.
+    """Level of detail by embeddings. Chunks are those of `flat` with `sections: true`, without the title.
 
-    A section stands above them by its heading and its first sentences, a document by its title and its summary. A query
-    is compared with all documents, then with the sections of the best `doc_top_k`, then with the chunks of the best
-    `section_top_k` of those: three encodings of the query, as its authors count.
+    Above them, a section is represented by its heading and first sentences, a document by its title and summary. A
+    query is compared with all documents, then with the sections of the best `doc_top_k`, then with the chunks of the
+    best `section_top_k` of those. This counts as three encodings of the query, as its authors count.
     """
 
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
@@ -46,7 +46,7 @@ class LODEmbedStrategy(RetrievalStrategy):
 
 
 def section_piece(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], places: list[int]) -> Piece:
-    """The piece that stands for the chunks at `places`, those of one section or of none."""
+    """Return the summary piece of the chunks at `places`, which belong to one section or to none."""
     start, end = leaves[places[0]].start, leaves[places[-1]].end
     heading = document.title if number is None else document.sections[number].heading
     body = re.sub(rf"\A\s*#*\s*{re.escape(heading)}\s*#*\s*", "", document.text[start:end])
@@ -55,14 +55,14 @@ def section_piece(document: DocumentRecord, number: int | None, leaves: Sequence
 
 
 def on_level(view: View, queries: Sequence[Asked], level: int) -> list[Mask]:
-    """The positions of a level that each query admits; one mask for queries that are filtered alike."""
+    """Return the admitted positions of a level for each query. Queries with the same filter share a mask."""
     of_level: Mask = view.levels == level
     masks = {id(query.mask): of_level if query.mask is None else of_level & query.mask for query in queries}
     return [masks[id(query.mask)] for query in queries]
 
 
 def below(view: View, queries: Sequence[Asked], lists: Sequence["ScoredList | _Pick"]) -> list[Mask]:
-    """The children of what was found for each query, those that it admits."""
+    """Return for each query the mask of the admitted children of its found positions."""
     masks = []
     for query, found in zip(queries, lists, strict=True):
         mask = np.zeros(len(view.levels), bool)
@@ -71,7 +71,7 @@ def below(view: View, queries: Sequence[Asked], lists: Sequence["ScoredList | _P
     return masks
 
 
-OFFERED = 50  # documents or sections that a prompt holds at most: the nearest to the query, where there are more
+OFFERED = 50  # maximum of documents or sections in a prompt: those nearest to the query
 PROMPT = """Choose the {what} most likely to answer the question. Choose at most {most}.
 Answer with their ids alone, the best first, separated by commas.
 
@@ -84,9 +84,9 @@ Ids:"""
 
 @dataclass(frozen=True, slots=True)
 class _Pick:
-    """What is gone on with (p,), what the model replied, and whether it named nothing that it was offered.
+    """The chosen positions (p,), the model's reply, and whether they are a fallback because it named none offered.
 
-    It is not asked where there is nothing to offer.
+    Without candidates the model is not asked: `reply` stays None.
     """
 
     ids: Positions
@@ -95,11 +95,11 @@ class _Pick:
 
 
 class LODLLMStrategy(LODEmbedStrategy):
-    """Levels and chunks are those of `lod_embed`. A query asks the model twice: for at most `doc_top_k` documents by
-    their summaries, and for at most `section_top_k` sections of them.
+    """Level of detail by a language model, with the levels and chunks of `lod_embed`.
 
-    An id counts where the answer has it as a whole token and it was offered. Where it names none, the nearest to the
-    query are gone on with, as `lod_embed` would.
+    Each query asks the model twice: for at most `doc_top_k` documents by their summaries, and for at most
+    `section_top_k` of their sections. An offered id counts if the answer has it as a whole token. If the answer has
+    none, the nearest to the query are used, as in `lod_embed`.
     """
 
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
@@ -113,14 +113,14 @@ class LODLLMStrategy(LODEmbedStrategy):
         sections = _pick(query, view, within, "sections", parameters["section_top_k"])
         (ranked,) = view.nearest(query.vector[None], depth, below(view, [query], [sections]))
         replies = [reply for reply in (documents.reply, sections.reply) if reply]
-        # Of an answer that was kept counts what the model took for it, and not what looking it up took.
+        # For a cached answer, count the time that the model took, not that of the look-up.
         ms = (time.perf_counter() - started) * 1000 + sum(reply.ms - reply.waited_ms for reply in replies)
         cached = sum(reply.is_cached for reply in replies)
         return Answer(ranked, Calls(1, len(replies), cached, documents.is_fallback or sections.is_fallback), ms)
 
 
 def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
-    """Ask which of the positions that `mask` admits to go on with: at most `most`."""
+    """Ask the model to choose at most `most` of the positions that `mask` admits."""
     (near,) = view.nearest(query.vector[None], OFFERED, [mask])
     if not len(near):
         return _Pick(near.ids, None, False)
@@ -134,10 +134,10 @@ def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
 
 
 def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
-    """Return the names under which documents, or sections of documents, are offered: different ones.
+    """Return distinct names for the offered documents or sections.
 
-    A section is called by its own id, with that of its document before it where two are called alike; what is in no
-    section as its document.
+    A section's name is its id, preceded by its document's if two are equal. Text outside sections is named as its
+    document.
     """
     own = [(section if with_sections else "") or document for document, section in ids]
     return [
@@ -146,9 +146,9 @@ def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
 
 
 def picked(answer: str, names: Sequence[str]) -> list[int]:
-    """Return which of `names` an answer has as whole tokens, by their places, in its order, each once.
+    """Return the indices of the `names` that an answer has as whole tokens, in its order, each once.
 
-    A name is no part of a longer word or id: neither `sec_1` of `sec_11`, nor `a` of `a-b` or `a/b`.
+    Parts of a longer word or id do not count: neither `sec_1` in `sec_11`, nor `a` in `a-b` or `a/b`.
     """
     places = {name: place for place, name in enumerate(names)}
     longest_first = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))

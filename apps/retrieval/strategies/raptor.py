@@ -1,4 +1,4 @@
-"""RAPTOR: a tree of summaries above the chunks, each of texts that are near each other (Sarthi et al., 2024)."""
+"""RAPTOR: a tree of summaries of clusters of chunks (Sarthi et al., 2024)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,19 +15,18 @@ from benchbench.ir.records import Calls, Mask, ScoredList
 from benchbench.ir.trees import Members, clusters, collapsed, lack_of, layer_by_layer
 
 PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
-EXTRACT = 1000  # characters of a summary that is extracted, as many as common encoders read
+EXTRACT = 1000  # characters of an extractive summary, as many as common encoders read
 
 
 class RaptorStrategy(TreeStrategy):
-    """Chunks are cut section by section. Above them stand summaries of clusters of chunks, above those summaries of
-    clusters of summaries, to `max_layers`, or until a layer would not shrink.
+    """The strategies `raptor` and `raptor_extractive`. Chunks are cut section by section.
 
-    A cluster's texts have at most `context` characters together; one that is longer is parted. Everything that is found
-    are chunks: in a collapsed search, all levels as one list, a summary stands for the chunks below it, or with
-    `credit: none` for nothing; in a tree search the best `layer_top_k` summaries of each layer are gone on with.
+    Each layer above summarises clusters of the layer below, up to `max_layers` or until a layer would not shrink. The
+    texts of a cluster have at most `context` characters in total; a longer cluster is split. Results are always chunks.
+    A collapsed search ranks all levels as one list: a summary yields the chunks below it, or nothing with
+    `credit: none`. A tree search descends through the best `layer_top_k` summaries of each layer.
 
-    `raptor` asks a language model for summaries. `raptor_extractive` takes the first sentences of what is summarised:
-    another method, under another name.
+    `raptor` asks a language model for summaries. `raptor_extractive` takes the first sentences of the texts instead.
     """
 
     def check(self, parameters: Parameters) -> dict[str, Any]:

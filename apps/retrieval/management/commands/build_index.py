@@ -88,7 +88,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         self.report(facts, describe(index), as_json=options["json"])
 
     def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The parameters of the strategy, those that the command states."""
+        """Return the strategy's parameters given as options."""
         given = {name: options[name] for name in ("size", "overlap", *STATED)}
         given |= {"title": options["title"] or None, "sections": options["by_section"] or None}
         given = {name: value for name, value in given.items() if value is not None}
