@@ -1,4 +1,4 @@
 """Judged queries, independent of any collection: their records, importing, drafts, exporting, pages.
 
-`formats` holds one module a format. Imported by mappings and the rooms above.
+`formats` holds one module per format. Mappings and higher rooms import this room.
 """

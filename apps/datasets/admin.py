@@ -25,7 +25,7 @@ GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-
 
 
 def add_query_button(dataset: Dataset, user: Any) -> list[Button]:
-    """Return the button that leads to adding a query, for those who may."""
+    """Return the button for adding a query, if the user may add one."""
     href = reverse("admin:query_add", args=[dataset.pk])
     return [Button("Add a query", "add", href=href)] if may_change(dataset, user) else []
 
@@ -97,12 +97,12 @@ class DatasetVersionAdmin(FactAdmin):
         return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only a draft goes: that discards its edits."""
+        """Return whether the user may delete the row: only a draft, whose edits are discarded."""
         return obj is not None and obj.frozen_at is None and may_change(obj.dataset, request.user)
 
     @display(description="queries", ordering="query_count", empty_value="–")
     def query_total(self, version: DatasetVersion) -> int | None:
-        """They are counted as a draft is frozen."""
+        """Return the number of queries, which is counted when a draft is frozen."""
         return version.query_count if version.frozen_at else None
 
     @display(description="judgments", ordering="judgment_count", empty_value="–")
@@ -113,7 +113,7 @@ class DatasetVersionAdmin(FactAdmin):
         discard_draft(obj.dataset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
-        """Name what is lost: the edits. What the draft shares with frozen versions stays."""
+        """Return the edits as the deleted objects. Rows that the draft shares with frozen versions stay."""
         changes = {version: changes_of(version) for version in objs}
         names = [f"Edits since the newest frozen version, {counts.sentence}" for counts in changes.values()]
         return names, {"edits": sum(counts.total for counts in changes.values())}, set(), []
@@ -172,7 +172,7 @@ class QueryAdmin(LargeAdmin):
 
 
 class NewestFilter(SimpleListFilter):
-    """Judgments as they are now, drafts included; those of every version where that is asked for."""
+    """Filter for the current judgments, drafts included, or those of every version."""
 
     title = "version"
     parameter_name = "of"

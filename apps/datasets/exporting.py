@@ -17,9 +17,10 @@ from benchbench.local_files.placing import Files, Piece, place, place_directory,
 
 @dataclass(frozen=True)
 class DatasetExport:
-    """A dataset ready to be written once. `name` is what its file is usually called, a directory's being a zip.
+    """A dataset ready to be written once. `name` is its default file name; a directory's is that of a zip.
 
-    `held` is what the format holds of it; `warnings` say what that lacks, and why reading it again may be refused.
+    `held` is the part that the format can hold. `warnings` name the missing parts, and reasons why the reader may
+    refuse the file.
     """
 
     writer: Format
@@ -41,10 +42,10 @@ class DatasetExport:
             write_zip(self.files, file)
 
     def place(self, path: Path, *, force: bool = False) -> Path:
-        """Write to `path` and return where it is; one file into a folder `path` goes under its usual name.
+        """Write to `path` and return the path written. In a folder `path`, a single file gets its default name.
 
-        One file is packed where `path` ends in .gz; a directory is a zip where it ends in .zip, else a new directory.
-        It appears when it is whole. Raises OutputError, and what the format cannot hold.
+        A single file is compressed if `path` ends in .gz. A directory becomes a zip if `path` ends in .zip, else a new
+        directory. It appears when it is complete. Raises OutputError, and the errors of the format.
         """
         if not self.writer.extension:
             if path.suffix == ".zip":
@@ -59,7 +60,7 @@ class DatasetExport:
 
 
 def record_of(version: DatasetVersion) -> DatasetRecord:
-    """Return what the tables hold of a version, frozen or draft, as a reader returns it."""
+    """Return a stored version, frozen or draft, as a record like those of readers."""
     rows = version.judgments.order_by("query_id", "id").iterator(chunk_size=10_000)
     judged = {
         query_id: [JudgmentRecord(**{name: getattr(row, name) for name in JUDGMENT_FIELDS}) for row in of]

@@ -14,7 +14,7 @@ from benchbench.site.pages import PageForm, Sections, SizedFileField
 
 
 class RemovableForm(PageForm):
-    """A form with a second button, which takes away what it is about; then the field `needed` may stay empty."""
+    """A form with a second button that removes its subject; then the field `needed` may stay empty."""
 
     needed: ClassVar[str]
 
@@ -24,12 +24,12 @@ class RemovableForm(PageForm):
 
     @property
     def removes(self) -> bool:
-        """Whether that button was pressed."""
+        """Return whether that button was pressed."""
         return "remove" in self.data
 
 
 class GradeForm(RemovableForm):
-    """The grade of a document that is known. Removing its judgment needs none."""
+    """Form for the grade of a given document. Removing its judgment needs no grade."""
 
     needed = "grade"
     sections: ClassVar[Sections] = (("", "", ("grade", "note")),)
@@ -130,7 +130,7 @@ class DatasetForm(PageForm):
         return dataset
 
     def clean_columns(self) -> list[tuple[str, str]]:
-        """Return pairs of a field, "" for one that is left out, and the column that holds it."""
+        """Return pairs of a field ("" for an ignored column) and its column."""
         columns = []
         for line in filter(None, map(str.strip, self.cleaned_data["columns"].splitlines())):
             field, separator, column = (part.strip() for part in line.partition("="))
@@ -140,7 +140,7 @@ class DatasetForm(PageForm):
         return columns
 
     def record(self) -> DatasetRecord:
-        """Return the dataset that the uploaded file states. Raises what its reader raises."""
+        """Return the dataset of the uploaded file. Raises the errors of its reader."""
         values = self.cleaned_data
         with self.content("format", "split", "columns"):
             record = read_upload(
@@ -153,6 +153,6 @@ class DatasetForm(PageForm):
         return replace(record, label=values["version"] or record.label)
 
     def target(self) -> dict[str, Any]:
-        """Return which dataset it goes to: by name, or as the next version of one."""
+        """Return the target of the import: a name, or a dataset whose next version it becomes."""
         values = self.cleaned_data
         return {"name": values["name"] or None, "next_of": values["dataset"]}

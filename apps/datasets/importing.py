@@ -43,7 +43,7 @@ class DatasetReport:
 
 @dataclass(frozen=True)
 class DatasetImport:
-    """The version that holds what was imported, and how that came."""
+    """The version with the imported content, and the report."""
 
     version: DatasetVersion
     report: DatasetReport
@@ -60,11 +60,11 @@ def import_dataset(
 ) -> DatasetImport:
     """Import a dataset under `name` (else the name it states) as a frozen version; all of it or nothing.
 
-    A new name makes version 1. Under a name the owner has already, equal content is recognised and its version
-    returned; other content makes the next version where the source states a version label that is new, and is refused
-    with `ConflictError` otherwise: a frozen version does not change. `next_of` says, in place of a name, that this is
-    the next version of that dataset: then no label need be new, but one that is stated must be. What the dataset says
-    about itself (description, metadata, slice definitions) is that of the newest version.
+    A new name makes version 1. Under an existing name of the owner, equal content is recognised and its version is
+    returned. Other content becomes the next version if the source has a new version label. Otherwise it raises
+    ConflictError, because a frozen version does not change. `next_of` replaces the name: the content becomes the next
+    version of that dataset and needs no label, but a given label must be new. The dataset's description, metadata and
+    slice definitions are those of the newest version.
     """
     check(record)
     locked, created = Dataset.objects.select_for_update(), False
@@ -85,9 +85,9 @@ def import_dataset(
 def foresee(
     record: DatasetRecord, *, name: str | None = None, owner: Any = None, next_of: Dataset | None = None
 ) -> str:
-    """Say what importing the record would make of a dataset that is there, "" where it makes a new one.
+    """Return the effect of importing the record on an existing dataset, in words; "" if it makes a new one.
 
-    Raises what `import_dataset` would.
+    Raises the errors of `import_dataset`.
     """
     check(record)
     named = checked_name(name or record.name, "dataset") if next_of is None else ""
@@ -166,7 +166,7 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
 
 
 def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
-    """Return what the reader of a dataset warns of, then which queries no search can answer."""
+    """Return the reader's warnings, then a warning about queries that no search can answer."""
     unjudged = [query.key for query in record.queries if not query.judgments]
     irrelevant = [q.key for q in record.queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
     unanswerable = {

@@ -14,7 +14,7 @@ from apps.datasets.records import QUERY_FIELDS
 from apps.datasets.versions import judgment_content, query_content
 from benchbench.decimals import counted
 
-KINDS = {  # of what differs, with their titles
+KINDS = {  # of differences, with their titles
     "judgments_added": "Judgments added",
     "judgments_changed": "Judgments changed",
     "judgments_removed": "Judgments removed",
@@ -32,7 +32,7 @@ SAME_JUDGMENT = SAME_SECTIONS & Q(**{name: OuterRef(name) for name in ("grade", 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How many judgments a version adds, changes and removes, of queries that it keeps; `queries` changed themselves.
+    """Numbers of judgments added, changed and removed among the queries that a version keeps, and of changed `queries`.
 
     A query that is added or removed is one change, regardless of its judgments.
     """
@@ -48,7 +48,7 @@ class Changes:
 
     @property
     def sentence(self) -> str:
-        """`3 changes: 1 judgment added, 2 judgments changed`."""
+        """Return the changes in words: `3 changes: 1 judgment added, 2 judgments changed`."""
         parts = [
             f"{counted(count, noun)} {done}"
             for count, noun, done in (
@@ -110,7 +110,7 @@ class Difference:
         return dict(totals)
 
     def counts(self) -> Changes:
-        """Return the totals as a sentence has them."""
+        """Return the totals in words for a sentence."""
         totals = self.totals
         return Changes(
             added=totals["judgments_added"],
@@ -149,7 +149,7 @@ class Difference:
         return _listed(older.exclude(_alive(self.version.number)))
 
     def _of_kept(self, judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
-        """Return those of queries that both versions have."""
+        """Return the judgments of queries that both versions have."""
         one_sided = self.queries_added, self.queries_removed
         return judgments.filter(*(~Exists(rows.filter(key=OuterRef("query__key"))) for rows in one_sided))
 

@@ -14,13 +14,13 @@ from benchbench.errors import ConflictError
 
 
 def draft_of(dataset: Dataset) -> DatasetVersion | None:
-    """Return the draft of a dataset, where something was edited since the newest frozen version."""
+    """Return the draft of a dataset, if it was edited since the newest frozen version."""
     return DatasetVersion.objects.select_related("dataset").filter(dataset=dataset, frozen_at__isnull=True).first()
 
 
 @transaction.atomic
 def open_draft(dataset: Dataset) -> DatasetVersion:
-    """Return the draft of a dataset; without one, a new one that holds what the newest version holds."""
+    """Return the draft of a dataset; without one, open a draft with the content of the newest version."""
     locked = read_again(Dataset.objects.select_for_update(), dataset.pk)
     newest = locked.versions.order_by("-number").first()
     if newest and newest.frozen_at is None:
@@ -35,12 +35,12 @@ def require_draft(version: DatasetVersion) -> None:
 
 
 def difference_of(version: DatasetVersion) -> Difference:
-    """Return what a version holds otherwise than the one before it: of the draft, than the newest frozen version."""
+    """Return the difference of a version from the one before it; for the draft, from the newest frozen version."""
     return Difference(version, since=version.number - 1)
 
 
 def changes_of(draft: DatasetVersion) -> Changes:
-    """Count what the draft changes, in one statement."""
+    """Count the draft's changes, in one statement."""
     return difference_of(draft).counts()
 
 
@@ -90,7 +90,7 @@ BATCH = 2000
 
 
 def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> None:
-    """Make `records` the content of `version`, the newest: rows that are equal stay, others end, new ones begin."""
+    """Make `records` the content of `version`, the newest: equal rows stay, others end, new ones begin."""
     current = {query.key: query for query in version.dataset.queries.filter(until__isnull=True)}
     kept, new = [], []
     for record in records:
@@ -104,13 +104,13 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
     Query.objects.bulk_create(rows, batch_size=BATCH)
     added = [(query, judgment) for query, record in zip(rows, new, strict=True) for judgment in record.judgments]
     added += _change_judgments(version, kept)
-    for start in range(0, len(added), BATCH):  # a row in memory is many times its record, and Django makes all at once
+    for start in range(0, len(added), BATCH):  # a row is many times its record, and Django makes all at once
         part = added[start : start + BATCH]
         Judgment.objects.bulk_create(judgment_row(version, query, judgment) for query, judgment in part)
 
 
 def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
-    """End queries, and with them their judgments, so that `version` has them no more; what it alone had goes."""
+    """End queries and their judgments as of `version`; rows that only it had are deleted."""
     ended = [query.pk for query in queries]
     for rows in (Judgment.objects.filter(query__in=ended), Query.objects.filter(pk__in=ended)):
         rows.filter(since=version.number).delete()
@@ -134,7 +134,7 @@ def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
 def _change_judgments(
     version: DatasetVersion, kept: Sequence[tuple[Query, QueryRecord]]
 ) -> list[tuple[Query, JudgmentRecord]]:
-    """End the judgments of kept queries that are gone or changed, and return those to write."""
+    """End the removed and changed judgments of kept queries, and return the judgments to write."""
     queries = [query for query, _ in kept]
     ending: dict[tuple[int, str], Judgment] = {
         (judgment.query_id, judgment.ref_hash): judgment

@@ -68,7 +68,7 @@ def edit_judgments(
 
 
 def set_judgment(dataset: Dataset, query_key: str, record: JudgmentRecord, *, judged_by: Any = None) -> Judgment:
-    """State in the draft what grade a document has for a query, in place of what was stated before; return the row."""
+    """Store a document's grade for a query in the draft, replacing an earlier one; return the row."""
     edit = JudgmentEdit(query_key, record.doc_ref, record)
     [row] = edit_judgments(dataset, [edit], judged_by=judged_by, listed="").judgments
     assert row is not None
@@ -83,7 +83,7 @@ def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -
 def _current(
     version: DatasetVersion, queries: dict[str, Query], edits: Sequence[JudgmentEdit], listed: str
 ) -> list[Judgment | None]:
-    """Return the judgment that each edit is of, as it is; raise for an edit that is wrong, or of one thing twice."""
+    """Return the current judgment of each edit. Raises DatasetError for an invalid or repeated edit."""
     places = [(edit.query_key, ref_hash(edit.doc_ref)) for edit in edits]
     first = {place: index for index, place in reversed(list(enumerate(places)))}
     rows = Judgment.objects.filter(
@@ -119,7 +119,7 @@ def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgmen
 
 
 def _states_the_same(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
-    """Whether `judgment` says already what `record` does, by the same user."""
+    """Return whether `judgment` equals `record` already and is by the same user."""
     who = getattr(judged_by, "pk", None)
     return judgment_content(judgment) == judgment_content(record) and judgment.judged_by_id == who
 
@@ -130,9 +130,9 @@ def _write(
     changes: Sequence[tuple[JudgmentEdit, Judgment | None]],
     judged_by: Any,
 ) -> list[Judgment | None]:
-    """Put edits in place of the judgments that they are of, and return what is there now, edit by edit.
+    """Replace judgments by their edits, and return the new judgments, edit by edit.
 
-    What a frozen version holds ends; a judgment that only the draft has is written over, under the id that it has.
+    A judgment of a frozen version ends; a judgment that only the draft has is overwritten and keeps its id.
     """
     made: list[Judgment | None] = []
     kept, gone = [], []
@@ -157,5 +157,5 @@ def _write(
         update_fields=[*JUDGMENT_FIELDS, "judged_by"],
     )
     for row, created_at in kept:
-        row.created_at = created_at  # the row has it still; bulk_create gives each object the time of its insertion
+        row.created_at = created_at  # as in the row; bulk_create sets each object's to the time of its insertion
     return made

@@ -13,13 +13,13 @@ from benchbench.errors import ConflictError
 
 
 class QueryExistsError(ConflictError):
-    """The dataset has a query of that key."""
+    """The dataset already has a query with that key."""
 
     code = "query_exists"
 
 
 class OutdatedError(ConflictError):
-    """The row is one of frozen versions only: the dataset has it otherwise now, or not at all."""
+    """The row belongs to frozen versions only: it was changed or removed since."""
 
     code = "outdated"
 
@@ -49,10 +49,10 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -
 
 @transaction.atomic
 def edit_query(query: Query, changes: dict[str, Any]) -> Query:
-    """Give a query other values of QUERY_FIELDS in the draft, all but its key; return the row that holds them.
+    """Change values of QUERY_FIELDS of a query in the draft, except its key; return the row.
 
-    That is a new row, with the judgments, where a frozen version holds the old one. Values that it has already change
-    nothing and open no draft.
+    If a frozen version holds the old row, a new row with the judgments is made. Equal values change nothing and open
+    no draft.
     """
     current = _locked(query)
     values = {name: getattr(current, name) for name in QUERY_FIELDS} | changes | {"key": current.key}
@@ -102,7 +102,7 @@ def require_current(row: Query | Judgment) -> None:
 
 
 def _locked(query: Query) -> Query:
-    """Return the row as it is once no one else edits the dataset."""
+    """Lock the dataset and return the current row."""
     read_again(Dataset.objects.select_for_update(), query.dataset_id)
     current = read_again(Query.objects.select_related("dataset"), query.pk)
     require_current(current)

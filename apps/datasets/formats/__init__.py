@@ -1,4 +1,4 @@
-"""Formats of datasets: a module for each, and `registry`, which reads any of them and lists those that are written.
+"""Formats of datasets: a module for each, and `registry`, which reads any of them and lists those with a writer.
 
-Imported by the importing and exporting of this room, and by the rooms above.
+Importing and exporting in this room, and higher rooms, import it.
 """

@@ -12,9 +12,9 @@ from benchbench.local_files.placing import Files
 def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
     """Return the queries that a split judges, in file order, with their judgments.
 
-    A judgment refers to the document whose external_id is its corpus-id; a grade is any integer. Raises a sentence that
-    names file and line, among others for a judgment of a query that queries.jsonl lacks and for a document judged
-    twice with different grades.
+    A judgment refers to the document whose external_id is its corpus-id; a grade is any integer. Raises an error with
+    file and line, for example for a judgment of a query that queries.jsonl lacks, or for a document judged twice with
+    different grades.
     """
     qrels = beir.read_qrels(beir.find_qrels(directory, split))
     queries = [
@@ -41,12 +41,12 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
     )
 
 
-SPLIT = "test"  # of queries that are in none
+SPLIT = "test"  # for queries without a split
 FILE_NAME = re.compile(r"\w[\w.-]*")
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
-    """Judged queries with their metadata; a judgment is by document_id, its grade any integer."""
+    """Return the judged queries with their metadata; judgments use document_id, grades are any integers."""
     queries = [_fit(query) for query in record.queries if query.judgments]
     splits = list(dict.fromkeys(query.split for query in queries))
     return DatasetRecord(

@@ -16,7 +16,7 @@ POSITIVES = "expected_positive_count"
 def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
     """Return all topics, or those of a split, in file order; an item is the document that has its id as external_id.
 
-    The dataset_id is the name unless another is given, and stays in the metadata, by which results are compared.
+    The dataset_id is the default name. It stays in the metadata, by which results are compared.
     """
     dataset = flowbaby.read_dataset(directory)
     if split:
@@ -49,10 +49,9 @@ def _query(topic: flowbaby.Topic, dataset: flowbaby.Dataset) -> QueryRecord:
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
-    """Queries with slices, notes and the splits that Flowbaby has; an item is a document_id, its grade 0, 1 or 2.
+    """Return queries with slices, notes and Flowbaby's splits; an item is a document_id, its grade 0, 1 or 2.
 
-    A dataset without a version is one of version 1.0, one without a dataset_id has its name as that, a query without a
-    slice is in the slice `default`.
+    The version defaults to 1.0, the dataset_id to the dataset's name, and a query's slice to `default`.
     """
     about = {name: record.metadata.get(name, "") for name in ABOUT}
     about["canonicalization_version"] = about["canonicalization_version"] or canonical.CURRENT

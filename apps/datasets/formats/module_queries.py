@@ -36,7 +36,7 @@ def _version(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ModuleQuery(objects.Stated):
-    """A question about one version of the software, or any of several; every expected module is relevant alike."""
+    """A question about one or several versions of the software; all expected modules are equally relevant."""
 
     id: int
     query: objects.Filled
@@ -98,7 +98,7 @@ def _record(query: ModuleQuery) -> QueryRecord:
 
 
 def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
-    """Compare a total, and objects of counts whose key speaks of categories, difficulties or versions."""
+    """Compare the total, and counts by category, difficulty or version, with the queries."""
     for key in TOTALS:
         count = metadata.get(key)
         if type(count) is int and count != len(queries):

@@ -1,4 +1,4 @@
-"""The registry of formats of datasets: those that are read and written, detecting one by its content, reading any."""
+"""The registry of formats of datasets: its members, detection by content, and reading of any format."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if forma
 SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be packed (.gz)."
 WRITERS = {name: format for name, format in FORMATS.items() if format.content_type}
 
-# What is a part of a dataset, or none, with the way out.
+# Sources that are only a part of a dataset, or not a dataset, with the remedy.
 PARTS: dict[Kind, str] = {
     "trec-topics": "holds the topics of TREC without judgments: import the file of judgments and name this one as its "
     "topics, or import the directory of both",
@@ -131,7 +131,7 @@ PARTS: dict[Kind, str] = {
 
 
 def detect(path: Path) -> str:
-    """Return the format in which `path` holds a dataset; raise a sentence where it holds a part of one, or none."""
+    """Return the format of the dataset at `path`. Raises an error if it holds only a part of a dataset, or none."""
     if path.is_dir():
         return _of_directory(path)
     kind = sniff(path)
@@ -204,7 +204,7 @@ def _read(path: Path, format: str, given: Mapping[str, object], is_upload: bool)
 
 
 def _require_rows(path: Path, most: int) -> None:
-    """Raise where the files at `path` have more than `most` lines, those of JSON left out."""
+    """Raise an error if the files at `path`, except JSON, have more than `most` lines."""
     rows = 0
     for file in [path] if path.is_file() else filter(Path.is_file, path.rglob("*")):
         chunks = raw_chunks(file)

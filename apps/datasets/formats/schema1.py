@@ -19,7 +19,7 @@ DEFAULT_GRADE = 2
 # Keys of a query's metadata that become the query's own fields.
 STRINGS = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
 OWN_FIELDS = (*STRINGS, "slices", "filters", "evidence")
-# Keys of a dataset's metadata that become its own, by what they hold.
+# Keys of a dataset's metadata that become its own fields, by type.
 ABOUT: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "description": str,
@@ -90,17 +90,14 @@ class _File(Stated):
 
 
 class DatasetTooLargeError(records.DatasetError):
-    """The file has more bytes than an upload may have."""
+    """The file exceeds the size limit of uploads."""
 
     code = "too_large"
     status = 413
 
 
 def read_schema1(path: Path) -> records.DatasetRecord:
-    """Return the dataset that a JSON file states, `.gz` unpacked; see `parse_schema1`.
-
-    One that states no name has that of the file.
-    """
+    """Return the dataset of a JSON file, `.gz` unpacked; see `parse_schema1`. The default name is that of the file."""
     content = bytearray()
     for chunk in raw_chunks(path):
         content += chunk
@@ -111,18 +108,17 @@ def read_schema1(path: Path) -> records.DatasetRecord:
 
 
 def parse_schema1(content: bytes, *, where: str = "The file") -> records.DatasetRecord:
-    """Return the dataset that the bytes of a JSON file of schema 1.0 state, within the limits of the settings.
+    """Return the dataset in the bytes of a JSON file of schema 1.0, within the limits of the settings.
 
         {schema_version = "1.0", metadata {name, description, version, slice_definitions, …},
          queries: [{query_key (or query_id), query_text (or query), metadata {},
                     relevant_docs (or relevant_doc_refs): [{doc_ref, relevance_grade = 2}]}]}
 
     A doc_ref is an object with any of DOC_REF_KEYS, or a string that is the uri; an item of relevant_docs may be that
-    string itself; a key of it that is null is not stated. A grade is an integer 0..3, or such an integer as a string. A
-    judgment stated twice alike counts once and is counted as duplicate. Metadata is free, or null: a key of ABOUT or
-    OWN_FIELDS that holds something else than ours does stays plain metadata, with a warning. Anything else raises a
-    `BenchbenchError` with status 400 (413 for too many bytes) and a sentence that names query and key; `where` begins
-    those that are about the whole.
+    string itself; null keys count as absent. A grade is an integer 0..3, or such an integer as a string. Equal repeated
+    judgments count once and are counted as duplicates. Metadata is free, or null. A key of ABOUT or OWN_FIELDS with a
+    value unsuitable for our field stays plain metadata, with a warning. Anything else raises a `BenchbenchError` with
+    status 400 (413 for too many bytes) that names query and key; `where` begins messages about the whole file.
     """
     if len(content) > (most := settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES):
         raise DatasetTooLargeError(f"{where} has more than {most:,} bytes, the most that is allowed.")
@@ -166,7 +162,7 @@ def is_own(name: str, value: Any) -> bool:
 
 
 def _plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
-    """Yield what has the name of a field of ours and holds something else."""
+    """Yield the keys with the name of our field but an unsuitable value."""
     for key in ABOUT:
         if about.get(key) is not None:
             yield f"metadata.{key} is {kind(about[key])}: it stays plain metadata, and is not the dataset's {key}."
@@ -188,7 +184,7 @@ def _restricted(queries: list[records.QueryRecord]) -> Iterator[str]:
 
 
 def _query(item: Any, place: str) -> tuple[records.QueryRecord, int]:
-    """Return a query and how many of its judgments were stated before."""
+    """Return a query and the number of its repeated judgments."""
     query = read_as(_Query, item, prefix=f"{place}.", suffix=_suffix(item))
     docs, suffix = query.relevant_docs, _said(query.query_key)
     if len(docs) > (most := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
@@ -211,7 +207,7 @@ def _query(item: Any, place: str) -> tuple[records.QueryRecord, int]:
 
 
 def _suffix(item: Any) -> str:
-    """Return how sentences name a query that states a sound key."""
+    """Return the name of a query in error messages, if its key is valid."""
     key = item.get("query_key", item.get("query_id")) if isinstance(item, dict) else None
     return _said(key) if isinstance(key, str) and key.strip() and item.get("query_id", key) == key else ""
 

@@ -18,7 +18,7 @@ ABOUT = ("name", "description", "version", "slice_definitions")
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
-    """All but who judged, notes on judgments, and sections; and keys of metadata that the format has for itself."""
+    """Return the dataset without judges, notes on judgments, sections, and reserved keys of metadata."""
     return replace(
         record,
         queries=[_fit(query) for query in record.queries],
@@ -33,7 +33,7 @@ def files(record: DatasetRecord) -> Files:
 
 
 def cautions(record: DatasetRecord) -> Iterator[str]:
-    """Yield what of a dataset is more than the reader takes; of its bytes no more are made than that."""
+    """Yield sentences about parts above the reader's limits. Stops writing bytes at their limit."""
     beyond = []
     if len(record.queries) > (most := settings.BENCHMARK_DATASET_MAX_QUERIES):
         beyond.append(f"{len(record.queries):,} queries, at most {most:,} are allowed")

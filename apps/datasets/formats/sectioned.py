@@ -1,4 +1,4 @@
-"""Reading sectioned ground truth: questions about documents and their sections, as the strategy benchmark has them."""
+"""Reading of sectioned ground truth: the strategy benchmark's questions about documents and their sections."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def _query(question: Question) -> QueryRecord:
 
 
 def read_ground_truth(path: Path) -> Sequence[Question]:
-    """Return the questions of a ground_truth.json in file order; raises a sentence that names file and key."""
+    """Return the questions of a ground_truth.json in file order. Errors name file and key."""
     value = read_value(path)
     if not isinstance(value, list):
         raise FileFormatError(f"{path.name} must be a list of questions, not {kind(value)}.")

@@ -114,7 +114,7 @@ def _describe(query: _Query, where: str, cells: Mapping[str, Any]) -> None:
 
 
 def _judge(query: _Query, where: str, cells: Mapping[str, Any]) -> int:
-    """Add the judgment of a row; return 1 where it was there already, alike."""
+    """Add the judgment of a row; return 1 for an equal repetition, else 0."""
     doc_ref, grade = _doc_ref(where, cells), cells.get("grade")
     if not doc_ref and grade in (None, ""):
         return 0
@@ -156,7 +156,7 @@ def _grade(where: str, value: Any) -> int:
 
 
 def _text(where: str, name: str, value: Any) -> str:
-    """Return a cell as text without the spaces around it; an integer is read as its digits, null as nothing."""
+    """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
     if value is None:
         return ""
     if type(value) is int:

@@ -15,9 +15,9 @@ from benchbench.local_files.placing import Files
 def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
     """Return the judged topics in file order; a judgment refers to the document whose external_id is its docno.
 
-    `path` is the file of judgments, and `topics` that of the topics; or a directory that holds one of each, told apart
-    by what they hold. Topics without a judgment are left out and named in a warning, as trec_eval counts judged ones
-    alone. Raises a sentence, among others for judgments of a topic that is not there.
+    `path` is the file of judgments and `topics` the file of topics; or `path` is a directory with one of each, which
+    are recognised by content. Topics without a judgment are left out and named in a warning, because trec_eval counts
+    judged ones alone. Raises an error for judgments of a missing topic, for example.
     """
     if path.is_dir():
         qrels, topics = _the_only(path, "trec-qrels"), topics or _the_only(path, "trec-topics")
@@ -62,7 +62,7 @@ def _the_only(directory: Path, kind: str) -> Path:
 
 
 def left_out(keys: Iterable[str]) -> list[str]:
-    """Return the sentence that some topics are not judged, or none where there are none."""
+    """Return a warning that names the unjudged topics, if any."""
     keys = list(keys)
     return [f"Topics without a judgment, left out: {some_of(keys)}."] if keys else []
 
@@ -71,7 +71,7 @@ BREAK = re.compile(r"\s*[\r\n]+\s*")
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
-    """Judged queries, their texts on one line; a judgment is by document_id, its grade any integer."""
+    """Return the judged queries, with texts on one line; judgments use document_id, grades are any integers."""
     queries = [
         QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label="TREC"))
         for query in record.queries

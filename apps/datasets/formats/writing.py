@@ -18,13 +18,13 @@ from benchbench.reading.strict_json import canonical
 
 
 class WriteError(DatasetError):
-    """A dataset that a format would make wrong; the sentence names query and way out."""
+    """A format would distort the dataset; the message names the query and the remedy."""
 
     code = "dataset_export"
 
 
 def kept(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changed: Any) -> QueryRecord:
-    """Return a query with only these of its fields, and others where they are `changed`."""
+    """Return a query with only the given fields, and with `changed` values."""
     values = {name: getattr(query, name) for name in names} | changed
     return QueryRecord(query.key, query.text, judgments, **values)
 
@@ -63,7 +63,7 @@ def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, la
 
 
 def graded(query: QueryRecord, judgment: JudgmentRecord, grades: Collection[int] | None, *, label: str) -> int:
-    """Return the grade of a judgment; raise WriteError where it is not among `grades`."""
+    """Return the grade of a judgment. Raises WriteError if it is not in `grades`."""
     if grades is None or judgment.grade in grades:
         return judgment.grade
     *others, last = map(str, grades)
@@ -76,7 +76,7 @@ def graded(query: QueryRecord, judgment: JudgmentRecord, grades: Collection[int]
 
 
 def shown(judgment: JudgmentRecord) -> str:
-    """Name a judgment's document in a sentence."""
+    """Return the name of a judgment's document for a sentence."""
     return ", ".join(f"{key} {str(value)[:60]!a}" for key, value in judgment.doc_ref.items())
 
 
@@ -87,7 +87,7 @@ Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 
 def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
-    """Return what `held`, the part of `record` that a format holds, lacks of it or has otherwise."""
+    """Return sentences about losses: differences of `held`, the part that a format can hold, from `record`."""
     by_key = {query.key: query for query in held.queries}
     missing = [query.key for query in record.queries if query.key not in by_key]
     left_out: Count = Counter()
@@ -105,7 +105,7 @@ def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[s
 def _pairs(
     record: DatasetRecord, held: DatasetRecord, by_key: Mapping[str, QueryRecord]
 ) -> Iterator[tuple[str, Sequence[str], object, object]]:
-    """Yield what is compared: whose fields they are, their names, and the two that have them."""
+    """Yield the pairs to compare: the kind of object, its fields, and the two objects."""
     yield "", ABOUT, record, held
     for query in record.queries:
         if part := by_key.get(query.key):
