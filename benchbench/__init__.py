@@ -1,1 +1,1 @@
-"""The Django project, what all rooms share, the science (`ir`), formats (`files`) and scoring."""
+"""The Django project, modules that all rooms share, the science (`ir`), file formats (`files`) and scoring."""

@@ -7,7 +7,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model, Q, QuerySet
 
-ROLES = ("viewer", "judge", "editor", "admin")  # groups that say what their members may do; all others are teams
+ROLES = ("viewer", "judge", "editor", "admin")  # groups that grant permissions; all others are teams
 M = TypeVar("M", bound=Model)
 
 
@@ -59,7 +59,7 @@ def teams_of(user: Any) -> QuerySet[Group]:
 
 
 def colleagues_of(user: Any) -> QuerySet[User]:
-    """Return the active staff whose names a user may see: those of the user's teams, or all for who may view users."""
+    """Return the active staff whose names a user may see: those of the user's teams, or all with `view_user`."""
     active = User.objects.filter(is_active=True, is_staff=True)
     if user.has_perm("auth.view_user"):
         return active
@@ -76,7 +76,7 @@ def seen_by_all_who_see(row: Any, shown: Any) -> bool:
 
 def may_view(row: Model, user: Any) -> bool:
     """Return whether `user` sees a root of the object tree and may view rows of its model."""
-    return _may(row, user, "view", "change")  # who may change may look, as in the admin
+    return _may(row, user, "view", "change")  # the permission to change includes viewing, as in the admin
 
 
 def may_change(row: Model, user: Any) -> bool:
@@ -91,7 +91,7 @@ def _may(row: Model, user: Any, *acts: str) -> bool:
 
 
 class PermissionsAtOnce(ModelBackend):
-    """Django's own backend, which reads the permissions of a user and of the user's groups in one query, not two."""
+    """Django's backend, but it reads the permissions of a user and of the user's groups in one query, not two."""
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
         if user_obj.is_active and not user_obj.is_superuser and obj is None and not hasattr(user_obj, "_perm_cache"):

@@ -7,7 +7,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
 # Set this before NumPy is imported. A request's matrix products are small. Several BLAS threads that compete with other
 # requests and workers make them many times slower than one thread.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Opening a connection to PostgreSQL for each request costs more than what most requests ask of it.
+# Opening a connection to PostgreSQL for each request costs more than most requests' own queries.
 os.environ.setdefault("DATABASE_POOL", "20")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -19,17 +19,17 @@ from benchbench import embedded
 
 
 def close(protocol: WebSocketProtocol, code: int | None = None) -> None:
-    """Close a WebSocket with any code of the protocol, by the function that daphne's own method uses to send 1011.
+    """Close a WebSocket with any code of the protocol, by the function with which daphne sends 1011.
 
-    autobahn, which daphne uses, lets applications send 1000 and 3000 to 4999 only: anything else raises, and the client
-    gets 1011. 1008 (policy violation) is what RFC 6455 has for a refusal, and other servers send it.
+    autobahn, which daphne uses, lets applications send only 1000 and 3000 to 4999. Any other code raises, and the
+    client gets 1011. RFC 6455 defines 1008 (policy violation) for a refusal, and other servers send it.
     """
     protocol.sendCloseFrame(code=1000 if code is None else code, isReply=False)
 
 
 embedded.ensure()
 WebSocketProtocol.serverClose = close
-# Without `collectstatic` the folder is absent and files come from the packages that hold them: not worth a warning.
+# Without `collectstatic` the folder is absent and files come from their packages. This needs no warning.
 warnings.filterwarnings("ignore", message="No directory at")
 django_application = get_asgi_application()
 

@@ -1,4 +1,4 @@
-"""A spinner on a terminal, for work whose end cannot be foreseen."""
+"""A spinner on a terminal, for work of unknown length."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from typing import TextIO
 
 @contextmanager
 def busy(stream: TextIO, what: str) -> Iterator[None]:
-    """Show `what` on a terminal, and for how long it goes on, in a line that is gone at the end."""
+    """Show `what` and the elapsed time on a terminal, in a line that disappears at the end."""
     if not stream.isatty():
         yield
         return
-    from rich.console import Console  # takes a tenth of a second, which programs are spared
+    from rich.console import Console  # takes a tenth of a second, which programs save
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn()
@@ -24,12 +24,12 @@ KEPT = "\n\t"
 
 
 def printable(text: str) -> str:
-    """Return `text` with a space for each character that does not print; ends of lines and tabs stay."""
+    """Return `text` with a space for each unprintable character except line ends and tabs."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in KEPT else " " for c in text)
 
 
 def on_one_line(text: str) -> str:
-    """Return `text` without what does not print, on one line and single-spaced."""
+    """Return `text` without unprintable characters, on one line and single-spaced."""
     return " ".join(printable(text).split())

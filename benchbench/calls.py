@@ -5,9 +5,9 @@ from typing import Protocol
 
 
 class Watch(Protocol):
-    """Watches a block that calls `what`, the subject of a sentence: "The encoder m".
+    """Watcher of a block that calls `what`, the subject of a sentence: "The encoder m".
 
-    What has a time limit of its own may take that: `within` so many seconds.
+    A call with its own time limit passes it as `within`, in seconds.
     """
 
     def __call__(self, what: str, *, within: float | None = None) -> AbstractContextManager[None]: ...
@@ -17,7 +17,7 @@ _watch: Watch | None = None
 
 
 def watch_calls(watch: Watch) -> None:
-    """Have `watch` watch the calls of this process from now on."""
+    """Install `watch` as the watcher of this process's calls."""
     global _watch
     _watch = watch
 

@@ -20,13 +20,13 @@ class CatalogueError(BenchbenchError):
 
 
 def catalogue_id(source: object) -> str:
-    """Return the id that a source names (`ir_datasets:cranfield`), "" where it is a path."""
+    """Return the id in a source (`ir_datasets:cranfield`), "" if it is a path."""
     text = str(source)
     return text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
 
 
 def load(id: str) -> Any:
-    """Return a dataset of the library by its id. Nothing is downloaded yet: see `read`."""
+    """Return a dataset of the library by its id, without downloading it; see `read`."""
     try:
         import ir_datasets
     except ImportError:
@@ -57,7 +57,7 @@ def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
 
 
 def require(dataset: Any, id: str, *entities: str) -> None:
-    """Raise CatalogueError where a dataset lacks one of `docs`, `queries`, `qrels`."""
+    """Raise CatalogueError if a dataset lacks one of the given parts: `docs`, `queries`, `qrels`."""
     names = {"docs": "documents", "queries": "queries", "qrels": "judgments"}
     lacking = [names[entity] for entity in entities if not dataset.has(entity)]
     if lacking:

@@ -10,20 +10,20 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 WITHOUT_SERVICES = {"help", "version", "makemessages", "compilemessages", "collectstatic", "startapp"}
 ASKS_FOR_HELP = {"-h", "--help", "--version"}
 SCORE = "Measure a file of results by a file of judgments; needs no database."
-# These make the tables, look at them or do without. Everything else needs them as this code has them.
+# These commands create the tables, inspect them or do not need them. All others need the tables of this version.
 WITHOUT_TABLES = {
     *("migrate", "makemigrations", "showmigrations", "optimizemigration", "squashmigrations", "sqlmigrate", "demo"),
     *("check", "shell", "dbshell", "inspectdb", "sqlflush", "sqlsequencereset", "createcachetable", "diffsettings"),
     *("findstatic", "startproject", "sendtestemail", "spectacular", "generateschema", "test", "testserver"),
     *("backup", "restore"),
 }
-# The rooms whose commands are listed, in the order in which one comes to use them.
+# The rooms whose commands are listed, in the order of their use.
 ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "results", "operations")
 
 
 def main() -> None:
-    """Run the command in `sys.argv`: `score` at once, any other by Django, with its services where it may need them."""
-    if Path(sys.argv[0]).name == "__main__.py":  # a name for what to type, in every usage
+    """Run the command in `sys.argv`: `score` directly, others by Django, with the services if they may need them."""
+    if Path(sys.argv[0]).name == "__main__.py":  # the command to type, for usage messages
         sys.argv[0] = "benchbench"
     arguments = sys.argv[1:]
     if arguments[:1] == ["score"]:
@@ -78,7 +78,7 @@ def commands() -> dict[str, str]:
 
 
 def misspelt(name: str) -> str:
-    """Return the sentence for a command that is not there, with the nearest that is; "" for one that is."""
+    """Return the message for an unknown command, with the most similar one; "" for a known command."""
     if name in commands() or name.startswith("-") or name in ("help", "version"):
         return ""
     import django
@@ -106,12 +106,12 @@ def _start_services() -> None:
         embedded.ensure()
     except embedded.EmbeddedError as error:
         print(error, file=sys.stderr)
-        if sys.argv[1] != "check":  # which goes on, to report what else is wrong
+        if sys.argv[1] != "check":  # which continues, to report further problems
             sys.exit(1)
 
 
 def _require_tables(name: str) -> None:
-    """End with a sentence, and the status that says of the command `name` that it could not do its work."""
+    """Exit with a message, and with the status by which the command `name` reports failure."""
     import django
     from django.core.management import get_commands, load_command_class
 

@@ -18,13 +18,13 @@ def signed(number: float, decimals: int = 4) -> str:
 
 
 def figure(number: float, decimals: int = 4) -> str:
-    """Return a measure's value as people read it: `.6451`, `1.0000`."""
+    """Return a measure's value for display: `.6451`, `1.0000`."""
     shown = f"{number:z.{decimals}f}"
     return shown[1:] if shown.startswith("0.") else shown
 
 
 def short_signed(number: float, decimals: int = 4) -> str:
-    """Return a difference as pages show it: `+.0123`, `−1.0000`, `.0000` for what rounds to it."""
+    """Return a difference for pages: `+.0123`, `−1.0000`, or `.0000` if it rounds to zero."""
     shown = figure(abs(number), decimals)
     return shown if not float(shown) else f"{'+' if number > 0 else '−'}{shown}"
 
@@ -35,5 +35,5 @@ def p_text(p: float) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
-    """Return the first of many names, as a sentence has them: "q1, q2, q3, q4, q5 and 12 more"."""
+    """Return the first of many names for a sentence: "q1, q2, q3, q4, q5 and 12 more"."""
     return between.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

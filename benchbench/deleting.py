@@ -1,4 +1,4 @@
-"""Deleting what nothing uses."""
+"""Deleting rows that are not in use."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from benchbench.errors import ConflictError
 
 
 def delete_unused(instance: Model) -> None:
-    """Delete `instance` and what belongs to it; raise `ConflictError` naming what uses it, and then delete nothing."""
+    """Delete `instance` and its parts. Raises ConflictError, which names what uses it, and then deletes nothing."""
     try:
         with transaction.atomic():
-            # Who has just stored what points at it ends first, and is seen; who has not yet fails (`referring`).
+            # A transaction that has stored a reference ends first and is seen here; a later one fails (`referring`).
             list(type(instance)._base_manager.select_for_update().filter(pk=instance.pk).values_list("pk"))
             instance.delete()
     except ProtectedError as error:
@@ -37,9 +37,9 @@ def delete_rows(rows: QuerySet[Any]) -> None:
 
 
 def in_use(instance: Model, *users: Model) -> ConflictError:
-    """Return the error that says which rows use `instance`: '… is used by mapping "a" and 2 more mappings …'.
+    """Return the error that names the rows that use `instance`: '… is used by mapping "a" and 2 more mappings …'.
 
-    A name is left out that is not for everybody who may delete `instance`.
+    It leaves out names that not every user who may delete `instance` may see.
     """
     noun = instance._meta.verbose_name
     told = {type(user): user for user in users if seen_by_all_who_see(_owned(user), instance)}
@@ -54,7 +54,7 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
 
 
 def _owned(row: Any) -> Any:
-    """Return the row that says whose `row` is: of a run, its benchmark."""
+    """Return the row that has the owner of `row`: for a run, its benchmark."""
     return getattr(row, "benchmark", row)
 
 

@@ -1,4 +1,4 @@
-"""The environment, which settings are read from: each function refuses in a sentence what it cannot read."""
+"""Readers of environment variables for the settings. Each raises an error with a sentence for an invalid value."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The errors that people read: raised once where the fault is known, presented once at the interface."""
+"""Errors with messages for users: raised once where the problem is known, presented once at the interface."""
 
 import re
 
@@ -6,10 +6,10 @@ FOLDERS = re.compile(r"(?<![\w.:/])(?:/[^\s/'\"]+)+/(?=[^\s/'\"])")
 
 
 class BenchbenchError(Exception):
-    """An error whose message is a sentence for the user, naming the thing and the way out.
+    """An error whose message names the problem and the remedy for the user.
 
-    `code` is stable and for programs, `status` is the HTTP status an API answers with, `field` names the key, row or
-    file at fault where there is one. Interfaces present it; nothing else catches it but workers, which store it.
+    `code` is stable and meant for programs, `status` is the API's HTTP status, `field` names the invalid key, row or
+    file, if any. Interfaces present it. Only interfaces and workers, which store it, catch it.
     """
 
     code = "invalid"
@@ -22,14 +22,14 @@ class BenchbenchError(Exception):
 
 
 class ConflictError(BenchbenchError):
-    """The thing is in a state, or in use, that forbids the act."""
+    """The state or use of a thing forbids the action."""
 
     code = "conflict"
     status = 409
 
 
 class UnfitWorkerError(BenchbenchError):
-    """This machine cannot do the work, and another might: its model has another revision. The sentence says which."""
+    """This machine's model has the wrong revision; another machine may do the work. The message names the revisions."""
 
 
 def told(error: Exception) -> str:
@@ -45,6 +45,6 @@ def without_folders(text: str) -> str:
 
 
 class FileFormatError(BenchbenchError):
-    """A file that is not in its format; the sentence names file and line or key."""
+    """A file does not follow its format; the message names file and line or key."""
 
     code = "invalid_file"

@@ -1,4 +1,4 @@
-"""Logs of all processes: lines for people or for programs, with the operation and the batch that a worker is at."""
+"""Logs of all processes: lines for people or for programs, with the operation and batch that a worker processes."""
 
 import logging
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _at_work: ContextVar[dict[str, object]] = ContextVar("at_work", default={})  # n
 
 @contextmanager
 def at_work(**facts: object) -> Iterator[None]:
-    """Add `facts` to every line that is logged meanwhile, in this thread."""
+    """Add `facts` to every line that this thread logs in the block."""
     before = _at_work.set({**_at_work.get(), **facts})
     try:
         yield
@@ -22,7 +22,7 @@ def at_work(**facts: object) -> Iterator[None]:
 
 
 class WithOperation(logging.Filter):
-    """Gives each record `operation`, `batch` and `worker`: empty where no batch is at work."""
+    """Filter that adds `operation`, `batch` and `worker` to each record; empty outside a batch."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         facts = _at_work.get()
@@ -43,7 +43,7 @@ FORMATTERS: dict[str, dict[str, Any]] = {
 
 
 def logging_as(formatter: str, level: str) -> dict[str, Any]:
-    """Return the setting LOGGING: all that is logged from `level` on goes to stderr, as `formatter` writes it."""
+    """Return the setting LOGGING: records from `level` upwards go to stderr, in the format of `formatter`."""
     if formatter not in FORMATTERS:
         raise ImproperlyConfigured(f"LOG_FORMAT is {formatter!r}: state one of {', '.join(FORMATTERS)}.")
     return {

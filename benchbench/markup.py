@@ -10,7 +10,7 @@ WORD = re.compile(r"\w+")
 MIN_LENGTH = 3
 BEFORE = 60
 EXCERPT = 320
-# The stop words of the lexical index, as far as they are long enough to be marked.
+# The stop words of the lexical index that are long enough to be marked.
 UNMARKED = frozenset(
     {"and", "are", "but", "for", "into", "not", "such", "that", "the", "their", "then", "there", "these", "they"}
     | {"this", "was", "will", "with"}
@@ -19,7 +19,7 @@ UNMARKED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `hit` marks a word of the query."""
+    """A piece of text; `hit` marks a word of the query."""
 
     text: str
     hit: bool
@@ -28,9 +28,9 @@ class Piece:
 def excerpt(text: str, query: str) -> list[Piece]:
     """Return the part of `text` that starts shortly before its first query word, with the query's words marked.
 
-    Words match by their beginning (four fifths of the query's word, three letters at least), so that "indexes" marks
-    "indexing"; stop words do not. At most about EXCERPT characters; what is left out is shown by an ellipsis. Plain
-    text: the template escapes it.
+    Words match by their beginning (four fifths of the query's word, at least three letters), so "indexes" marks
+    "indexing"; stop words do not match. The excerpt has at most about EXCERPT characters, with an ellipsis for omitted
+    text. It is plain text: the template escapes it.
     """
     flat = " ".join(text.split())
     pattern = _pattern(query)
@@ -62,7 +62,7 @@ def _pattern(query: str) -> re.Pattern[str] | None:
 
 
 def text(words: str) -> str:
-    """Return `words` on one line, with what Markdown or HTML would read as markup escaped; fit for a table's cell."""
+    """Return `words` on one line, with Markdown and HTML markup escaped, for use in a table cell."""
     return re.sub(r"[\\`*<|~]|(?<!\w)[@_]|_(?!\w)|\](?=[(\[:])", r"\\\g<0>", " ".join(words.split()))
 
 
@@ -72,7 +72,7 @@ def code(words: str) -> str:
 
 
 def rendered(words: str) -> str:
-    """Return Markdown as HTML that is safe to show: markup of its own is text, and it loads nothing from elsewhere."""
+    """Return Markdown as safe HTML: HTML in it is escaped, and it loads nothing from other sites."""
     return str(_renderer().render(words))
 
 

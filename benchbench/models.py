@@ -7,17 +7,17 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Func, JSONField, Q, Value
 
-PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of a model that `benchbench.access.visible` knows
+PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of an owned model, see `benchbench.access.visible`
 
 
 def with_key(field: str, key: str, value: Any) -> Func:
-    """Return a JSON object `field` with one more key, for an UPDATE: of two that race, neither loses the other's."""
+    """Return an expression that adds a key to the JSON object `field`, so that concurrent UPDATEs keep both keys."""
     more = Value({key: value}, JSONField())
     return Func(F(field), more, template="%(expressions)s", arg_joiner=" || ", output_field=JSONField())
 
 
 class PublicModel(models.Model):
-    """A row that the outside names: its primary key is a UUID."""
+    """A row with a public id: its primary key is a UUID."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -28,10 +28,10 @@ class PublicModel(models.Model):
 
 
 class OwnedModel(PublicModel):
-    """A root of the object tree: who may see it is decided by `benchbench.access.visible`.
+    """A root of the object tree. `benchbench.access.visible` decides who may see it.
 
-    Without an owner (a command without --owner made it) it belongs to the whole staff. `made_by` names the command
-    that makes one.
+    Without an owner (a command without --owner made it) it belongs to all staff. `made_by` names the command that
+    makes such rows.
     """
 
     made_by: ClassVar[str]
@@ -59,7 +59,7 @@ class OwnedModel(PublicModel):
 
     @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return which rows a staff member sees who may not view all; `prefix` leads to them (`"benchmark__"`)."""
+        """Return the filter of the rows that staff without `view_all` see; `prefix` leads to them (`"benchmark__"`)."""
         return (
             Q(**{f"{prefix}owner": user})
             | Q(**{f"{prefix}owner__isnull": True})

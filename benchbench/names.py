@@ -1,4 +1,4 @@
-"""Names that people give to things."""
+"""Names that users give to things."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -18,7 +18,7 @@ Made = TypeVar("Made")
 
 
 def checked_name(name: str, noun: str) -> str:
-    """Return `name` without surrounding space; raise a sentence about the `noun` where it cannot be a name."""
+    """Return `name` without surrounding space. Raises an error about the `noun` for an invalid name."""
     name = name.strip()
     if not name or not name.isprintable():
         raise BenchbenchError(f"The {noun} needs a name of printable characters.", field="name")
@@ -30,9 +30,9 @@ def checked_name(name: str, noun: str) -> str:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return `name`, with the first number from 2 that makes it another where it is taken: "library (2)".
+    """Return `name`; if it is taken, with the first free number from 2: "library (2)".
 
-    One that is too long is cut, before the number.
+    A name that is too long is cut before the number.
     """
     there = set(taken)
     endings = ("", *(f" ({number})" for number in range(2, len(there) + 2)))
@@ -85,12 +85,12 @@ def find_named(model: type[Owned], named: str, *, owner: User | None = None) -> 
 
 
 def named_rows(rows: QuerySet[M], named: str) -> list[M]:
-    """Return the rows whose name is `named`, two at most; without any, the one whose id it is."""
+    """Return at most two rows whose name is `named`; without any, the row with this id."""
     return list(rows.filter(name=named)[:2]) or rows_by_id(rows, named)
 
 
 def rows_by_id(rows: QuerySet[M], named: str) -> list[M]:
-    """Return the row whose id is `named`, if it is one, and there is such a row."""
+    """Return the row whose id is `named`; none if that is not an id or the row does not exist."""
     try:
         return list(rows.filter(pk=UUID(named)))
     except ValueError:

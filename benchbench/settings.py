@@ -22,7 +22,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 
 def package_folder(name: str) -> Path:
-    """Return where a package is installed, without importing it."""
+    """Return the folder of an installed package without importing it."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         raise ImproperlyConfigured(f"The package {name} is not installed: run `make install`.")
@@ -59,10 +59,10 @@ ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", [])
 HTTPS = env_bool("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz)$"]  # asked from within, by plain HTTP
+SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz)$"]  # requested inside the network, by plain HTTP
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
-SILENCED_SYSTEM_CHECKS = ["security.W021"]  # to be in browsers' own lists is for the owner of a whole domain to ask
+SILENCED_SYSTEM_CHECKS = ["security.W021"]  # HSTS preloading is up to the owner of the whole domain
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CSRF_FAILURE_VIEW = "benchbench.site.error_pages.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
@@ -138,7 +138,7 @@ LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env_str("TIME_ZONE", "UTC")
 USE_TZ = True
-USE_I18N = False  # English alone, dates as engineers sort them
+USE_I18N = False  # English only, ISO dates
 DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -147,7 +147,7 @@ DATABASE_URL = env_str("DATABASE_URL", embedded.here().database_url())
 REDIS_URL = env_str("REDIS_URL", embedded.here().redis_url())
 ENGINE = "benchbench.embedded" if EMBEDDED else None
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
-if DATABASE_POOL := env_int("DATABASE_POOL", 0, least=0):  # connections that this process keeps, at most
+if DATABASE_POOL := env_int("DATABASE_POOL", 0, least=0):  # the most connections that this process keeps
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     pool = {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 5, "max_idle": 60}
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
@@ -167,7 +167,7 @@ CHANNEL_LAYERS: dict[str, Any] = {
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "capacity": 500},
     }
 }
-RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench.urls has the one for superusers
+RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench.urls has the pages for superusers
 # As JSON: to read a pickled job is to run what it says.
 QUEUE = {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600, "SERIALIZER": "rq.serializers.JSONSerializer"}
 RQ_QUEUES = dict.fromkeys(("default", "gpu", "quick"), QUEUE)
@@ -208,28 +208,28 @@ LOGGING = logging_as(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNIN
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
-# What an uploaded dataset may unpack to, and how many lines it may have, JSON's left out. It is in memory as a whole:
-# JSON at about twelve times its bytes, other formats at about 350 bytes a line.
+# The most bytes an uploaded dataset may unpack to, and the most lines it may have (not for JSON). It is loaded into
+# memory as a whole: JSON takes about twelve times its bytes, other formats about 350 bytes a line.
 BENCHMARK_DATASET_MAX_UNPACKED_BYTES = env_int("BENCHMARK_DATASET_MAX_UNPACKED_BYTES", 40 * 2**20)
 BENCHMARK_DATASET_MAX_ROWS = env_int("BENCHMARK_DATASET_MAX_ROWS", 500_000)
-# The largest corpus or zip that may be uploaded, and what it may unpack to; commands have no limit.
+# The largest corpus or zip that may be uploaded, and the most bytes it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
-# The most chunks, with summaries above them, that an index cuts documents into; whole documents have no limit.
+# The most chunks and summaries of an index; indexes of whole documents have no limit.
 BENCHBENCH_MAX_CHUNKS = env_int("BENCHBENCH_MAX_CHUNKS", 2_000_000)
-# A resolution larger than this, or one that takes longer, goes to the queue.
+# A resolution that is larger than this, or takes longer, goes to the queue.
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, least=0)
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS", 50_000, least=0)
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS", 3000, least=0)
 # The size of a matrix.
 BENCHMARK_MAX_RUNS = env_int("BENCHMARK_MAX_RUNS", 200)
 BENCHMARK_MAX_VALUES_PER_AXIS = env_int("BENCHMARK_MAX_VALUES_PER_AXIS", 20)
-# What one user may have started and not ended.
+# The most operations of one user that have not ended.
 BENCHMARK_MAX_RUNNING_PER_USER = env_int("BENCHMARK_MAX_RUNNING_PER_USER", 10)
 BENCHMARK_MAX_INDEXING_PER_USER = env_int("BENCHMARK_MAX_INDEXING_PER_USER", 10)
 BENCHMARK_MAX_RESOLVING_PER_USER = env_int("BENCHMARK_MAX_RESOLVING_PER_USER", 10)
 BENCHMARK_MAX_LLM_JUDGING_PER_USER = env_int("BENCHMARK_MAX_LLM_JUDGING_PER_USER", 10)
 BENCHMARK_MAX_MEASURING_PER_USER = env_int("BENCHMARK_MAX_MEASURING_PER_USER", 10)
-# More rankings, of all runs and queries, are measured again on the queue.
+# With more rankings than this, over all runs and queries, re-scoring goes to the queue.
 BENCHBENCH_MEASURE_AT_ONCE = env_int("BENCHBENCH_MEASURE_AT_ONCE", 50_000, least=0)
 # Execution.
 BENCHBENCH_QUERY_TIMEOUT_MS = env_int("BENCHBENCH_QUERY_TIMEOUT_MS", 60_000)
@@ -244,28 +244,28 @@ BENCHBENCH_LOCK_SECONDS = env_int("BENCHBENCH_LOCK_SECONDS", 60)
 BENCHBENCH_IDLE_TRANSACTION_SECONDS = env_int("BENCHBENCH_IDLE_TRANSACTION_SECONDS", 60)
 BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
 BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
-# Who sends this as a bearer may read /metrics; unset, superusers alone may.
+# Bearer token for /metrics; without it, only superusers may read them.
 BENCHBENCH_METRICS_TOKEN = env_str("BENCHBENCH_METRICS_TOKEN", "")
-# Sockets on which operations are watched: how many a user and a process may hold open, and what a client may say.
+# Sockets that watch operations: the most open ones of a user and of a process, and limits on a client's messages.
 BENCHBENCH_SOCKETS_PER_USER = env_int("BENCHBENCH_SOCKETS_PER_USER", 20)
 BENCHBENCH_SOCKETS_PER_PROCESS = env_int("BENCHBENCH_SOCKETS_PER_PROCESS", 1000)
 BENCHBENCH_SOCKET_MAX_BYTES = env_int("BENCHBENCH_SOCKET_MAX_BYTES", 4096)
 BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = env_int("BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE", 60)
-# Where the locks of this host lie, by which an isolated benchmark has it to itself: one folder for all checkouts.
+# Folder of the locks by which an isolated benchmark has this host for itself; one folder for all checkouts.
 BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir()))
-# Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent or damaged.
+# Folder of the workers' memory-mapped vectors; rebuilt from PostgreSQL when absent or damaged.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
 # Cached vectors of documents in PostgreSQL, in addition to those of the indexes, so that no text is encoded twice.
 BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, least=0)
-# Token vectors that a machine keeps in BENCHBENCH_VECTOR_DIR for late interaction.
+# The most bytes of token vectors in BENCHBENCH_VECTOR_DIR, for late interaction.
 BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
-# Servers of language models, NAME=KIND+URL with commas between them, and the keys of those that want one, NAME=KEY.
+# Servers of language models, NAME=KIND+URL separated by commas, and the keys of those that need one, NAME=KEY.
 BENCHBENCH_LLM_SERVERS = env_list("BENCHBENCH_LLM_SERVERS", [])
 BENCHBENCH_LLM_KEYS = env_list("BENCHBENCH_LLM_KEYS", [])
 BENCHBENCH_LLM_TIMEOUT_SECONDS = env_int("BENCHBENCH_LLM_TIMEOUT_SECONDS", 60)
 # For single servers: NAME=SECONDS, and NAME=TOKENS of the context that Ollama should give its models.
 BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
 BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
-# Their answers that PostgreSQL keeps, with the prompts.
+# The most bytes of their answers, with the prompts, that PostgreSQL keeps.
 BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, least=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

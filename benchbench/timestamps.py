@@ -1,4 +1,4 @@
-"""Stamps of results: the moment as text, and the revision of the code."""
+"""Time stamps and code revisions of results."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def timestamp(when: datetime) -> str:
-    """Return an aware moment as ISO 8601 in UTC, "2026-01-19T12:00:00Z"; with microseconds where it has any."""
+    """Return an aware moment as ISO 8601 in UTC, "2026-01-19T12:00:00Z"; with microseconds if it has any."""
     return when.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 

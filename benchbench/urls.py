@@ -24,7 +24,7 @@ handler500 = "apps.api.errors.server_error"
 
 
 def for_superusers(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Refuse staff who are none; a page of the admin sends everybody else to the login by itself."""
+    """Refuse staff who are not superusers. The admin itself sends other users to the login."""
 
     @wraps(page)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -36,7 +36,7 @@ def for_superusers(page: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 
 def queue_pages() -> list[URLPattern]:
-    """Return django-rq's pages, which show the jobs of everybody, and delete and run them again."""
+    """Return django-rq's pages, which show all users' jobs and can delete and rerun them."""
     patterns = [*get_api_urlpatterns(), *get_admin_urlpatterns()]
     for pattern in patterns:
         pattern.callback = csp_update(QUEUES)(for_superusers(pattern.callback))

@@ -69,7 +69,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Directory:
-    """The ids and files of an experiment's documents. `folder` is None for documents in JSON."""
+    """The ids and files of an experiment's documents. Documents in JSON have no `folder`."""
 
     files: Sequence[tuple[str, Path]]
     folder: Path | None = None

@@ -14,18 +14,18 @@ from benchbench.client.progress import GOING_ON, ended_well, told
 ADDRESS = "BENCHBENCH_URL"
 TOKEN = "BENCHBENCH_TOKEN"
 PER_PAGE = 100
-FIRST_LOOK = 0.2  # seconds after which `wait` looks again, first; it looks less and less often, at last every `every`
-Answer = dict[str, Any]  # what the site answers, field by field in docs/openapi.yaml; ids and times are strings
+FIRST_LOOK = 0.2  # seconds before the second look of `wait`; the pauses grow to `every`
+Answer = dict[str, Any]  # the site's answer, described in docs/openapi.yaml; ids and times are strings
 Thing = Mapping[str, Any] | UUID | str  # an answer that has an id, or the id
 
 
 class Client:
     """The use cases of BenchBench on the site at `address` (https://bench.example.org, with or without /api/v2).
 
-    `token` is a personal token or an access token. What is not stated is that of the environment: BENCHBENCH_URL,
-    BENCHBENCH_TOKEN. What is returned is the JSON that the site answered, typed: ids and times are strings. Where a
-    function takes a thing, its id will do. Every function may raise ClientError. Threads may share a client; as a
-    context manager it closes its connections.
+    `token` is a personal token or an access token. Defaults come from the environment: BENCHBENCH_URL and
+    BENCHBENCH_TOKEN. Methods return the site's JSON: ids and times are strings. Where a method takes a thing, its id
+    suffices. Every method may raise ClientError. Threads may share a client. As a context manager it closes its
+    connections.
     """
 
     def __init__(self, address: str | None = None, *, token: str | None = None) -> None:
@@ -67,7 +67,7 @@ class Client:
             return self._ask("POST", "/benchmark-datasets", once=True, data=form, files=files)
 
     def find_collection(self, name: str) -> Answer:
-        """Return the collection of a name; raise ClientError where you see none, or, of several owners, several."""
+        """Return the collection of a name. Raises ClientError if you see none, or several of different owners."""
         matching = [collection for collection in self.rows("/collections") if collection["name"] == name]
         if len(matching) == 1:
             return matching[0]
@@ -98,7 +98,7 @@ class Client:
         progress: Callable[[str], object] | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        """Find the document of each judgment, wait where the site does that on its queue, and return the mapping."""
+        """Find the document of each judgment, wait if the site queues the work, and return the mapping."""
         path = f"/benchmark-datasets/{mapping['dataset_id']}/mappings/{mapping['id']}"
         resolution = self._ask("POST", f"{path}/resolve", once=True)
         if resolution["operation_uuid"] is not None:
@@ -114,7 +114,7 @@ class Client:
         metrics: Sequence[str] = (),
         **more: Any,
     ) -> Answer:
-        """Make a benchmark with a run for each configuration of the matrix; `more` is further keys of the API's body.
+        """Make a benchmark with a run for each configuration of the matrix; `more` are further keys of the API's body.
 
         An error about the matrix has its key in `errors`.
         """
@@ -142,10 +142,10 @@ class Client:
     ) -> Answer:
         """Wait until an operation has ended, and return it.
 
-        `progress` (such as `print`) is called with a sentence at first and whenever there is another to say. The site
-        is asked every `every` seconds, more often in the beginning. Raises ClientError where the operation failed (code
+        `progress` (such as `print`) is called with a sentence at first and whenever it changes. The site is polled
+        every `every` seconds, more often in the beginning. Raises ClientError if the operation failed (code
         `operation_failed`), was cancelled (`operation_cancelled`), or has not ended after `timeout` seconds
-        (`timeout`): it goes on then.
+        (`timeout`); it continues then.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         said = ""
@@ -167,7 +167,7 @@ class Client:
         return self._ask("GET", f"/benchmarks/{id_of(benchmark)}/results")
 
     def queries(self, benchmark: Thing, run: Thing) -> Iterator[Answer]:
-        """Yield what a run answered to each query."""
+        """Yield a run's result for each query."""
         return self.rows(f"/benchmarks/{id_of(benchmark)}/runs/{id_of(run)}/queries")
 
     def gate(
@@ -180,25 +180,25 @@ class Client:
     ) -> Answer:
         """Judge a benchmark by rules (docs/gates.md): a YAML text, or the same as an object.
 
-        Its best run is judged, else the one of the number `run`, or "all"; held against the baseline of that name. The
-        `outcome` is passed, failed or undecided, none of which is an error here.
+        Judges the best run, the run with the number `run`, or "all", against the baseline of that name. The `outcome`
+        is passed, failed or undecided; none of them raises an error.
         """
         body = {"rules": rules if isinstance(rules, str) else dict(rules), "baseline": baseline, "run": run}
         return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/gate", reads=True, json=body)
 
     def open_round(self, name: str, runs: Sequence[Thing], **more: Any) -> Answer:
-        """Open a judging round over completed runs; `more` is further keys of the API's body, such as `judges`."""
+        """Open a judging round over completed runs; `more` are further keys of the API's body, such as `judges`."""
         body = {"name": name, "run_ids": [id_of(run) for run in runs]} | more
         return self._ask("POST", "/judging-rounds", once=True, json=body)
 
     def next_items(self, round: Thing, count: int = 1) -> Answer:
-        """Return the items that you are to grade next: yours for ten minutes from when you ask last."""
+        """Return the items to grade next. They are yours for ten minutes after your last request."""
         return self._of_round("POST", round, "next", reads=True, json={"count": count})
 
     def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        """Say what you think of items: each has `item_id` and `grade`, or a `kind`, and may have `note`, `seconds`.
+        """Grade items: each has `item_id` and `grade`, or a `kind`, and may have `note` and `seconds`.
 
-        Sent again, as where the answer was lost, it is kept once.
+        Grades that are sent again, for example after a lost answer, are stored once.
         """
         answer = self._of_round("POST", round, "grades", reads=True, json={"grades": [dict(given) for given in grades]})
         return list(answer["grades"])
@@ -208,7 +208,7 @@ class Client:
         return self._of_round("POST", round, "grades/undo", once=True, json={"count": count})
 
     def round_state(self, round: Thing) -> Answer:
-        """Return how far a round is, what is settled, and about how many grades more are needed."""
+        """Return the progress of a round, what is settled, and an estimate of the grades still needed."""
         return self._of_round("GET", round, "state")
 
     def close_round(self, round: Thing, **more: Any) -> Answer:
@@ -216,13 +216,13 @@ class Client:
         return self._of_round("POST", round, "close", once=True, json=more)
 
     def llm_cost(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
-        """Return what judging by a model (`ollama:llama3`) would take, at most `most` items; nothing is asked of it."""
+        """Return the cost of judging at most `most` items by a model (`ollama:llama3`), without calling it."""
         return self._of_round("POST", round, "llm-judges/preview", reads=True, json={"llm": llm, "most": most})
 
     def judge_by_llm(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
-        """Let a model judge what it has not judged, the calibration sample first; `wait` for what is returned.
+        """Let a model judge the items it has not judged, the calibration sample first; `wait` for the result.
 
-        Its grades are kept apart and never count as people's. `most` is the cap.
+        Its grades are stored separately and never count as people's. `most` limits their number.
         """
         return self._of_round("POST", round, "llm-judges", once=True, json={"llm": llm, "most": most})
 
@@ -235,7 +235,7 @@ class Client:
         return list(self._of_round("GET", round, "llm-judges")["judges"])
 
     def verdicts(self, round: Thing, *, llm: str = "") -> Answer:
-        """Return the verdicts `human`, `human + llm` and `corrected`, of the model `llm`, or that started last."""
+        """Return the verdicts `human`, `human + llm` and `corrected` with the model `llm`, by default the newest."""
         return self._of_round("GET", round, "verdicts", params={"llm": llm} if llm else {})
 
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
@@ -244,10 +244,10 @@ class Client:
         return self._site.download(f"/benchmarks/{id_of(benchmark)}{of_run}/export", format=format)
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
-        """Return what the API answers to anything else: `ask("GET", "/indexes", params={"page": 2})`.
+        """Return the API's answer to any other request: `ask("GET", "/indexes", params={"page": 2})`.
 
-        `path` begins after /api/v2; `content` is that of httpx: json, params, data, files. With `once=True` the request
-        carries an Idempotency-Key, for an address that honours it, and is sent again when its answer was lost.
+        `path` begins after /api/v2; `content` is httpx's: json, params, data, files. With `once=True` the request has
+        an Idempotency-Key, for an address that honours it, and is sent again if its answer is lost.
         """
         return self._site.ask(method, path, **content)
 

@@ -1,4 +1,4 @@
-"""Requests to a site, sent again where that is safe, and the error for a request that fails."""
+"""Requests to a site, retried if that is safe, and the error of a failed request."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from benchbench.errors import BenchbenchError
 ROOT = "/api/v2"
 ATTEMPTS = 6
 FIRST_PAUSE = 0.5  # seconds before the second attempt, and twice as many before each further one
-LONGEST_PAUSE = 120.0  # a site that asks for more is not waited for; its own windows last a minute
+LONGEST_PAUSE = 120.0  # the client does not wait longer; the site's own windows last a minute
 ANSWERS_IN_TIME = 100.0  # seconds; an upload is read, checked and stored before it is answered
 TOO_MANY = 429
 UNREACHABLE = "unreachable"
@@ -51,20 +51,20 @@ class ClientError(BenchbenchError):
 
 
 class Connection:
-    """A site at an address, asked with a token. Threads may share one.
+    """Connection to a site at an address, with a token. Threads may share one.
 
-    A request is sent again, up to ATTEMPTS times, when it never arrived, and when the site said that it comes too
-    often. When the answer was lost, it is sent again only if twice does no more than once: what reads, and what carries
-    an Idempotency-Key. A pause is as long as the answer asked for, if it did.
+    A request is retried, up to ATTEMPTS times, if it never arrived or the site throttled it. After a lost answer, it is
+    retried only if it is idempotent: it only reads, or carries an Idempotency-Key. Pauses follow the answer's
+    Retry-After, if given.
     """
 
     def __init__(self, address: str, *, token: str = "") -> None:
         self.address = address.rstrip("/").removesuffix(ROOT)
-        token = token.strip()  # of a file it has the end of its line
+        token = token.strip()  # a token read from a file ends with a line break
         if not (token.isascii() and token.isprintable()):
             raise ClientError("The token has characters that no token has: copy it anew.", code="invalid_token")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        # A redirect is refused: it would send the token wherever it leads.
+        # Redirects are refused: they would send the token to another address.
         timeout = httpx.Timeout(ANSWERS_IN_TIME, connect=10)
         self._http = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False)
 
@@ -72,10 +72,10 @@ class Connection:
         self._http.close()
 
     def ask(self, method: str, path: str, *, once: bool = False, reads: bool = False, **content: Any) -> Any:
-        """Return the JSON that `path`, which begins after /api/v2, answers; None for an answer without a body.
+        """Return the JSON answer of `path`, which begins after /api/v2; None for an answer without a body.
 
-        `once`: the address honours Idempotency-Key, and the request carries one. `reads`: it changes nothing, though it
-        is a POST. `content` is httpx's: json, params, data, files. Raises ClientError.
+        `once`: the address honours Idempotency-Key, and the request carries one. `reads`: a POST that changes nothing.
+        `content` is httpx's: json, params, data, files. Raises ClientError.
         """
         headers = {"Idempotency-Key": str(uuid4())} if once else {}
         answer = self._send(method, path, repeatable=once or reads or method == "GET", headers=headers, **content)
@@ -84,7 +84,7 @@ class Connection:
         raise _refusal(answer)
 
     def download(self, path: str, **params: Any) -> bytes:
-        """Return the file that `path` answers. Raises ClientError."""
+        """Return the file at `path`. Raises ClientError."""
         answer = self._send("GET", path, repeatable=True, params=params)
         if answer.is_success:
             return answer.content
@@ -113,11 +113,11 @@ class Connection:
 
 
 def _asked_for(answer: httpx.Response, otherwise: float) -> float:
-    """Return the seconds of Retry-After, which states them or the moment."""
+    """Return the seconds of Retry-After, which gives seconds or a date."""
     header = answer.headers.get("Retry-After", "")
     if header.isascii() and header.isdecimal():
         return float(header)
-    with suppress(ValueError, TypeError):  # TypeError: a moment without a zone
+    with suppress(ValueError, TypeError):  # TypeError: a date without a time zone
         return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     return otherwise
 

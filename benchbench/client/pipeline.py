@@ -1,4 +1,4 @@
-"""A step of a pipeline: a client for its length, sentences for its errors, and its exit status."""
+"""A step of a pipeline: its client, its error messages and its exit status."""
 
 import io
 import sys
@@ -30,5 +30,5 @@ def pipeline(address: str | None = None, *, token: str | None = None) -> Iterato
 
 
 def exit_status(verdict: Mapping[str, Any]) -> int:
-    """Return what `manage.py gate` exits with: 0 passed, 1 failed, 2 undecided."""
+    """Return the exit status of `manage.py gate`: 0 passed, 1 failed, 2 undecided."""
     return {"passed": 0, "failed": 1, "undecided": NOT_DECIDED}[verdict["outcome"]]

@@ -6,7 +6,7 @@ from typing import Any
 from benchbench.client.connection import ClientError
 
 GOING_ON = ("pending", "running")
-# Of kinds whose progress has no percentage, the fields of what is done and of the whole.
+# For kinds whose progress has no percentage: the fields of the finished work and of the total.
 COUNTED = {
     "index": ("processed_documents", "total_documents"),
     "resolve": ("processed_refs", "total_refs"),
@@ -16,7 +16,7 @@ COUNTED = {
 
 
 def told(operation: dict[str, Any]) -> str:
-    """Return how far an operation is: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
+    """Return the progress of an operation: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
     return f"{operation['kind']}: {', '.join(_parts(operation))}"
 
 
@@ -35,7 +35,7 @@ def _parts(operation: dict[str, Any]) -> Iterator[str]:
 
 
 def _share(operation: dict[str, Any]) -> float | None:
-    """Return the percentage that is done; None where there is nothing to count yet."""
+    """Return the finished percentage; None if the total is still unknown."""
     progress = operation["progress"]
     if "percent" in progress:
         return float(progress["percent"])
@@ -45,7 +45,7 @@ def _share(operation: dict[str, Any]) -> float | None:
 
 
 def ended_well(operation: dict[str, Any]) -> dict[str, Any]:
-    """Return an operation that completed; raise ClientError for one that failed or was cancelled."""
+    """Return a completed operation. Raises ClientError for a failed or cancelled one."""
     named = f"The operation {operation['operation_id']} ({operation['kind']})"
     if operation["status"] == "failed":
         raise ClientError(f"{named} failed: {operation['error']}", code="operation_failed")

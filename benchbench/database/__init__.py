@@ -1,4 +1,4 @@
-"""The database as a whole: whether its tables are there, rows in binary, backups.
+"""The database as a whole: state of its tables, rows in binary, failures, backups.
 
-Knows Django and no room; imported by rooms, their commands and the command line.
+Depends on Django and on no room. Rooms, their commands and the command line import it.
 """

@@ -22,20 +22,20 @@ from benchbench.local_files.placing import place
 
 FORMAT = b"PGDMP"  # the first bytes of pg_dump's custom format
 WITHOUT_RIGHTS = ("--no-owner", "--no-privileges")  # the user who restores owns the restored tables
-SAID = 8  # the last lines of a program that failed, which say why
+SAID = 8  # the last lines of a failed program, which give the reason
 
 
 class BackupError(BenchbenchError):
-    """A backup that cannot be made, or not be restored."""
+    """A backup cannot be made or restored."""
 
     code = "backup"
 
 
 def back_up(path: Path, *, force: bool = False) -> int:
-    """Write the database as it is at one moment to `path`, in pg_dump's custom format; return the bytes of the file.
+    """Write a snapshot of the database to `path`, in pg_dump's custom format; return the size of the file in bytes.
 
-    Users and workers go on meanwhile. The file appears when it is whole, or not at all. Raises BackupError, and
-    OutputError where the file cannot be written, or is there and not to be replaced.
+    Users and workers continue meanwhile. The file appears when it is complete, or not at all. Raises BackupError, and
+    OutputError if the file cannot be written, or exists and may not be replaced.
     """
 
     def write(file: IO[bytes]) -> None:
@@ -46,10 +46,10 @@ def back_up(path: Path, *, force: bool = False) -> int:
 
 
 def restore(path: Path) -> int:
-    """Fill the empty database with the backup `path`, bring its tables up to date; return how many were filled.
+    """Restore the backup `path` into the empty database and migrate its tables; return the number of filled tables.
 
-    What Redis kept of another database is forgotten. Raises BackupError: before anything is changed where the file is
-    no backup, was made by a newer BenchBench, or the database is not empty.
+    Redis is cleared of another database's data. Raises BackupError. Nothing is changed if the file is not a backup or
+    was made by a newer BenchBench, or if the database is not empty.
     """
     _require_backup(path)
     if connection.introspection.table_names():
@@ -58,7 +58,7 @@ def restore(path: Path) -> int:
             "empty one (createdb NAME) and name it in DATABASE_URL, or name a new folder in BENCHBENCH_DATA_DIR."
         )
     tables = _run("pg_restore", "--list", str(path)).count(" TABLE DATA ")
-    into = f"--dbname={connection.connection.info.dsn}"  # without the password, which others of the machine could read
+    into = f"--dbname={connection.connection.info.dsn}"  # without the password, which other users could read
     try:
         _run("pg_restore", "--exit-on-error", f"--jobs={os.cpu_count() or 1}", *WITHOUT_RIGHTS, into, str(path))
     except BackupError as error:
@@ -91,7 +91,7 @@ def _require_backup(path: Path) -> None:
 def _run(name: str, *arguments: str, output: IO[bytes] | int = subprocess.PIPE) -> str:
     """Run a program of PostgreSQL, in English, and return what it printed. Raises BackupError with its last lines.
 
-    It is the program that is installed with BenchBench, or else that of the machine.
+    Uses the program that is installed with BenchBench, else that of the machine.
     """
     try:
         program = str(programs(as_root=os.geteuid() == 0) / name)

@@ -49,16 +49,16 @@ def uuid(value: UUID) -> bytes:
 
 
 def text_array(values: Sequence[str]) -> bytes:
-    """One array of texts, as a column of `varchar[]` takes it."""
+    """Return an array of texts in the format of a `varchar[]` column."""
     if not values:
         return field(struct.pack("!iii", 0, 0, VARCHAR_OID))
     return field(struct.pack("!iiiii", 1, 0, VARCHAR_OID, len(values), 1) + b"".join(map(text, values)))
 
 
 def _arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]:
-    """One-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, then (size, value)s.
+    """Return one-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, (size, value)s.
 
-    Many are converted at once: NumPy's calls, not the bytes, are what takes time.
+    Many arrays are converted at once, because the calls of NumPy take more time than the bytes.
     """
     for some in batched(column, ARRAYS_AT_ONCE):
         arrays = [np.asarray(values, kind) for values in some]
@@ -81,7 +81,7 @@ float8_arrays = partial(_arrays, oid=FLOAT8_OID, kind=">f8")
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Cut a stream into lists of `size`, the last one shorter."""
+    """Cut a stream into lists of `size`; the last list may be shorter."""
     stream = iter(items)
     while some := list(islice(stream, size)):
         yield some
@@ -103,7 +103,7 @@ def copy_into(table: str, columns: Sequence[str]) -> Iterator[psycopg.Copy]:
 
 
 def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> int:
-    """Write rows of encoded fields (see the functions above) into `table`; return how many."""
+    """Write rows of encoded fields (see the functions above) into `table`; return their number."""
     count = 0
     with copy_into(table, columns) as copy:
         buffer = bytearray()
@@ -119,10 +119,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]
 
 @contextmanager
 def binary_cursor() -> Iterator[psycopg.Cursor[Any]]:
-    """Open a cursor that sends and gets bytes as they are, on Django's connection and in its transaction.
-
-    Its errors are Django's.
-    """
+    """Open a cursor for raw bytes, on Django's connection and in its transaction. Raises Django's errors."""
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as own:
         yield own

@@ -1,4 +1,4 @@
-"""Failures of PostgreSQL by SQLSTATE, as a held lock or a connection that is gone; reading rows that may be gone."""
+"""Failures of PostgreSQL by SQLSTATE, such as a held lock or a lost connection; reading rows that may be deleted."""
 
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from django.db.models import Model, QuerySet
 
 from benchbench.errors import BenchbenchError
 
-ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connection is gone, or was ended
+ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connection is lost or was ended
 DEADLOCKED = ("40P01", "40001")
 LOCKED = "55P03"
 CANCELLED = "57014"
@@ -17,21 +17,21 @@ M = TypeVar("M", bound=Model)
 
 
 class DeletedError(BenchbenchError):
-    """A row that was there a moment ago has been deleted by another request."""
+    """Another request has just deleted a row that this one had read."""
 
     code = "not_found"
     status = 404
 
 
 class DeadlockError(BenchbenchError):
-    """PostgreSQL undid a transaction so that another one, with which it was deadlocked, could go on."""
+    """PostgreSQL rolled back a transaction to resolve a deadlock with another one."""
 
     code = "deadlock"
     status = 409
 
 
 class LockedError(BenchbenchError):
-    """A row is locked by another transaction, and was for as long as lock_timeout lets this one wait."""
+    """Another transaction locked a row for longer than lock_timeout."""
 
     code = "locked"
     status = 409
@@ -82,9 +82,9 @@ def _of_driver(error: BaseException | None) -> BaseException | None:
 
 
 def read_again(rows: QuerySet[M], pk: Any) -> M:
-    """Return the row `pk` of `rows`, which may lock it or add to it. Raises DeletedError.
+    """Return the row `pk` of `rows`, a queryset that may lock or annotate it. Raises DeletedError.
 
-    For rows that the caller has read already. Any other `get` that finds nothing is a fault of ours.
+    For rows that the caller has read before. Any other `get` that finds nothing is a bug.
     """
     row = rows.filter(pk=pk).first()
     if row is None:
@@ -93,7 +93,7 @@ def read_again(rows: QuerySet[M], pk: Any) -> M:
 
 
 def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
-    """Load the fields of a row again, by `rows` where these lock it. Raises DeletedError."""
+    """Load the fields of a row again, by the queryset `rows` if that locks it. Raises DeletedError."""
     try:
         row.refresh_from_db(from_queryset=rows)
     except ObjectDoesNotExist:

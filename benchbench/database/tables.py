@@ -1,4 +1,4 @@
-"""State of the database's tables: whether they are those that this code needs. A worker waits until they are."""
+"""State of the database's tables: whether they match this code. A worker waits until they do."""
 
 import logging
 import time
@@ -20,18 +20,18 @@ STATE = "SELECT count(*), max(id) FROM django_migrations"
 
 
 def unapplied() -> int:
-    """Return how many migrations the database lacks; none are missing where its tables are up to date.
+    """Return the number of migrations that the database lacks; 0 if its tables are up to date.
 
-    Raises DatabaseError where it does not answer.
+    Raises DatabaseError if it does not answer.
     """
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def unknown() -> list[str]:
-    """Return the migrations of the database that this code does not have, sorted: those of a newer one.
+    """Return the migrations of the database that this code lacks, sorted: those of a newer version.
 
-    Raises DatabaseError where it does not answer.
+    Raises DatabaseError if it does not answer.
     """
     loader = MigrationExecutor(connection).loader
     there = loader.applied_migrations.keys() - (loader.disk_migrations or {}).keys()
@@ -39,7 +39,7 @@ def unknown() -> list[str]:
 
 
 def why_not_usable(program: str) -> str:
-    """Return the sentence that says why no command can use the database, and what to do; "" where all can."""
+    """Return why no command can use the database, and the remedy, in a sentence; "" if all can."""
     try:
         missing = unapplied()
     except DatabaseError as error:
@@ -50,12 +50,12 @@ def why_not_usable(program: str) -> str:
 
 
 def not_applied(missing: int) -> str:
-    """Say how many migrations are not applied."""
+    """Return the number of missing migrations in words."""
     return f"{counted(missing, 'migration')} {'is' if missing == 1 else 'are'} not applied"
 
 
 def wait_until_it_fits() -> None:
-    """Return once the tables are those of this code, and PostgreSQL is there."""
+    """Wait until PostgreSQL answers and the tables match this code."""
     waited = False
     while reason := why_it_waits():
         if not waited:
@@ -67,7 +67,7 @@ def wait_until_it_fits() -> None:
 
 
 def why_it_waits() -> str:
-    """Return the sentence that says why a worker cannot work, as the tables do not fit or are away; "" where it can."""
+    """Return why a worker must wait, in a sentence: the tables do not match or are unavailable; "" if it can work."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(STATE)

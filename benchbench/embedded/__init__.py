@@ -18,16 +18,16 @@ from benchbench.embedded.service import Redis, Service, wait_until
 
 __all__ = ["EmbeddedError", "ensure", "here", "remove", "stop"]
 
-# The locks of this process, by data folder, kept until it ends. A forked child shares them, and then uses the services
-# too; a program that is started does not, and calls `ensure()` itself.
+# The locks of this process, by data folder, held until it ends. A forked child shares them and so uses the services
+# too. A started program does not and calls `ensure()` itself.
 _in_use: dict[Path, int] = {}
 
 
 def ensure() -> None:
-    """Return when each service without a URL in the environment answers, and keep it running while this process lives.
+    """Start each service without a URL in the environment, and keep it running while this process lives.
 
-    Takes about a second from nothing and a few milliseconds when they run. May be called often, by many processes at
-    once, and after any crash. Raises `EmbeddedError`.
+    Returns when the services answer: after about a second, or a few milliseconds if they run. May be called often, by
+    many processes at once, and after any crash. Raises EmbeddedError.
     """
     here = places.here()
     services: list[Service] = []
@@ -40,7 +40,7 @@ def ensure() -> None:
     here.prepare()
     with locks.holding(locks.exclusive(here.start_lock)):
         if here.data not in _in_use:
-            _in_use[here.data] = locks.shared(here.users_lock)  # waits for a keeper that is stopping them just now
+            _in_use[here.data] = locks.shared(here.users_lock)  # waits for a keeper that is stopping them
         _start_keeper(here)
         for service in services:
             service.start()
@@ -57,14 +57,14 @@ def stop() -> None:
             raise EmbeddedError(
                 f"Other processes use the services in {here.data}: end the site, the workers and the tests first."
             )
-        # A process that comes now waits for the lock of the start.
+        # A process that starts now waits for the start lock.
         with locks.holding(locks.exclusive(here.users_lock)):
             for service in (Redis(here), Postgres(here)):
                 service.stop()
 
 
 def remove() -> None:
-    """Stop both services and delete what they stored."""
+    """Stop both services and delete their data."""
     stop()
     here = places.here()
     for folder in (here.postgres, here.runtime):
@@ -72,7 +72,7 @@ def remove() -> None:
 
 
 def _start_keeper(here: places.Places) -> None:
-    """Return when a keeper lives, having started one if need be."""
+    """Start a keeper unless one runs; return when it runs."""
     lock = locks.try_exclusive(here.data / "keeper.lock")
     if lock is None:
         return

@@ -1,9 +1,9 @@
 """Commands of the embedded services: `remove` is for `make clean`, `keep` starts a keeper.
 
-The keeper is the process that keeps the services running while they are used, and stops them afterwards.
-Twice a second it tries to hold alone the lock that every user of the services holds shared. So it does not matter how
-the last one leaves: it may return, be terminated, be killed or be a forked child that outlived its parent. An exit
-handler would miss all but the first. Until then it starts again whichever service was killed.
+The keeper is the process that keeps the services running while they are used, and stops them afterwards. Twice a second
+it tries to take an exclusive lock that every process using the services holds shared. So it does not matter how the
+last one ends: it may return, be terminated, be killed or be a forked child that outlived its parent. An exit handler
+would miss all but the first. Until then the keeper restarts services that were killed.
 """
 
 import os

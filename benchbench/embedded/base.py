@@ -11,7 +11,7 @@ ensure_once = cache(embedded.ensure)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """For scripts that call `django.setup()` in the checkout: commands and the site start the services themselves."""
+    """Backend for scripts that call `django.setup()` in the checkout; commands and the site start the services."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         ensure_once()

@@ -1,4 +1,4 @@
-"""Locks that the kernel releases when their holder dies, however it dies.
+"""Locks that the kernel releases whenever and however their holder ends.
 
 A lock belongs to an open file, not to a process. A forked child shares its parent's lock. A server that inherits the
 descriptor holds the lock as long as it, or any child of it, lives. Process ids in files are not used: after a crash, a
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def shared(path: Path) -> int:
-    """Wait for a shared lock on `path` and return its descriptor; closing it, or dying, gives the lock up."""
+    """Wait for a shared lock on `path` and return its descriptor. Closing it, or exiting, releases the lock."""
     return _locked(path, fcntl.LOCK_SH)
 
 
@@ -23,7 +23,7 @@ def exclusive(path: Path) -> int:
 
 
 def try_exclusive(path: Path) -> int | None:
-    """Lock `path` and return the descriptor, or None at once if anybody holds it."""
+    """Lock `path` and return the descriptor, or None at once if a process holds it."""
     try:
         return _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -32,7 +32,7 @@ def try_exclusive(path: Path) -> int | None:
 
 @contextmanager
 def holding(descriptor: int) -> Iterator[int]:
-    """Give the lock up at the end of the block."""
+    """Release the lock at the end of the block."""
     try:
         yield descriptor
     finally:
@@ -50,7 +50,7 @@ def is_held(path: Path) -> bool:
 
 
 def _locked(path: Path, operation: int) -> int:
-    # Python opens files close-on-exec: a program that is started gets the lock only if it is handed it.
+    # Python opens files close-on-exec: a started program gets the lock only if the descriptor is passed to it.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, operation)

@@ -27,9 +27,9 @@ class Places:
 
     @property
     def runtime(self) -> Path:
-        """The folder of the sockets: short, since a socket's path may have 107 bytes and redis-server cuts silently.
+        """Return the folder of the sockets. It is short: a socket's path is limited to 107 bytes, and Redis truncates.
 
-        Not under XDG_RUNTIME_DIR or TMPDIR, which differ between the shells, services and jobs of one user.
+        It is not under XDG_RUNTIME_DIR or TMPDIR, which differ between the shells, services and jobs of one user.
         """
         return Path("/tmp") / f"benchbench-{self.digest}"  # nosec # its owner is checked
 
@@ -39,11 +39,11 @@ class Places:
 
     @property
     def postgres(self) -> Path:
-        """The folder of the cluster and its log.
+        """Return the folder of the cluster and its log.
 
-        PostgreSQL refuses to run as root, so as root it runs as an unprivileged user, who may be unable to reach a
-        checkout (under /root, say). Opening the parents' permissions is not ours to do, so there the cluster lives
-        outside, and the data folder holds a link to it.
+        PostgreSQL refuses to run as root. For root it runs as an unprivileged user, who may be unable to reach a
+        checkout (such as one under /root). The parents' permissions are left alone, so the cluster is outside then, and
+        the data folder holds a link to it.
         """
         return FOR_ROOT / self.digest if self.as_root else self.data / "postgres"
 
@@ -53,12 +53,12 @@ class Places:
 
     @property
     def start_lock(self) -> Path:
-        """Held while services are started or stopped by hand: one process at a time."""
+        """Return the lock held while services are started or stopped by hand: one process at a time."""
         return self.data / "start.lock"
 
     @property
     def users_lock(self) -> Path:
-        """Held shared by every process that uses the services; who can hold it alone may stop them."""
+        """Return the lock that every process using the services holds shared. An exclusive holder may stop them."""
         return self.data / "users.lock"
 
     def database_url(self, database: str = DATABASE) -> str:
@@ -85,7 +85,7 @@ class Places:
 
 
 def here() -> Places:
-    """Return the places of this checkout's data folder: `.benchbench`, or the one BENCHBENCH_DATA_DIR names."""
+    """Return the places of this checkout's data folder: BENCHBENCH_DATA_DIR, by default `.benchbench`."""
     return Places((BASE_DIR / (os.environ.get("BENCHBENCH_DATA_DIR") or ".benchbench")).resolve())
 
 

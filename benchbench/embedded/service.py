@@ -43,17 +43,17 @@ class Service(ABC):
 
     @abstractmethod
     def launch(self, lock: int) -> None:
-        """Start it, handing it the descriptor `lock`. Called when no process of it is left."""
+        """Start the server and pass it the descriptor `lock`. Called when it has no process left."""
 
     @abstractmethod
     def ask_to_stop(self) -> None:
-        """Ask it to stop, dropping its clients. Called while it lives."""
+        """Ask the server to stop and to drop its clients. Called while it runs."""
 
     def start(self) -> None:
-        """Return when it answers, having launched it if need be; at once if it does already."""
+        """Launch the server unless it runs; return when it answers."""
         if self.answers():
             return
-        # It may still be starting, or its children may outlive it for a moment: wait for either end.
+        # It may be starting, or its children may outlive it for a moment: wait until either ends.
         if not wait_until(lambda: self.answers() or not locks.is_held(self.lock)):
             raise self.error("runs but does not answer")
         lock = locks.try_exclusive(self.lock)
@@ -67,7 +67,7 @@ class Service(ABC):
             raise self.error("did not start")
 
     def stop(self) -> None:
-        """Return when no process of it is left."""
+        """Stop the server; return when it has no process left."""
         if not locks.is_held(self.lock):
             return
         self.ask_to_stop()
@@ -75,7 +75,7 @@ class Service(ABC):
             raise self.error("did not stop")
 
     def error(self, what: str, detail: str = "") -> EmbeddedError:
-        """Return the error that `what` happened, with `detail` or else the last lines of the log."""
+        """Return the error for `what` happened, with `detail` or the last lines of the log."""
         if not detail and self.log.exists():
             detail = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
         return EmbeddedError(
@@ -97,7 +97,7 @@ def wait_until(
 
 
 def daemon_environment() -> dict[str, str]:
-    """Return this process's environment without what would change how PostgreSQL starts, its messages in English."""
+    """Return this process's environment without variables that change PostgreSQL's start, and with English messages."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PG")} | {"LC_ALL": "C"}
 
 
@@ -106,7 +106,7 @@ class Redis(Service):
     slug = "redis"
 
     def answers(self) -> bool:
-        import redis  # not needed, and not paid for, where REDIS_URL is set
+        import redis  # imported here: not needed if REDIS_URL is set
 
         try:
             with redis.Redis.from_url(self.places.redis_url(), socket_timeout=5) as client:

@@ -15,16 +15,16 @@ from benchbench.reading.strict_json import raw_chunks
 MAX_FILES = 10_000
 BLOCK = 2**20
 NAME_BYTES = 255
-PATH_BYTES = 3000  # within the folder that it is unpacked to; with that, a path has at most 4,096
+PATH_BYTES = 3000  # of a path within its folder; with the folder, a path has at most 4,096 bytes
 
 
 @contextmanager
 def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
-    """Unpack a zip while the block runs, and give the directory that it is: its only folder, else all of it.
+    """Unpack a zip while the block runs, and yield its directory: its only folder, else all of it.
 
-    What macOS adds and hidden files are left out. Refused with a sentence: an absolute path, one with `..`, a link, a
-    name or a path that is too long, a password, a file twice, more than MAX_FILES files, and more than `max_bytes` of
-    them unpacked, a `.gz` among them unpacked too. What is written is counted, not what the archive says of itself.
+    Hidden files and those that macOS adds are left out. Raises an error for an absolute path, one with `..`, a link, a
+    name or path that is too long, a password, a repeated file, more than MAX_FILES files, and more than `max_bytes`
+    unpacked, with any `.gz` unpacked too. The bytes written are counted, not the sizes that the archive declares.
     """
     with scratch_folder() as folder:
         target = folder / (path.stem or "archive")
@@ -39,7 +39,7 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
 
 
 def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
-    """Return how many bytes a `.gz` unpacks to; raise where that is more than `max_bytes`. Else return 0."""
+    """Return how many bytes a `.gz` unpacks to; 0 for another file. Raises an error above `max_bytes`."""
     size = 0
     if path.suffix == ".gz":
         for chunk in raw_chunks(path):
@@ -87,7 +87,7 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, most: 
 
 
 def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
-    """Return the path of a member; raise ValueError for one that leads anywhere but into the folder."""
+    """Return the path of a member. Raises ValueError for a path that leaves the folder."""
     name = PurePosixPath(member.filename)
     if not name.name or name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
         raise ValueError(f"it holds the path {member.filename[:60]!a}, which leads out of it")
@@ -104,7 +104,7 @@ def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
 
 
 def _is_left_out(name: str) -> bool:
-    """Whether a name is that of a folder, or of a file that is hidden or macOS's own."""
+    """Return whether a name belongs to a folder, a hidden file or a file of macOS."""
     return name.endswith("/") or any(
         part == "__MACOSX" or (part.startswith(".") and part != "..") for part in PurePosixPath(name).parts
     )

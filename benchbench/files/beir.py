@@ -39,9 +39,9 @@ class Query(Stated):
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Return the judgments of a file of three columns between tabs, with the header of HEADER; a grade is any integer.
+    """Return the judgments of a file of three tab-separated columns, with the header HEADER; grades are any integers.
 
-    A document judged twice alike is counted, with different grades an error.
+    Equal repeated judgments are counted. Different grades of one document are an error.
     """
     grades: dict[str, dict[str, int]] = {}
     places: dict[str, str] = {}

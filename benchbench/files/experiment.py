@@ -1,4 +1,4 @@
-"""Experiments: the YAML that says what the retrieval-strategy benchmark runs (docs/formats.md)."""
+"""Experiments: the YAML file of a retrieval-strategy benchmark (docs/formats.md)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -72,7 +72,7 @@ class Repetition(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Embedding(Stated):
-    """A model that makes vectors, and what runs it."""
+    """An embedding model and the library or service that runs it."""
 
     model: Annotated[str, TEXT]
     provider: Annotated[str, TEXT] = "sbert"
@@ -80,7 +80,7 @@ class Embedding(Stated):
 
 @dataclass(frozen=True, slots=True)
 class LLM(Stated):
-    """A language model, and what runs it."""
+    """A language model and the service that runs it."""
 
     model: Annotated[str, TEXT]
     provider: Annotated[str, TEXT] = "ollama"
@@ -91,7 +91,7 @@ class LLM(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Backend(Stated):
-    """A vector store. `path` is read and does nothing: what a store keeps is among the data of the site."""
+    """A vector store. `path` is read and ignored: stores keep their files among the site's data."""
 
     name: Annotated[str, one_of(*STORES)]
     path: Annotated[str | None, TEXT] = None
@@ -132,11 +132,11 @@ class Experiment(Stated):
         return asdict(self, dict_factory=_with_lists)
 
     def as_yaml(self) -> str:
-        """Return the file that states the experiment with every key."""
+        """Return the experiment as a YAML file with every key."""
         return strict_yaml.dump(self.as_dict())
 
     def preset(self, name: str) -> "Experiment":
-        """Return the experiment at the size of a preset: documents that are kept, and how often a query is asked."""
+        """Return the experiment at the size of a preset: its numbers of documents and of runs per query."""
         documents, repetitions = PRESETS[name]
         return replace(
             self,
@@ -146,7 +146,7 @@ class Experiment(Stated):
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Return the experiment that a YAML file states; raises a sentence that names file and key."""
+    """Return the experiment of a YAML file. Errors name file and key."""
     return experiment_of(strict_yaml.parse(read_text(path), where=path.name), where=path.name)
 
 
@@ -188,9 +188,9 @@ def _with_lists(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def kept_documents(ids: Sequence[str], expected: Collection[str], most: int) -> list[str]:
-    """Return which of `ids` an experiment keeps, in their order: all that are expected, then the first ones.
+    """Return the `ids` that an experiment keeps, in their order: all expected ones, then the first others.
 
-    At most `most`, unless more are expected.
+    At most `most` are kept, unless more are expected.
     """
     expected = set(expected)
     needed = [id for id in ids if id in expected]

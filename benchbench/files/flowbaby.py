@@ -37,7 +37,7 @@ class Metadata(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Topic(Stated):
-    """A query; one that states no slice is in `default`."""
+    """A query; without a slice it is in `default`."""
 
     KEYS = {"key": "query_id", "text": "query_text", "slices": "slice_ids"}
 
@@ -62,7 +62,7 @@ class Judgment(Stated):
 class Dataset:
     """Topics in file order and, for those that are judged, the grades by item.
 
-    `duplicates` counts judgments that are stated again alike; `warnings` are sentences about what looks wrong.
+    `duplicates` counts equal repeated judgments; `warnings` are sentences about suspicious content.
     """
 
     metadata: Metadata
@@ -73,7 +73,7 @@ class Dataset:
 
     @property
     def split(self) -> str | None:
-        """The split that all topics are in, if there is one."""
+        """Return the split that all topics are in, if they share one."""
         splits = {topic.split for topic in self.topics}
         return next(iter(splits)) or None if len(splits) == 1 else None
 
@@ -116,17 +116,17 @@ def read_dataset(directory: Path) -> Dataset:
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Return the grades of each query by item that a qrels.json alone states."""
+    """Return the grades of each query by item from a qrels.json alone."""
     return _qrels(read_value(path))[0]
 
 
 def read_run(path: Path) -> Run:
-    """Return a run as stated, NaN and infinite scores refused."""
+    """Return a run unchanged; NaN and infinite scores are refused."""
     return read_as(Run, read_value(path), prefix=f"{path.name}, ")
 
 
 def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
-    """Yield the text of a run.json, a line an entry."""
+    """Yield the text of a run.json, one line per entry."""
     yield f'{{"run_id": {json_text(run_id)}, "entries": '
     yield from json_array(map(asdict, entries))
     yield "}\n"
@@ -135,8 +135,8 @@ def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
 def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
     """Return the items of each query of a run, best first.
 
-    By score: as float32, falling, equal ones by id, falling. By rank: rising. By default by score, and a run whose
-    scores rise anywhere down its ranks is refused, as is a rank or an item that a query has twice.
+    By score: as float32, falling, and equal ones by falling id. By rank: rising. The default is by score; a run whose
+    scores rise somewhere down its ranks is refused. A repeated rank or item in a query is refused too.
     """
     if order_by not in get_args(OrderBy):
         raise FileFormatError(f"A run is ordered by rank or by score, not by {order_by!a}.", field="order_by")
@@ -174,7 +174,7 @@ def _read_metadata(directory: Path) -> Metadata:
 
 
 def _qrels(value: Any, known: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
-    """The grades of each query by item, and how many judgments are stated again alike; `known` are the topics' keys."""
+    """Return the grades of each query by item, and the number of equal repetitions; `known` are the topics' keys."""
     qrels: dict[str, dict[str, int]] = {}
     judgments = read_list(Judgment, value, prefix="qrels.json")
     for index, judgment in enumerate(judgments):

@@ -1,4 +1,4 @@
-"""Flowbaby's files of results, of values measured anywhere, and comparing two of its summaries."""
+"""Flowbaby's result files, written from measured values, and the comparison of two summaries."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ SHAPE_ROWS = {
 
 
 class SelectionError(BenchbenchError):
-    """A choice made on the queries that are to judge it."""
+    """Settings were chosen on the queries that evaluate them."""
 
     code = "selection_on_test"
 
@@ -60,7 +60,7 @@ class Provenance:
 
 
 def measures_at(cutoffs: Sequence[int]) -> list[Measure]:
-    """Flowbaby's measures at these cutoffs."""
+    """Return Flowbaby's measures at these cutoffs."""
     return [Measure(name, k) for k in cutoffs for name in ("R", "P", "AP", "nDCG")] + [Measure("RR")]
 
 
@@ -91,7 +91,7 @@ def results(
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """The content of results.md, from that of results.json."""
+    """Return the content of results.md, from that of results.json."""
     cutoffs = ", ".join(map(str, results["k_values"]))
     shape = [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()]
     parts = [
@@ -114,7 +114,7 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
-    """The content of summary.json, from that of results.json."""
+    """Return the content of summary.json, from that of results.json."""
     content = {
         **attributes(about, "run_id", "timestamp", "git_sha", "dataset_id", "dataset_version"),
         "canonicalization_version": about.canonicalization_version,
@@ -132,7 +132,7 @@ def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
 
 
 def check_selection(split: str | None) -> None:
-    """Raise a SelectionError where settings were chosen on the test split: figures on it would flatter them."""
+    """Raise SelectionError if settings were chosen on the test split, whose figures would then be too good."""
     if split == "test":
         raise SelectionError(
             "Settings were selected on the test split, so that it cannot judge them: select on train or validation.",
@@ -141,7 +141,7 @@ def check_selection(split: str | None) -> None:
 
 
 def written(content: Mapping[str, Any]) -> str:
-    """The text of results.json or summary.json."""
+    """Return the text of results.json or summary.json."""
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -154,7 +154,7 @@ def _means(queries: Sequence[QueryFigures], mean: Mean) -> dict[str, float]:
 
 
 def _per_slice(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, dict[str, float]]:
-    """Macro means over the queries of each slice, then their number."""
+    """Return the macro means over the queries of each slice, then their number."""
     members: dict[str, list[QueryFigures]] = {}
     for query in queries:
         for name in profile.slices_of(query.slices):
@@ -186,11 +186,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A name as a cell of a Markdown table: one line, in which no bar ends the cell."""
+    """Return a name as a cell of a Markdown table, on one line and with escaped bars."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-# Must be equal in both: the figures are of the same queries, judgments and ids only then.
+# These must be equal in both: only then are the figures about the same queries, judgments and ids.
 SAME = {
     "dataset_id": "datasets",
     "dataset_version": "versions of the dataset",
@@ -200,7 +200,7 @@ SAME = {
 
 
 class IncomparableSummariesError(BenchbenchError):
-    """Two summaries whose figures are of different things."""
+    """Two summaries have figures about different data."""
 
     code = "incomparable"
 
@@ -229,7 +229,7 @@ class Summary(Stated):
 
 
 def read_summary(path: Path) -> Summary:
-    """Return what a summary.json states. Raises a sentence that names the file and the key."""
+    """Return the fields of a summary.json. Errors name the file and the key."""
     return read_as(Summary, read_value(path), prefix=f"{path.name}, ")
 
 
@@ -239,7 +239,7 @@ def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
     Raises IncomparableSummariesError if dataset, canonical ids, split or profile differ.
     """
     same = dict(SAME)
-    if before.profile and after.profile:  # which Flowbaby's own program does not state
+    if before.profile and after.profile:  # which Flowbaby's own program does not write
         same["profile"] = "aggregation profiles"
     differences = [
         f"They are of different {what}: {getattr(before, key)!r} and {getattr(after, key)!r}."
@@ -260,7 +260,7 @@ def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
 
 
 def change(before: float | None, after: float | None) -> dict[str, float | None]:
-    """Return a figure in two summaries or runs, and the difference; None where one of them has not got it."""
+    """Return a figure in two summaries or runs, and the difference; None if one of them lacks it."""
     difference = None if before is None or after is None else after - before
     return {"before": before, "after": after, "difference": difference}
 

@@ -1,4 +1,4 @@
-"""A file of rankings that were made elsewhere: a TREC run or a Flowbaby run, each ranked as `benchbench score` does."""
+"""Files of external rankings: a TREC run or a Flowbaby run, each ranked as `benchbench score` does."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ DETECTED: dict[Kind, str] = {"trec-run": "trec", "flowbaby-run": "flowbaby"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """One query's documents, best first, and their scores as stated (n,), infinite ones as the largest double.
+    """One query's documents, best first, and their scores (n,), infinite ones as the largest double.
 
-    `tied`: some are equal as float32, so that their ids decided.
+    `tied`: some scores are equal as float32, so their ids decided.
     """
 
     documents: Sequence[str]
@@ -58,17 +58,16 @@ class RunFile:
 
     @property
     def tied(self) -> int:
-        """The number of queries in which ids decided between equal scores."""
+        """Return the number of queries in which ids decided between equal scores."""
         return sum(ranked.tied for ranked in self.rankings.values())
 
 
 def read_run_file(path: Path, queries: Container[str], *, format: str = "", order_by: OrderBy | None = None) -> RunFile:
-    """Return the rankings of `queries` in a file, `.gz` or not; without `format` its content says which it is.
+    """Return the rankings of `queries` in a file, `.gz` or not; without `format` it is detected.
 
-    A TREC run is ranked by score as trec_eval does it. So is a Flowbaby run; one whose ranks and scores disagree is
-    refused, unless `order_by` says which counts. Raises FileFormatError where the file is neither, or is damaged, and
-    with the line, or the entry, where a document is ranked twice for a query. What a TREC run states of other queries
-    is not looked at.
+    A TREC run is ranked by score, as in trec_eval. So is a Flowbaby run; if its ranks and scores disagree it is
+    refused, unless `order_by` chooses one. Raises FileFormatError for a damaged file or another format. It names the
+    line or entry if a document is ranked twice for a query. A TREC run's lines of other queries are not checked.
     """
     format = format or _detect(path)
     if format not in FORMATS:
@@ -92,7 +91,7 @@ def _detect(path: Path) -> str:
     number, first = next(((number, line) for number, line in raw_lines(path) if line.strip()), (0, b""))
     if not number:
         raise FileFormatError(f"{path.name} is empty: a run is expected.")
-    if (there := len(first.split())) != len(COLUMNS):  # if it has as many, the reader says which line is wrong
+    if (there := len(first.split())) != len(COLUMNS):  # with the right number, the reader names the invalid line
         raise FileFormatError(
             f"{path.name} does not look like a run: a TREC run has lines `{' '.join(COLUMNS)}`, and line {number} has "
             f"{there} column{'' if there == 1 else 's'}; a Flowbaby run is a JSON object with run_id and entries. Name "

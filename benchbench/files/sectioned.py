@@ -1,4 +1,4 @@
-"""Sectioned documents, as the retrieval-strategy benchmark keeps them."""
+"""Sectioned documents, in the format of the retrieval-strategy benchmark."""
 
 import re
 from collections import Counter
@@ -42,7 +42,7 @@ def find_documents(directory: Path) -> list[Path]:
 
 
 def read_document(path: Path) -> Document:
-    """Return the document that a file states; raises a sentence that names file and key."""
+    """Return the document of a file. Errors name file and key."""
     document = read_as(Document, read_value(path), prefix=f"{path.name}, ")
     sections = tuple(_flat(document.sections))
     repeated = [id for id, count in Counter(section.id for section in sections).items() if count > 1]

@@ -56,9 +56,9 @@ class Content:
 class SearchRow:
     """A row of search_results.csv without its configuration: a search cut at `top_k`, fields in the file's order.
 
-    It is one repetition of a query, and where it found one expected document. Ranks are those of
-    `benchbench.ir.sections`; None where nothing is expected, or it is not known what was found. `execution` says how
-    the time was taken. A search with an `error` found nothing out.
+    It is one repetition of a query with the ranks of one expected document. Ranks are those of
+    `benchbench.ir.sections`; None if nothing is expected, or the results are unknown. `execution` is the mode in which
+    the time was measured. A search with an `error` has no results.
     """
 
     query_id: str
@@ -83,7 +83,7 @@ class SearchRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search(SearchRow):
-    """A search in rankings cut at the greatest cutoff: what it found, its `documents`, and its content by cutoff."""
+    """A search cut at the greatest cutoff: its results, its `documents`, and its content by cutoff."""
 
     content: Mapping[int, Content] = field(default_factory=dict)
     documents: Sequence[Hashable] = ()
@@ -91,7 +91,7 @@ class Search(SearchRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A row of summary.csv: the values of SUMMARY_COLUMNS, and why there are none where the configuration failed."""
+    """A row of summary.csv: the values of SUMMARY_COLUMNS, or the error of a failed configuration."""
 
     configuration: Configuration
     values: Mapping[str, float | str | None]
@@ -99,7 +99,7 @@ class Summary:
 
 
 def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
-    """Yield index_stats.csv. A column `error` is only there where an index could not be built."""
+    """Yield index_stats.csv. It has a column `error` only if an index could not be built."""
     lines = [[*astuple(configuration), *astuple(stats)] for configuration, stats in built]
     return _table([*_names(Configuration), *_names(IndexStats)], lines)
 
@@ -111,7 +111,7 @@ def search_header() -> str:
 
 
 def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
-    """Yield the rows of a search, one a cutoff: the same ranking, cut. What is further down is not found."""
+    """Yield the rows of a search, one per cutoff: the same ranking, cut. Results below a cutoff count as not found."""
     whole = {name: getattr(search, name) for name in _names(SearchRow)}
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
@@ -122,13 +122,13 @@ def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
 
 
 def search_line(configuration: Configuration, row: SearchRow) -> str:
-    """Return the line of search_results.csv that a row is."""
+    """Return a row as a line of search_results.csv."""
     query_id, run, *rest = astuple(row)
     return csv_line([query_id, run, *astuple(configuration), *rest])
 
 
 def summary(rows: Iterable[Summary]) -> Iterator[str]:
-    """Yield summary.csv. A column `error` is only there where a configuration failed. Reads `rows` once it is begun."""
+    """Yield summary.csv. It has a column `error` only if a configuration failed. Reads `rows` on the first `next`."""
     lines = [[*astuple(row.configuration), *map(row.values.get, SUMMARY_COLUMNS), row.error] for row in rows]
     yield from _table([*_names(Configuration), *SUMMARY_COLUMNS, "error"], lines)
 
@@ -167,7 +167,7 @@ def summarised(
 def consistency_of(searches: Iterable[Search], k: int) -> float | None:
     """Return the share of queries whose first k documents are the same in all repetitions.
 
-    One that failed in some of them is not consistent, one that failed in all of them is left out.
+    A query that failed in some repetitions is not consistent; one that failed in all is left out.
     """
     lists: dict[str, dict[int, Sequence[Hashable]]] = defaultdict(dict)
     for search in searches:
@@ -189,7 +189,7 @@ def _quality(rows: Sequence[SearchRow]) -> dict[str, float | None]:
 
 
 def _best_ranks(rows: Iterable[SearchRow], name: str) -> dict[tuple[str, int], int]:
-    """Return by query and cutoff the rank of the first that was found of what the query expects, or NOT_FOUND."""
+    """Return by query and cutoff the rank of the first expected document or section found, or NOT_FOUND."""
     best: dict[tuple[str, int], int] = {}
     for row in rows:
         rank, key = getattr(row, name), (row.query_id, row.top_k)
@@ -200,7 +200,7 @@ def _best_ranks(rows: Iterable[SearchRow], name: str) -> dict[tuple[str, int], i
 
 
 def _totals(rows: Iterable[SearchRow]) -> dict[str, float | None]:
-    """Return times and calls of searches, each of which has a row a cutoff and a document."""
+    """Return times and calls of searches, each of which has one row per cutoff and document."""
     searches = {(row.query_id, row.run): row for row in rows}.values()
     times = [row.search_time_ms for row in searches if not row.error and row.search_time_ms is not None]
     return {
@@ -213,7 +213,7 @@ def _totals(rows: Iterable[SearchRow]) -> dict[str, float | None]:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of what is known; None where nothing is."""
+    """Return the sum of the known values; None without any."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
@@ -242,7 +242,7 @@ def _names(record: type) -> list[str]:
 
 
 def _table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:
-    """Yield a table whose last column, `error`, is left out where it says nothing."""
+    """Yield a table without its last column, `error`, if that is empty."""
     width = len(columns) - (0 if any(line[-1] for line in lines) else 1)
     yield csv_line(columns[:width])
     for line in lines:

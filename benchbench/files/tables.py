@@ -1,6 +1,6 @@
-"""Tables: CSV with a header, between commas, semicolons or tabs, and JSON Lines.
+"""Tables: CSV with a header and commas, semicolons or tabs, and JSON Lines.
 
-Exports put an apostrophe before a cell of CSV that a spreadsheet would run as a formula; reading takes it away.
+Exports put an apostrophe before a CSV cell that a spreadsheet would run as a formula; reading removes it.
 """
 
 import csv
@@ -13,14 +13,14 @@ from typing import Any
 from benchbench.errors import FileFormatError
 from benchbench.reading.strict_json import decode_part, raw_lines, read_objects
 
-FORMULA_SIGNS = "=+-@＝＋－＠"  # full-width ones too: some spreadsheets read them as the others
+FORMULA_SIGNS = "=+-@＝＋－＠"  # with the full-width signs, which some spreadsheets treat alike
 STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
 
 
 def cell(value: Any) -> Any:
-    """Return a value as a cell: numbers as they are, nothing for None, and text that no spreadsheet runs as a formula.
+    """Return a value as a cell: numbers unchanged, None as empty, and formulas with a leading apostrophe.
 
-    Such text gets an apostrophe before it, which spreadsheets read as "what follows is text".
+    Spreadsheets treat a cell with a leading apostrophe as text.
     """
     if value is None:
         return ""
@@ -45,8 +45,8 @@ MARKED = re.compile(f"'+{STARTS}")
 def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
     """Return the names of the columns, and the rows with their places; `.gz` is unpacked.
 
-    A file of JSON Lines has an object a line, and as its columns the keys of the first; cells keep their types. Of CSV
-    every cell is a string, and a row must have as many as the header. Raises a sentence that names the line.
+    A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types. In
+    CSV every cell is a string, and a row must have as many cells as the header. Errors name the line.
     """
     first = next((line for _, line in raw_lines(path) if line.strip()), b"")
     if first.lstrip().startswith(b"{"):
@@ -62,12 +62,12 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
 
 
 def delimiter_of(header: str) -> str:
-    """Return the delimiter of a header: the one that occurs most often."""
+    """Return the most frequent delimiter of a header."""
     return max(DELIMITERS, key=header.count)
 
 
 def plain(cell: str) -> str:
-    """Return the text of a cell, without the apostrophe that keeps a spreadsheet from running it as a formula."""
+    """Return the text of a cell without the apostrophe that protects it from spreadsheets."""
     return cell[1:] if MARKED.match(cell) else cell
 
 

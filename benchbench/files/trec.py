@@ -1,7 +1,7 @@
-"""TREC's files of judgments and of results: a line each, columns between white space, as trec_eval reads them.
+"""TREC's files of judgments and of results: lines with columns separated by white space, as trec_eval reads them.
 
 Ids of documents stay bytes, as trec_eval compares them: decoding a million of them takes longer than ranking them, and
-an id need not be UTF-8 to be measured. `as_text` decodes those that are to be kept.
+an id need not be UTF-8 to be measured. `as_text` decodes the ids to be stored.
 """
 
 import math
@@ -21,7 +21,7 @@ GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
 def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
     """Return the grades of each query by document, in file order: lines `qid iter docno rel`, iter ignored.
 
-    A grade is any integer. As to trec_eval, a document that is judged twice for a query is an error.
+    A grade is any integer. As in trec_eval, a document that is judged twice for a query is an error.
     """
     truth: dict[bytes, dict[bytes, int]] = {}
     for number, line in raw_lines(path):
@@ -45,8 +45,8 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
 def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     """Return the results of each query: lines `qid Q0 docno rank score tag`; the lines of a query may be anywhere.
 
-    Rank and what follows the score are not read: the score alone orders, see `ScoredDocuments.ranking`. About half a
-    second and 130 MB for a million lines, so the loop does for a line only what must be done for each.
+    The rank and the columns after the score are ignored: the score alone orders, see `ScoredDocuments.ranking`. A
+    million lines take about half a second and 130 MB, so the loop does as little as possible per line.
     """
     by_query: dict[bytes, tuple[list[bytes], list[float]]] = {}
     current = None
@@ -89,7 +89,7 @@ def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
 
 
 def repeated_document(path: Path, query: str) -> FileFormatError:
-    """Return the error that says on which line of a run a document of `query` stands for the second time."""
+    """Return the error with the line on which a document of `query` occurs for the second time in a run."""
     lines: dict[bytes, int] = {}
     for number, line in raw_lines(path):
         columns = line.split(None, 3)
@@ -103,7 +103,7 @@ def repeated_document(path: Path, query: str) -> FileFormatError:
 
 
 def as_text(documents: Sequence[bytes], *, where: str) -> list[str]:
-    """Return ids as text, by one call, since an id holds no white space; `where` begins the sentence of an error."""
+    """Return ids as text, decoded by one call, since ids hold no white space; `where` begins an error's message."""
     return decode_part(b"\n".join(documents), where=f"{where} has a document whose id").split("\n") if documents else []
 
 
@@ -114,7 +114,7 @@ def write_qrels(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
 
 
 def column(text: str) -> str:
-    """Return an id that fits in a column; raise FileFormatError for one that is blank or has white space."""
+    """Return an id that fits in a column. Raises FileFormatError for a blank id or one with white space."""
     if not fits_column(text):
         raise FileFormatError(f"The id {text[:80]!r} has white space, which a column of a TREC file cannot hold.")
     return text
@@ -158,13 +158,13 @@ FIELD = re.compile(rf"<({TAGS})\b[^>]*>(.*?)(?=</?(?:{TAGS})\b|\Z)", re.DOTALL |
 NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE)
 LABEL = re.compile(r"\s*(?:number|topic|description|narrative)\s*:", re.IGNORECASE)  # `<num> Number: 301`
 FULL_NAMES = {"desc": "description", "narr": "narrative"}
-SPACE = " \t\n\v\f\r"  # ASCII's, as judgments and runs part their columns: a key or a text may end in any other
+SPACE = " \t\n\v\f\r"  # ASCII's, as between columns; a key or a text may end in other white space
 TEXT = ("title", "query", "question", "description")
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query as stated, with what its author wrote about the need behind it."""
+    """A query with its author's description of the information need."""
 
     key: str
     text: str
@@ -198,8 +198,8 @@ def read_topics(path: Path) -> list[Topic]:
 def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
     """Yield lines `qid text`, without descriptions and narratives.
 
-    Raises FileFormatError for what would be read otherwise: a number with a tab, or that begins as a tag does, and a
-    text with a line break or ASCII's white space around it, and blank ones.
+    Raises FileFormatError for topics that would be read differently: a number with a tab or that begins like a tag, a
+    text with a line break or surrounding ASCII white space, and blank numbers or texts.
     """
     for topic in topics:
         key, text = topic.key, topic.text
@@ -240,6 +240,6 @@ def _topic(*, attributes: str, inside: str) -> Topic:
 
 
 def _clean(written: str) -> str:
-    """Without the label that TREC writes before some fields, entities as characters, on one line."""
+    """Return a field on one line, without the label that TREC writes before some fields, and with entities decoded."""
     label = LABEL.match(written)
     return " ".join(unescape(written[label.end() :] if label else written).split())

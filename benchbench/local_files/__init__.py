@@ -1,4 +1,4 @@
 """Files of this machine: written whole or not at all, sealed with a checksum, packed.
 
-Knows no room; imported by what keeps vectors and by what writes results.
+Depends on no room. Modules that store vectors or write results import it.
 """

@@ -23,7 +23,7 @@ HEADER = struct.Struct("<4s32sII")  # magic, key, bytes of content, CRC-32 of ke
 HEADER_CHECK = struct.Struct("<I")  # CRC-32 of the header
 MAGIC = b"BBP1"
 OVERHEAD = HEADER.size + HEADER_CHECK.size
-FRESH_SECONDS = 86_400  # a pack's time of use is right to a day
+FRESH_SECONDS = 86_400  # a pack's time of use is accurate to a day
 
 
 class Place(NamedTuple):
@@ -37,8 +37,8 @@ class Place(NamedTuple):
 class Packs:
     """The records of one folder. Keys are 32 bytes.
 
-    Any process may read at any time; `writing` lets one at a time add. Names of packs ascend with time, so that the
-    newest, to which records are added, is the last.
+    Any process may read at any time; `writing` lets one process at a time add. Names of packs ascend with time, so the
+    last one is the newest, to which records are added.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +54,7 @@ class Packs:
         return self._places.keys() & set(keys)
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
-        """Return the contents of the records that are whole, by their keys, and note that their packs were used."""
+        """Return the contents of the undamaged records by key, and update the time of use of their packs."""
         records = self._read(keys)
         if missing := [key for key in keys if key not in records]:
             self._look()
@@ -79,7 +79,7 @@ class Packs:
             with (self.folder / name).open("ab") as pack:
                 pack.write(record)
         except OSError as error:
-            if not start:  # a new one, with nothing whole in it
+            if not start:  # a new pack without a whole record
                 (self.folder / name).unlink(missing_ok=True)
             raise OutputError(
                 f"{self.folder / name} cannot be written: {error.strerror or error}. Make room for "
@@ -90,7 +90,7 @@ class Packs:
         self._unsynced.add(name)
 
     def sync(self) -> None:
-        """Put on the disk what was added: one `fsync` of each pack, and one of the folder. Raises OutputError."""
+        """Flush added records to the disk: one `fsync` of each pack, and one of the folder. Raises OutputError."""
         names, self._unsynced = self._unsynced, set()
         for path in [self.folder / name for name in names] + ([self.folder] if names else []):
             try:
@@ -123,7 +123,7 @@ class Packs:
         return records
 
     def _look(self) -> None:
-        """Learn what others have added and deleted."""
+        """Update the index with packs and records that other processes added or deleted."""
         sizes = {path.name: size for _, size, path in _packs(self.folder)}
         for name in self._ends.keys() - sizes.keys():
             self._forget(name)
@@ -147,7 +147,7 @@ class Packs:
                     self._ends[name] = start = start + header[1]
                 elif (skipped := os.pread(pack.fileno(), size - start, start).find(MAGIC, 1)) > 0:
                     start += skipped
-                else:  # the end of one that is being written, or never was to its end
+                else:  # the end of a record that is being written, or was never finished
                     break
 
     def _forget(self, name: str) -> None:
@@ -164,7 +164,7 @@ def _bytes(pack: int, place: Place) -> bytes:
 
 
 def _key_and_size(header: bytes) -> tuple[bytes, int] | None:
-    """The key of the record that begins so, and its bytes; None where no record does."""
+    """Return key and size of the record with this header; None if the header is invalid."""
     if len(header) < OVERHEAD or HEADER_CHECK.unpack_from(header, HEADER.size)[0] != zlib.crc32(header[: HEADER.size]):
         return None
     magic, key, size, _ = HEADER.unpack_from(header)
@@ -172,7 +172,7 @@ def _key_and_size(header: bytes) -> tuple[bytes, int] | None:
 
 
 def _content(record: bytes, key: bytes) -> memoryview | None:
-    """The content of a record of `key`; None where it is not whole."""
+    """Return the content of a record of `key`; None if it is damaged."""
     if _key_and_size(record[:OVERHEAD]) != (key, len(record)):
         return None
     content = memoryview(record)[OVERHEAD:]
@@ -181,7 +181,7 @@ def _content(record: bytes, key: bytes) -> memoryview | None:
 
 @contextmanager
 def writing(root: Path) -> Iterator[None]:
-    """Let one process at a time add to the packs under `root`, or delete some; a killed one gives the lock back."""
+    """Lock the packs under `root` for adding or deleting. The lock of a killed process is released."""
     make_folder(root)
     lock = os.open(root / "lock", os.O_RDONLY | os.O_CREAT, 0o666)
     try:
@@ -197,7 +197,7 @@ def packed_bytes(root: Path) -> int:
 
 
 def trim_packs(root: Path, most: int) -> int:
-    """Delete the packs under `root` that were unused for longest until `most` bytes hold the rest; return its bytes."""
+    """Delete the least recently used packs under `root` until at most `most` bytes remain; return the rest."""
     packs = sorted(_packs(root, "*/"))
     kept = sum(size for _, size, _ in packs)
     for _, size, path in packs:
@@ -209,7 +209,7 @@ def trim_packs(root: Path, most: int) -> int:
 
 
 def _packs(folder: Path, deeper: str = "") -> Iterator[tuple[float, int, Path]]:
-    """Time of use, bytes and path of each pack."""
+    """Return time of use, size in bytes and path of each pack."""
     for path in folder.glob(f"{deeper}*.pack"):
         with suppress(FileNotFoundError):
             status = path.stat()

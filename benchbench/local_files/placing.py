@@ -1,4 +1,4 @@
-"""Placing files: each appears when it is whole, or not at all."""
+"""Atomic writing of files: each appears when it is complete, or not at all."""
 
 import fcntl
 import gzip
@@ -16,23 +16,23 @@ from benchbench.errors import BenchbenchError
 
 Piece = str | bytes
 Files = Mapping[str, Iterable[Piece]]
-MADE = (1980, 1, 1, 0, 0, 0)  # the oldest date that a zip can state: equal content makes equal bytes
+MADE = (1980, 1, 1, 0, 0, 0)  # the oldest date of the zip format; a fixed date makes equal content equal bytes
 
 
 class OutputError(BenchbenchError):
-    """A file that cannot be written where it should be."""
+    """A file cannot be written."""
 
     code = "output"
 
 
 def write_pieces(pieces: Iterable[Piece], file: IO[bytes] | gzip.GzipFile) -> None:
-    """Write text as UTF-8, and bytes as they are."""
+    """Write texts as UTF-8, and bytes unchanged."""
     for piece in pieces:
         file.write(piece.encode() if isinstance(piece, str) else piece)
 
 
 def write_zip(files: Files, file: IO[bytes]) -> None:
-    """Write files by their names in the archive; equal ones make equal bytes."""
+    """Write a zip of files by their names in the archive; equal files make equal bytes."""
     with zipfile.ZipFile(file, "w") as archive:
         for name, pieces in files.items():
             member = zipfile.ZipInfo(name, MADE)
@@ -42,7 +42,7 @@ def write_zip(files: Files, file: IO[bytes]) -> None:
 
 
 def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> None:
-    """Write `pieces` to the file `path`, packed where its name ends in .gz; see `place`."""
+    """Write `pieces` to the file `path`, compressed if its name ends in .gz; see `place`."""
 
     def write(file: IO[bytes]) -> None:
         if path.suffix != ".gz":
@@ -55,10 +55,10 @@ def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) ->
 
 
 def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False, mode: int = 0o666) -> None:
-    """Let `write` fill a file that then appears as `path`, with `mode` less the umask; none appears where it raises.
+    """Let `write` fill a file that then appears as `path`, with `mode` less the umask. If `write` raises, none appears.
 
-    It has its name only once its content is on the disk: a power cut leaves the whole file, or what was there. A file
-    that is there already is only replaced with `force`. Raises OutputError.
+    The file gets its name once its content is on the disk: a power cut leaves the new file or the old one. An existing
+    file is replaced only with `force`. Raises OutputError.
     """
     if path.exists() and not force:
         _refuse(path)
@@ -78,7 +78,7 @@ def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder `path`, and those that it is in, unless it is there. Raises OutputError."""
+    """Make the folder `path` and its parents if they are missing. Raises OutputError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -86,10 +86,9 @@ def make_folder(path: Path) -> None:
 
 
 def place_directory(files: Files, path: Path) -> None:
-    """Write files under their relative names into a directory that then appears as `path`; or none appears.
+    """Write files under their relative names into a directory that then appears as `path`, or does not appear at all.
 
-    What is there already is never replaced: a directory of another export may hold files that this one does not.
-    Raises OutputError.
+    An existing directory is never replaced: another export may have files that this one lacks. Raises OutputError.
     """
     if path.exists():
         raise OutputError(f"{path} exists already: choose another --output, or remove it first.")
@@ -123,7 +122,7 @@ def _refuse(path: Path) -> NoReturn:
 
 
 def sync_path(path: Path) -> None:
-    """Put the content of a file on the disk; of a folder, the names in it."""
+    """Flush the content of a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -132,14 +131,14 @@ def sync_path(path: Path) -> None:
 
 
 def _umask() -> int:
-    """The umask can only be read by setting it."""
+    """Return the umask, which can be read only by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 PREFIX = "benchbench-scratch-"
-YOUNG_SECONDS = 60  # one that was made just now may not be locked yet
+YOUNG_SECONDS = 60  # a newer folder may not be locked yet
 
 
 @contextmanager

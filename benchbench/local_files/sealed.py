@@ -23,7 +23,7 @@ from benchbench.local_files.placing import OutputError, make_folder, place
 log = logging.getLogger(__name__)
 
 SEAL_BYTES = 256
-BLOCK_BYTES = 2**20  # few enough that what was read is still in the processor's cache when it is summed
+BLOCK_BYTES = 2**20  # small enough that a block is still in the processor's cache when its checksum is computed
 LEFT_SECONDS = 3600
 
 Identity = tuple[int, ...]
@@ -38,7 +38,7 @@ class Checked(NamedTuple):
     holds: str
 
 
-_checked: dict[Path, Checked] = {}  # what this process found each file to be, so that it reads each once
+_checked: dict[Path, Checked] = {}  # the files that this process has checked, so that it reads each once
 
 
 def kept_array(
@@ -67,7 +67,7 @@ def kept_array(
 
 
 def checked_as(file: Path) -> Identity:
-    """Return what the file was that `kept_array` last mapped for this process, for `is_still`."""
+    """Return the identity of the file that `kept_array` last mapped for this process, for `is_still`."""
     return _checked[file].identity
 
 
@@ -88,7 +88,7 @@ def _tidy(file: Path) -> None:
 
 
 def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str) -> NDArray[Any] | None:
-    """The array, mapped; None where the file is missing or is not what it should be."""
+    """Return the mapped array; None if the file is missing or invalid."""
     try:
         with file.open("rb", buffering=0) as opened:
             status = os.fstat(opened.fileno())
@@ -107,7 +107,7 @@ def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what changes whenever a file is written or replaced: its time of change cannot be set."""
+    """Return values that change whenever a file is written or replaced: its time of change cannot be set."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

@@ -23,7 +23,7 @@ class Kind:
         self.words = words or _words(self.schema)
 
     def holds(self, value: object) -> bool:
-        """Whether `value` is of this kind."""
+        """Return whether `value` is of this kind."""
         try:
             self._adapter.validate_python(value)
         except ValidationError:
@@ -40,12 +40,12 @@ class Kind:
 
 
 def whole(least: int, most: int) -> Kind:
-    """A whole number between bounds, both included."""
+    """Return the kind of whole numbers between bounds, both included."""
     return Kind(Annotated[int, Field(ge=least, le=most)])
 
 
 def one_of(*names: str) -> Kind:
-    """One of several names, which its words give without quotes."""
+    """Return the kind of one of several names; its words list them without quotes."""
     return Kind(Literal[names], f"one of {', '.join(names)}")
 
 
@@ -68,11 +68,11 @@ SEPARATOR = re.compile(r",(?![^()]*\))")
 
 
 class CallError(ValueError):
-    """Options that are not written as such; its text is a sentence."""
+    """Options with invalid syntax; its text is a sentence."""
 
 
 def split_calls(text: str) -> list[str]:
-    """The entries of a list with commas between them; commas within parentheses separate options."""
+    """Return the entries of a comma-separated list; commas within parentheses separate options."""
     return [part.strip() for part in SEPARATOR.split(text) if part.strip()]
 
 

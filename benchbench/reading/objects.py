@@ -27,7 +27,7 @@ TYPES = {
 
 
 class InvalidKeyError(BenchbenchError):
-    """A key of an input file that is unknown, missing, or holds something else than it must."""
+    """A key of an input file is unknown, missing, or has an invalid value."""
 
     code = "invalid_key"
 
@@ -62,7 +62,7 @@ class Stated:
 
     @classmethod
     def as_object(cls, value: Any, known: Mapping[str, Any]) -> Any:
-        """Return the object of a value with the keys that it states, or raise a `fault`."""
+        """Return the object of a value with the given keys, or raise a `fault`."""
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
         for key in value:
@@ -128,7 +128,7 @@ def filled(value: Any) -> str:
 
 
 def different_strings(value: Any) -> tuple[str, ...]:
-    """Return a list of strings that are not blank, repeated ones once, or raise a `fault`."""
+    """Return a list of distinct strings that are not blank, or raise a `fault`."""
     if not isinstance(value, list):
         raise fault(f"must be a list, not {kind(value)}")
     if not all(isinstance(text, str) and text.strip() for text in value):
@@ -154,26 +154,26 @@ def told(schema: CoreSchema, words: str) -> CoreSchema:
 
 
 def fault(what: str, key: str = "") -> PydanticCustomError:
-    """The error of a value, for a validator to raise: what goes on a sentence that begins with the value's path."""
+    """Return the error of a value for a validator to raise; its text continues a sentence that begins with the path."""
     from pydantic_core import PydanticCustomError
 
     return PydanticCustomError("fault", "{what}", {"what": what, "key": key})
 
 
 def shown(value: object) -> str:
-    """A value as its author writes it: in JSON."""
+    """Return a value as its author writes it: in JSON."""
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def without_nulls(item: Any) -> Any:
-    """Return an object without its keys that are null, which some programs write for what is not stated."""
+    """Return an object without its null keys, which some programs write for absent ones."""
     return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
 
 
 def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") -> T:
-    """Return the record that a JSON value states; prefix and suffix surround its path in sentences: "e.yaml, ".
+    """Return the record of a JSON value; prefix and suffix surround its path in errors: "e.yaml, ".
 
-    Raises InvalidKeyError, whose sentence has the whole path, for the first key that is not as the record says.
+    Raises InvalidKeyError, with the whole path, for the first invalid key.
     """
     from pydantic import ValidationError
 
@@ -186,12 +186,12 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
 
 
 def read_list(record: type[T], value: Any, *, prefix: str = "") -> tuple[T, ...]:
-    """Return the records that a list of objects states; see `read_as`."""
+    """Return the records of a list of objects; see `read_as`."""
     return read_as(_listed(record), value, prefix=prefix)  # type: ignore[arg-type]
 
 
 def refuse(place: str, what: str, key: str = "", suffix: str = "") -> NoReturn:
-    """Raise the sentence for what is wrong at a place of a file, and with which key of it."""
+    """Raise InvalidKeyError for a place of a file and its key."""
     raise InvalidKeyError(f"{place or 'The file'}{suffix} {what}.", field=".".join(filter(None, (place, key))))
 
 
@@ -208,7 +208,7 @@ def _listed(record: Any) -> Any:
 
 
 def _fault(error: ErrorDetails) -> tuple[str, str, str]:
-    """Return the path of a value, what is wrong with it, and the key of it that is missing or unknown."""
+    """Return the path of an invalid value, the problem, and its missing or unknown key."""
     loc, value, said = error["loc"], error["input"], error.get("ctx", {})
     if error["type"] == "missing":
         return _path(loc[:-1]), f"lacks the key {loc[-1]}", str(loc[-1])
@@ -221,5 +221,5 @@ def _fault(error: ErrorDetails) -> tuple[str, str, str]:
 
 
 def _path(loc: tuple[int | str, ...]) -> str:
-    parts = (part for part in loc if part != "[key]")  # which pydantic adds where the key itself is wrong
+    parts = (part for part in loc if part != "[key]")  # which pydantic adds if the key itself is invalid
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")

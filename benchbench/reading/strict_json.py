@@ -1,4 +1,4 @@
-"""Text and JSON as BenchBench accepts them: all of it storable, none of it read differently by another program."""
+"""Strict text and JSON: everything accepted can be stored, and every program reads it in the same way."""
 
 import codecs
 import gzip
@@ -21,7 +21,7 @@ STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 class MalformedFileError(BenchbenchError):
-    """The bytes are not the text or the JSON that they should be."""
+    """A file's bytes are not valid text, JSON or YAML."""
 
     code = "malformed"
 
@@ -53,12 +53,12 @@ def parse(text: str, *, where: str) -> Any:
 
 
 def decode(content: bytes, *, where: str) -> str:
-    """Return the whole of a file as text, a byte order mark dropped; only UTF-8 is read."""
+    """Return a whole file's bytes as text, without a byte order mark; only UTF-8 is accepted."""
     return decode_part(content.removeprefix(codecs.BOM_UTF8), where=where)
 
 
 def decode_part(content: bytes, *, where: str) -> str:
-    """Return a part of a file as text: what would be a byte order mark before the whole is a character in it."""
+    """Return a part of a file as text; a byte order mark in it is kept as a character."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -66,9 +66,9 @@ def decode_part(content: bytes, *, where: str) -> str:
 
 
 def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield a file's lines as bytes, some thousand at a time, with the number of the first of them, from 1.
+    """Yield a file's lines as bytes in blocks of some thousand, each with the number of its first line, from 1.
 
-    A byte order mark is dropped, `.gz` is unpacked.
+    A byte order mark is dropped; `.gz` is unpacked.
     """
     number = 1
     with _opened(path, lambda: f" past line {number - 1}") as file:
@@ -88,9 +88,9 @@ def raw_chunks(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(path: Path, place: Callable[[], str] = str) -> Iterator[gzip.GzipFile | BufferedReader]:
-    """Open a file, unpacked; `place` says how far it was read. Raises MalformedFileError.
+    """Open a file, unpacked; `place` gives the position in errors. Raises MalformedFileError.
 
-    A pipe is refused: the function that finds the format has read its beginning, which comes once.
+    A pipe is refused: detecting the format would consume its beginning.
     """
     if path.is_fifo():
         raise MalformedFileError(f"{path} is a pipe, which gives its content once: write it to a file, and name that.")
@@ -104,7 +104,7 @@ def _opened(path: Path, place: Callable[[], str] = str) -> Iterator[gzip.GzipFil
 
 
 def _torn(error: Exception) -> str:
-    """Say what is wrong with a `.gz` and what to do, in place of what its library raised."""
+    """Return the message for a damaged `.gz`, with the remedy, in place of the library's."""
     if isinstance(error, EOFError):
         return "it was cut short. Copy it, or pack it, again."
     if str(error).startswith("Not a gzipped file"):
@@ -147,7 +147,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def storable(text: str) -> bool:
-    """Whether PostgreSQL can hold `text`: no NUL character and no lone surrogate."""
+    """Return whether PostgreSQL can store `text`: it has no NUL character and no lone surrogate."""
     if "\0" in text:
         return False
     try:
@@ -158,9 +158,9 @@ def storable(text: str) -> bool:
 
 
 def fault(value: Any) -> str:
-    """Say what in a JSON value cannot be kept ("holds NaN …", without a full stop), or "" where all of it can be.
+    """Return why a JSON value cannot be stored ("holds NaN …", without a full stop), or "" if it can.
 
-    A loop over levels, so that depth is an error and never a crash.
+    It loops over levels instead of recursing, so that excessive depth is an error and not a crash.
     """
     level, depth = [value], 0
     while level:
@@ -182,7 +182,7 @@ def fault(value: Any) -> str:
 
 
 def kind(value: Any) -> str:
-    """Name the JSON type of `value` as a sentence does: "a list"."""
+    """Return the name of the JSON type of `value` for a sentence: "a list"."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     for type_, name in ((str, "a string"), (int, "a number"), (float, "a number"), (list, "a list")):
@@ -192,15 +192,15 @@ def kind(value: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces, whole numbers without a fraction.
+    """Return the canonical JSON text of a value: sorted keys, no spaces, whole numbers without a fraction.
 
-    PostgreSQL's jsonb gives back 1e2 as 100 and -0.0 as 0.0, so a number is written by its value alone.
+    PostgreSQL's jsonb returns 1e2 as 100 and -0.0 as 0.0, so a number's text depends on its value alone.
     """
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two values are the same JSON: `True == 1` in Python, and here it is not."""
+    """Return whether two values are the same JSON. Unlike in Python, true and 1 differ."""
     return canonical(first) == canonical(second)
 
 
@@ -259,18 +259,18 @@ def _int(digits: str) -> int:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON, its characters as they are; raise ValueError for NaN, which no JSON holds."""
+    """Return a value as JSON without escaping non-ASCII characters. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
 def json_lines(values: Iterable[Any]) -> Iterator[str]:
-    """Yield JSON Lines."""
+    """Yield the values as JSON Lines."""
     for value in values:
         yield json_text(value) + "\n"
 
 
 def json_array(values: Iterable[Any]) -> Iterator[str]:
-    """Yield a list, a line for each value, without a line break at its end."""
+    """Yield a JSON list with a line for each value, without a line break at its end."""
     before = "[\n"
     for value in values:
         yield before + json_text(value)
@@ -279,5 +279,5 @@ def json_array(values: Iterable[Any]) -> Iterator[str]:
 
 
 def attributes(thing: object, *names: str) -> dict[str, Any]:
-    """Return attributes of a thing by their names."""
+    """Return the named attributes of an object as a dict."""
     return {name: getattr(thing, name) for name in names}

@@ -1,4 +1,4 @@
-"""YAML as BenchBench accepts it: the data of JSON, each key once, nothing that runs code or grows when it is read."""
+"""Strict YAML: the data model of JSON, no repeated keys, nothing that runs code or expands when it is read."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ MAX_CHARACTERS = 100_000
 TAG = "tag:yaml.org,2002:"
 CONSTRUCTORS: dict[
     str, Callable[[str], Any]
-] = {  # of the scalars of YAML 1.2's core schema, which reads `no` and `2026-11-22` as the texts they are
+] = {  # scalars of YAML 1.2's core schema, which reads `no` and `2026-11-22` as texts
     f"{TAG}str": str,
     f"{TAG}null": lambda text: None,
     f"{TAG}bool": lambda text: {"true": True, "false": False}[text.lower()],
@@ -58,7 +58,7 @@ _Loader.add_implicit_resolver(
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what either version of YAML would read as something else than the text that it is, such as `1e5`."""
+    """Dumper that quotes texts which either version of YAML would read as another type, such as `1e5`."""
 
 
 for _first, _resolvers in _Loader.yaml_implicit_resolvers.items():
@@ -70,7 +70,7 @@ _Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str
 
 
 def dump(value: Any) -> str:
-    """Return plain data as a YAML document that `parse` reads as the same, keys in their order."""
+    """Return plain data as a YAML document from which `parse` reads equal data, with keys in their order."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -96,7 +96,7 @@ def parse(text: str, *, where: str) -> Any:
 
 
 class _Builder:
-    """Makes values of YAML's nodes, knowing the path of each."""
+    """Builder of values from YAML nodes that tracks the path of each."""
 
     def __init__(self, where: str) -> None:
         self._where = where

@@ -1,4 +1,4 @@
-"""The command `benchbench score`: files in, figures out."""
+"""The command `benchbench score`: it measures the rankings of a file."""
 
 import argparse
 import json
@@ -43,7 +43,7 @@ exit status: 0; 1 with a sentence on stderr where something cannot be read or me
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Score as `arguments` say, and return the exit status."""
+    """Score by the `arguments`, and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if fault := _misuse(options):
@@ -171,7 +171,7 @@ def _provenance(dataset: Dataset, run_id: str, started: float, options: argparse
 
 
 def _write_files(content: dict[str, Any], about: Provenance, options: argparse.Namespace) -> None:
-    """Write the wanted files, with the folders they lie in. Raises OutputError."""
+    """Write the requested files and their folders. Raises OutputError."""
     texts = (
         flowbaby_results.written(content),
         flowbaby_results.markdown(content),
@@ -190,7 +190,7 @@ def _measures(options: argparse.Namespace) -> list[Measure]:
 
 
 def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozenset[str] = frozenset()) -> None:
-    """Say on stderr which queries count as 0 or not at all, since no figure shows it.
+    """Report on stderr the queries that count as 0 or not at all, since no figure shows it.
 
     `other_splits` are the topics of the dataset that the measured split leaves out.
     """

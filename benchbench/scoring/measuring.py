@@ -1,4 +1,4 @@
-"""The values of measures for rankings that came in a file."""
+"""Values of measures for the rankings of a file."""
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from benchbench.reading.strict_json import raw_lines
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The rankings of a file for the queries asked for, its own name, and the other queries that it answers."""
+    """The rankings of a file for the wanted queries, its own name, and the other queries that it answers."""
 
     run_id: str
     rankings: dict[str, list[bytes]]
@@ -25,7 +25,7 @@ class Results:
 
 
 def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
-    """Return the grades of each query by document: of a Flowbaby qrels.json, BEIR's TSV with header, or TREC qrels."""
+    """Return the grades of each query by document, from a Flowbaby qrels.json, BEIR's TSV (with header) or TREC qrels."""
     if is_json(path):
         return in_bytes(flowbaby.read_qrels(path))
     _, first = next(raw_lines(path), (1, b""))
@@ -37,7 +37,7 @@ def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
 def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "agree") -> Results:
     """Return the rankings of `queries` in a Flowbaby run (.json) or a TREC run.
 
-    Of other queries only the names are kept, so that what trec_eval does not look at cannot stop a TREC run either.
+    Only the names of other queries are read: like trec_eval, this ignores errors in the results of such queries.
     """
     if is_json(path):
         run = flowbaby.read_run(path)
@@ -50,16 +50,16 @@ def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "ag
 
 
 def in_bytes(truth: Mapping[str, Mapping[str, int]]) -> dict[str, dict[bytes, int]]:
-    """Return grades by the bytes of the ids, as TREC files have them."""
+    """Return the grades with ids as bytes, as in TREC files."""
     return {query: {document.encode(): grade for document, grade in of.items()} for query, of in truth.items()}
 
 
 def is_json(path: Path) -> bool:
-    """Whether a file is read as Flowbaby's, by its name."""
+    """Return whether a file is read as Flowbaby's, by its name."""
     return path.name.removesuffix(".gz").endswith(".json")
 
 
-BLOCK_CELLS = 4_000_000  # of a padded matrix, 32 MB: one long ranking does not widen the rows of all queries
+BLOCK_CELLS = 4_000_000  # of a padded matrix, 32 MB: one long ranking then does not widen the rows of all queries
 
 Truth = Mapping[str, Mapping[Any, int]]  # by ids of documents as the rankings have them: text, or bytes
 Rankings = Mapping[str, Sequence[Hashable]]
@@ -78,8 +78,8 @@ class Scores:
 def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, profile: Profile = PLAIN) -> Scores:
     """Measure the rankings (query → documents, best first) by the truth (query → document → grade).
 
-    As trec_eval does with -c: each query of the truth counts, one that has no ranking as 0, and rankings of other
-    queries are left out. The profile says how values become means.
+    Works like trec_eval -c: each query of the truth counts, as 0 without a ranking, and rankings of other queries are
+    left out. The profile determines how values become means.
     """
     queries = tuple(truth)
     ranked = [rankings.get(query, ()) for query in queries]
@@ -93,7 +93,7 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
 def figures_of(
     scores: Scores, slices: Mapping[str, Sequence[str]], n_judgments: Mapping[str, int]
 ) -> list[QueryFigures]:
-    """Return the figures of each query for Flowbaby's files, with the slices and the judgments that it has."""
+    """Return the figures of each query for Flowbaby's files, with its slices and its number of judgments."""
     names = [measure.wire for measure in scores.measures]
     return [
         QueryFigures(key, slices[key], n_judgments[key], dict(zip(names, column, strict=True)))
@@ -102,7 +102,7 @@ def figures_of(
 
 
 def _blocks(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:
-    """Consecutive queries whose matrix, as wide as the longest ranking or truth among them, is of bounded size."""
+    """Yield consecutive queries whose matrix, as wide as their longest ranking or truth, is of bounded size."""
     start = width = 0
     for at, (ranking, judged) in enumerate(zip(rankings, truths, strict=True)):
         width = max(width, len(ranking), len(judged))

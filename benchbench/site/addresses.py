@@ -1,4 +1,4 @@
-"""Addresses that no page can answer, refused before any view."""
+"""Checks of addresses before any view: invalid ones are refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ from django.urls.converters import UUIDConverter
 
 
 def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Refuse a query string with NUL, which PostgreSQL has in no text: a page that filters by it would fail.
+    """Refuse a query string with NUL, which PostgreSQL cannot hold: a page that filters by it would fail.
 
-    The API says itself, and of which parameter.
+    The API has its own check, which names the parameter.
     """
 
     def respond(request: HttpRequest) -> Any:
@@ -26,7 +26,7 @@ def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
 
 
 class IdConverter(UUIDConverter):
-    """A UUID in upper or lower case, as RFC 9562 has programs read them; answers write it in lower case."""
+    """Path converter of UUIDs in upper or lower case, as RFC 9562 requires of readers; answers use lower case."""
 
     regex = f"(?i:{UUIDConverter.regex})"
 

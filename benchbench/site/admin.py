@@ -1,4 +1,4 @@
-"""The base of admin pages: who sees which rows, read-only facts, buttons that post."""
+"""Base classes of admin pages: visible rows, read-only facts, buttons that post."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -103,7 +103,7 @@ class SiteAdmin(StrictAdmin):
         return row
 
     def viewed(self, request: HttpRequest, object_id: Any) -> Any:
-        """Return the row that a page shows. Raises PermissionDenied for who may view none, Http404 without this one."""
+        """Return the row of a page. Raises PermissionDenied without the permission to view, Http404 without the row."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return self.get_object(request, str(object_id))
@@ -111,7 +111,7 @@ class SiteAdmin(StrictAdmin):
     def page(
         self, request: HttpRequest, template: str, context: dict[str, Any], *, original: Any = None, status: int = 200
     ) -> TemplateResponse:
-        """Render a page in the shell of the admin; that of a row, `original`, under its name and its trail."""
+        """Render a page in the layout of the admin; the page of a row, `original`, has its name and its trail."""
         request.current_app = self.admin_site.name
         shell = {**self.admin_site.each_context(request), "opts": self.opts}
         if original is not None:
@@ -121,7 +121,7 @@ class SiteAdmin(StrictAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         editable = set(self.editable)
         if not request.user.has_perm(f"{self.opts.app_label}.view_all_{self.opts.model_name}"):
-            editable.discard("owner")  # giving a row away is for those who would still see it
+            editable.discard("owner")  # only users who would still see the row may give it away
         return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in editable]
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class SiteAdmin(StrictAdmin):
         return []
 
     def offered(self, request: HttpRequest, obj: Any) -> list[Button]:
-        """Return the buttons without those that would refuse the user."""
+        """Return the buttons that the user may use."""
         may_act = self.has_act_permission(request)
         return [
             button
@@ -162,11 +162,11 @@ class SiteAdmin(StrictAdmin):
         ]
 
     def panels(self, request: HttpRequest, obj: Any) -> list[Panel]:
-        """Return what else belongs to `obj`."""
+        """Return the panels of rows that belong to `obj`."""
         return []
 
     def trail(self, obj: Any) -> list[Model]:
-        """Return what `obj` was made from, in the order of the data flow."""
+        """Return the rows from which `obj` was made, in the order of the data flow."""
         return []
 
     def operation(self, obj: Any) -> Any:
@@ -192,7 +192,7 @@ class SiteAdmin(StrictAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def tables(self, request: HttpRequest, obj: Any) -> list[Table]:
-        """Return the panels of `obj` that the user may see, read and ready to be shown."""
+        """Return the tables of the panels of `obj` that the user may see."""
         site = self.admin_site
         added = (panel for addition in self.additions for panel in addition.panels(request, obj))
         panels = sorted([*self.panels(request, obj), *added], key=lambda panel: panel.last)
@@ -207,7 +207,7 @@ class SiteAdmin(StrictAdmin):
             return redirect(change_url(self.model, object_id))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
-        """Name the rows alone: Django would fetch every document of a collection to list it. See `deleting.py`."""
+        """Return the rows alone: Django would fetch every document of a collection to list it. See `deleting.py`."""
         names = [f"{self.opts.verbose_name}: {obj}, and what belongs to it" for obj in objs]
         return names, {self.opts.verbose_name_plural: len(names)}, set(), []
 
@@ -234,7 +234,7 @@ class OwnedAdmin(SiteAdmin):
 
 
 class FactAdmin(SiteAdmin):
-    """Rows that only use cases write."""
+    """Admin class of rows that only use cases write."""
 
     def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -243,14 +243,14 @@ class FactAdmin(SiteAdmin):
 
 
 class LargeAdmin(FactAdmin):
-    """Facts so many that a list must not count them."""
+    """Admin class of facts in large tables, whose lists must not count them."""
 
     paginator = InfinitePaginator
     show_full_result_count = False
 
 
 class VisibleFilter(RelatedFieldListFilter):
-    """Filters a list by a related row, offering those that the user may see."""
+    """Filter of a list by a related row; it offers the rows that the user may see."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         related: type[Model] = field.related_model

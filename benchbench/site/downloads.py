@@ -1,4 +1,4 @@
-"""Downloads: a file as the answer to a request."""
+"""Downloads of files, and the storage of uploads."""
 
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -15,10 +15,10 @@ AT_ONCE = 2**16
 
 
 def attachment(write: Callable[[IO[bytes]], None], name: str, content_type: str) -> StreamingHttpResponse:
-    """Return what `write` writes as a file to keep.
+    """Return the output of `write` as a file to save.
 
-    It is written before the answer begins, and what `write` raises is raised: a file that breaks off half-way would
-    look like a whole one.
+    The file is written before the answer begins, so errors of `write` are raised: a truncated file would look like a
+    complete one.
     """
     file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- the response closes it
     try:
@@ -35,14 +35,14 @@ def attachment(write: Callable[[IO[bytes]], None], name: str, content_type: str)
 
 
 async def _read(file: IO[bytes]) -> AsyncIterator[bytes]:
-    """The file in parts. Not by a plain iterator: an ASGI server would read that into memory before it answers."""
+    """Yield the file in parts, asynchronously: Django would read a plain iterator into memory before it answers."""
     with file:
         while part := await sync_to_async(file.read)(AT_ONCE):
             yield part
 
 
 class NamelessFileUploadHandler(FileUploadHandler):
-    """Django's own for large files, but for the name: the kernel frees the file when it is closed, however that is."""
+    """Django's handler of large files, but without a file name: the kernel frees the file whenever it is closed."""
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
@@ -60,7 +60,7 @@ class NamelessFileUploadHandler(FileUploadHandler):
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         try:
             self.file.write(raw_data)
-        except OSError:  # such as a full disk, which is to have its room back at once
+        except OSError:  # such as a full disk, whose space must be freed at once
             self.file.close()
             raise
 

@@ -26,13 +26,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer what the user may not do."""
+    """Answer a request that the user may not make."""
     denied = "You do not have the permission for this. An administrator can give it to you, or to your group."
     return _page(request, 403, "Not permitted", _said(exception, PermissionDenied) or denied)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer a form that did not come from a page of this site, or from one of an earlier sign-in."""
+    """Answer a form that did not come from a page of this site and this sign-in."""
     sentence = (
         "Nothing was changed: the form did not come from a page that is still valid, which happens after signing in "
         "again in another tab, or where the browser refuses cookies. Go back, reload the page, and send it again."
@@ -41,7 +41,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that cannot be read, or that a page refuses. Of who asks nothing is known."""
+    """Answer a request that cannot be read, or that a page refuses. The user is unknown."""
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
         sentence = "Nothing was changed: the form holds more than the site accepts. Go back, and shorten it."
         return _plain(413, {"title": "Too large", "sentence": sentence})
@@ -51,7 +51,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest, reference: str) -> HttpResponse:
-    """Answer a fault of ours. The page asks nothing of the database, which may be what failed."""
+    """Answer a request that failed because of a bug. The page does not use the database, which may have failed."""
     sentence = "This page could not be made. That is a fault of the site, not yours, and it is in the log."
     return _plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
 
@@ -63,17 +63,17 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def disk_full() -> HttpResponse:
-    """Answer what a disk has no room for; 507 is the status that HTTP has for it."""
+    """Answer a request that failed because a disk is full, with HTTP status 507."""
     return _plain(507, {"title": "The disk is full", "sentence": DISK_FULL})
 
 
 def undone(failure: BenchbenchError, reference: str) -> HttpResponse:
-    """Answer what PostgreSQL undid, or broke off: the site is there, and may do it the next time."""
+    """Answer a request that PostgreSQL rolled back or cancelled; it may succeed the next time."""
     return _plain(failure.status, {"title": "Not done", "sentence": failure.message, "reference": reference})
 
 
 def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
-    """Answer while PostgreSQL or Redis does not; a page that was only looked at is asked for again by the browser."""
+    """Answer while PostgreSQL or Redis is unavailable; the browser reloads a page that was requested by GET."""
     again = f"It is asked for again every {seconds} s." if request.method == "GET" else "Go back and send it again."
     sentence = f"PostgreSQL or Redis does not answer the site, so this page could not be made. {again}"
     answer = _plain(503, {"title": "Not available now", "sentence": sentence})
@@ -84,13 +84,13 @@ def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
 
 
 def _said(exception: Exception, kind: type[Exception]) -> str:
-    """Return the sentence that a view raised the error with. Django's own subclasses hold the routes of the site."""
+    """Return the message that a view gave to the error. Django's own subclasses would reveal the site's routes."""
     told = exception.args[0] if type(exception) is kind and exception.args else ""
     return told if isinstance(told, str) else ""
 
 
 def _page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
-    """Answer in the shell of the admin, or to who is not signed in to it in that of the login."""
+    """Render a page in the layout of the admin, or of the login for users who are not signed in to it."""
     user: Any = getattr(request, "user", None)
     inside = bool(user and user.is_active and user.is_staff)
     came_from = next_page(request, request.META.get("HTTP_REFERER", ""))

@@ -1,4 +1,4 @@
-"""History of a row: who did what to it, in the log of Django's admin, which the page of the row shows."""
+"""History of a row: users' actions in the log of Django's admin, which the row's page shows."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,12 +15,12 @@ from django.urls import Resolver404, resolve
 
 
 def note(user: Any, rows: Iterable[Model], said: str) -> None:
-    """Write down what a user did to rows, in a sentence."""
+    """Log a user's action on rows, as a sentence."""
     LogEntry.objects.log_actions(user.pk, rows, CHANGE, said)
 
 
 def note_deleted(user: Any, model: type[Model], pk: Any, said: str) -> None:
-    """Write down that a user deleted a row, of which no more than its key is left."""
+    """Log that a user deleted a row, of which only the key is left."""
     kind = ContentType.objects.get_for_model(model, for_concrete_model=False)
     entry = {"content_type": kind, "object_id": str(pk), "object_repr": str(pk), "change_message": said}
     LogEntry.objects.create(user_id=user.pk, action_flag=DELETION, **entry)

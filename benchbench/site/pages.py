@@ -1,4 +1,4 @@
-"""Pages with a form in the shell of the admin: show, check, call one use case, go on."""
+"""Pages with a form in the layout of the admin: show it, validate it, call one use case, redirect."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 def dress(field: forms.Field) -> None:
-    """Give a field the look of the admin, unless it has a widget of its own."""
+    """Give a field the admin's widget, unless it has its own."""
     plain: Any = field.widget
     if look := LOOKS.get(type(plain)):
         field.widget = look(attrs=plain.attrs)
@@ -66,9 +66,9 @@ class FieldFaults:
 
 
 class SizedFileField(forms.FileField):
-    """A file of at most as many bytes as `limit` says; what to do with a larger one says `remedy`.
+    """A file field of at most `limit` bytes; `remedy` is the advice for larger files.
 
-    A limit that is a text is the name of a setting. The browser checks it too, before it sends anything.
+    A limit that is a text is the name of a setting. The browser checks the limit too, before it sends anything.
     """
 
     def __init__(self, *, limit: str | int, remedy: str, accept: str = "", **kwargs: Any) -> None:
@@ -96,9 +96,9 @@ class SizedFileField(forms.FileField):
 
 
 class PageForm(forms.Form):
-    """A form of a page, in the look of the admin. `sections` groups its fields: (title, sentence, names).
+    """A form of a page, in the style of the admin. `sections` groups its fields: (title, sentence, names).
 
-    `content_field` is the field at whose content an error points that names no field of the form: an uploaded file.
+    `content_field` is the field that gets errors which name no field of the form, such as an uploaded file.
     """
 
     sections: ClassVar[Sections] = ()
@@ -127,14 +127,14 @@ class PageForm(forms.Form):
             yield title, sentence, [self[name] for name in names]
 
     def present(self, error: BenchbenchError) -> None:
-        """Show the error of a use case at the field it names, else at the content, else above the form."""
+        """Show the error of a use case at the field that it names, else at the content, else above the form."""
         self.add_error(error.field if error.field in self.fields else self.content_field, error.message)
 
     @contextmanager
     def content(self, *options: str) -> Iterator[None]:
-        """Read the content: errors of the block are shown there, but those that name one of the fields in `options`.
+        """Show the errors of the block at the content, except those that name one of the fields in `options`.
 
-        A key of the content may have the name of a field, whose value is right.
+        A key of the content may have the same name as a valid field of the form.
         """
         try:
             yield
@@ -144,16 +144,16 @@ class PageForm(forms.Form):
             raise
 
     def faults(self, *, awaited: Sequence[str] = ()) -> list[FieldFaults]:
-        """Return what is wrong with each field, valid ones too; nothing of the `awaited` that are still empty."""
+        """Return the errors of all fields, also valid ones; none for fields in `awaited` that are still empty."""
         told = (field for field in self if field.name not in awaited or field.data)
         return [
             FieldFaults(field.html_name, str(field.label), [str(error) for error in field.errors]) for field in told
         ]
 
     def choose(self, source: type[Model], name: str, *, through: str = "") -> None:
-        """Let the field `name` search the rows of `source`'s foreign key of that name that the user may see.
+        """Let the field `name` search the visible rows of `source`'s foreign key of that name.
 
-        `through` leads from those rows to the owned model that decides for them, as in `visible`.
+        `through` leads from these rows to the owned model that decides for them, as in `visible`.
         """
         foreign_key: Any = source._meta.get_field(name)
         field: Any = self.fields[name]
@@ -177,10 +177,10 @@ def form_page(
     initial: dict[str, Any] | None = None,
     **context: Any,
 ) -> HttpResponse:
-    """Show a form; when it comes back valid call `act` with it. What that raises is shown where it belongs.
+    """Show a form, and call `act` with a valid submission. Errors of `act` are shown at their fields.
 
-    The query string gives first values (`?collection=…`), and `initial` those that it does not. `permitted` says who
-    may, in place of the permission to add such rows.
+    The query string gives initial values (`?collection=…`), `initial` the others. `permitted` replaces the check of
+    the permission to add such rows.
     """
     if not (model_admin.has_add_permission(request) if permitted is None else permitted):
         raise PermissionDenied
@@ -206,7 +206,7 @@ def form_page(
 
 
 def sent_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]) -> F:
-    """Return the form of a page as it was sent, for a preview; raise PermissionDenied for who may not add such rows."""
+    """Return a page's submitted form, for a preview. Raises PermissionDenied if the user may not add such rows."""
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
     return form_class(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
@@ -240,7 +240,7 @@ def preview_page(
 def choices_page(
     request: HttpRequest, model_admin: ModelAdmin, form_class: type[PageForm], changed: str, names: Sequence[str]
 ) -> HttpResponse:
-    """Answer with the fields `names` of a form, whose choices follow the field `changed`."""
+    """Render the fields `names` of a form, whose choices depend on the field `changed`."""
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
     initial = {changed: request.GET.get(changed, "")}
@@ -255,15 +255,15 @@ def next_page(request: HttpRequest, target: str) -> str:
 
 
 def staff(request: HttpRequest) -> User:
-    """Return the user of a request that the admin let in."""
+    """Return the user of a request to the admin."""
     return cast(User, request.user)
 
 
 @contextmanager
 def stored(upload: UploadedFile) -> Iterator[Path]:
-    """Keep an uploaded file under its own name while the block runs, for readers that take paths.
+    """Store an uploaded file under its own name while the block runs, for readers that take paths.
 
-    Of a name that is longer than a file system takes its end stays, which says what the file is.
+    A name that is too long for the file system keeps its end, which shows the kind of file.
     """
     with scratch_folder() as folder:
         name = (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")

@@ -1,6 +1,6 @@
-"""Panels of an object's page: buttons, short tables of what belongs to it, pages below it, and what other rooms add.
+"""Panels of an object's page: buttons, short tables of related rows, pages below it, and additions of other rooms.
 
-The room of a model has its admin class. A room above never is imported there: its own `admin.py` calls `add_to`.
+A model's admin class is in its room, which never imports a higher room. The higher room's `admin.py` calls `add_to`.
 """
 
 from collections import defaultdict
@@ -96,7 +96,7 @@ def table(panel: Panel, model_admin: ModelAdmin) -> Table:
 
 
 def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
-    """Return what a list would show in the column `name`."""
+    """Return the value that a list would show in the column `name`."""
     field, attribute, value = lookup_field(name, row, model_admin)
     if colours := getattr(attribute, "label", None):
         return display_for_label(value, EMPTY, colours)
@@ -107,7 +107,7 @@ def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page below the address of a model: `view` is called with the request, `model_admin` and what `route` holds.
+    """A page below the address of a model: `view` is called with the request, `model_admin` and the route's values.
 
     With the route and the name of a page of Django's (`add/`, `benchmarks_run_change`) it replaces that page.
     """

@@ -1,4 +1,4 @@
-"""Settings that no site changes: REST framework, the OpenAPI schema, what browsers may load, the look of the admin."""
+"""Settings that are the same on every site: REST framework, OpenAPI, content security policy, style of the admin."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from django.urls import reverse_lazy
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "apps.api.access.BearerAuthentication",  # first: it makes unknown clients' answer 401
+        "apps.api.access.BearerAuthentication",  # first, so that unknown clients get a 401
         "rest_framework.authentication.SessionAuthentication",
         "apps.api.access.NoAuthentication",
     ],

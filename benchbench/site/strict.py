@@ -1,4 +1,4 @@
-"""The least that every admin page asks of a request: anybody may have written the form or the query string."""
+"""Basic checks of every request to an admin page: forms and query strings are untrusted."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.text import smart_split
 from unfold.admin import ModelAdmin
 
-# What a list raises where a query string compares a column with what it cannot be compared with.
+# Errors of a list whose query string compares a column with an unsuitable value.
 UNANSWERABLE = (
     *(IncorrectLookupParameters, SuspiciousOperation, DataError, ProgrammingError),
     *(ValueError, TypeError, OverflowError),
@@ -20,13 +20,13 @@ SEARCH_WORDS = 10  # PostgreSQL compares each with every searched text of the ta
 
 
 class StrictAdmin(ModelAdmin):
-    """Refuses, in a sentence, what no page of ours asks for."""
+    """Admin class that refuses, with a message, requests that no page of ours makes."""
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Return the list. Raises BadRequest for a query string that its rows cannot be filtered or ordered by."""
+        """Return the list. Raises BadRequest for a query string by which its rows cannot be filtered or ordered."""
         try:
             shown = super().get_changelist_instance(request)
-            len(shown.result_list)  # read here, once for all, since only PostgreSQL knows what it cannot compare
+            len(shown.result_list)  # evaluated here, because only PostgreSQL can detect values that it cannot compare
         except UNANSWERABLE:
             if not request.GET:
                 raise
@@ -42,15 +42,15 @@ class StrictAdmin(ModelAdmin):
         return shown
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
-        """Search a list, or the choices of a field, for the first words alone; a quoted phrase is one of them."""
+        """Search a list, or the choices of a field, for the first SEARCH_WORDS words; a quoted phrase counts as one."""
         return super().get_search_results(request, queryset, " ".join(list(smart_split(search_term))[:SEARCH_WORDS]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return a row or None; by its key where the address names an empty field, with which Django fails."""
+        """Return a row or None. If the address names an empty field, on which Django fails, look it up by its key."""
         return super().get_object(request, object_id, from_field or None)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Do an action to the rows that were ticked. Raises BadRequest for an id that no row could have."""
+        """Run an action on the selected rows. Raises BadRequest for an invalid id."""
         for id in request.POST.getlist("_selected_action"):
             try:
                 self.opts.pk.to_python(id)

@@ -43,7 +43,7 @@ class Calibration:
 class OrderEffect:
     """Effect on the runs of replacing a person's grades by the model's.
 
-    `tau` is Kendall's τ-b between the orders of the runs by mean. It is None for fewer than 2 runs, or if all means by
+    `tau` is Kendall's τ-b between the orders of the runs by mean; None for fewer than 2 runs, or if all means by
     either are equal. `values` is the mean absolute difference of a run's value of a query, `rise` the mean difference.
     """
 

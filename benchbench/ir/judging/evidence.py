@@ -7,7 +7,7 @@ The columns, (size, 7 + R), are in this order:
 - `top`, `relevant`, `other`: closeness of the document to others of the same query: to all of them, each weighing
   1 / its best rank; to those graded relevant; to those graded not relevant. Closeness to documents j of weights w is
   Σ w · cos / (1 + Σ w), with cosines of vectors less their mean over the query's documents. (Feedback from judged and
-  from top documents as in Rocchio, The SMART Retrieval System, 1971, chapter 14.) A document is none of its own.
+  from top documents as in Rocchio, The SMART Retrieval System, 1971, chapter 14.) A document does not count for itself.
 - `found`: 1 where another document of the query is graded relevant.
 - `judge`: log P(grade | relevant) / P(grade | not) of the language model's grade, counted on the pairs that people
   graded too. Each share begins as `SEEN_BEFORE` pairs of which the model grades as it grades all: no evidence.
