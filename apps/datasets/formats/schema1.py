@@ -162,7 +162,7 @@ def is_own(name: str, value: Any) -> bool:
 
 
 def _plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
-    """Yield the keys with the name of our field but an unsuitable value."""
+    """Yield warnings about metadata keys that have the name of our field but an unsuitable value."""
     for key in ABOUT:
         if about.get(key) is not None:
             yield f"metadata.{key} is {kind(about[key])}: it stays plain metadata, and is not the dataset's {key}."
