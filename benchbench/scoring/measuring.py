@@ -25,7 +25,7 @@ class Results:
 
 
 def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
-    """Return the grades of each query by document, from a Flowbaby qrels.json, BEIR's TSV (with header) or TREC qrels."""
+    """Return the grades of each query by document, from a Flowbaby qrels.json, BEIR's TSV or TREC qrels."""
     if is_json(path):
         return in_bytes(flowbaby.read_qrels(path))
     _, first = next(raw_lines(path), (1, b""))
@@ -37,7 +37,7 @@ def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
 def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "agree") -> Results:
     """Return the rankings of `queries` in a Flowbaby run (.json) or a TREC run.
 
-    Only the names of other queries are read: like trec_eval, this ignores errors in the results of such queries.
+    Only the names of other queries are kept. As in trec_eval, their documents are not checked in a TREC run.
     """
     if is_json(path):
         run = flowbaby.read_run(path)
