@@ -135,8 +135,8 @@ def _awaited(operation: Operation, *, patient: bool) -> bool:
 def sweep() -> int:
     """Repair operations after failures. Return the number of batches enqueued.
 
-    Ends the transactions of attempts that lost their leases, fails batches whose last attempt expired, concludes
-    operations whose worker died after the last batch, enqueues claimable batches without a job, and calls `tidy` of all
+    End the transactions of attempts that lost their leases. Fail batches whose last attempt expired. Conclude
+    operations whose worker died after the last batch. Enqueue claimable batches without a job. Call `tidy` of all
     handlers. Any process may call it at any time: each step is conditional or idempotent, and does not wait for locks.
     """
     break_off_lost()

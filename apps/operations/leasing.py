@@ -99,7 +99,7 @@ def _lease_end() -> Any:
 
 
 class Lease:
-    """A worker's lease of one attempt at a batch. As a context manager, a thread renews it meanwhile."""
+    """A worker's lease of one attempt at a batch. Use it as a context manager: a thread renews it."""
 
     def __init__(self, batch: Batch, *, on_tick: Callable[[], None] | None = None) -> None:
         self.batch = batch

@@ -1,7 +1,7 @@
 """Building of indexes on the queue.
 
-The first batch chunks the documents (or reuses an equal chunk set), measures the model's speed on some chunks, and
-cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS. Another builds the lexical index. A tree grows level by
+The first batch chunks the documents (or reuses an equal chunk set) and measures the model's speed on some chunks. It
+adds batches of about BENCHBENCH_BATCH_SECONDS for the rest. Another builds the lexical index. A tree grows level by
 level, once all below is encoded (`growing`). Vectors are stored in the transaction that ends their batch, so each is
 stored once, and a failed build continues from the stored vectors. The next sweep frees those of a cancelled build.
 """

@@ -1,7 +1,7 @@
 """Limits on the locks of frozen processes in PostgreSQL, and ways to break them.
 
 A worker frozen in a transaction (SIGSTOP, a paused container, a swapping host) keeps its locks, since its connection
-stays open. So claims do not wait for locks, a cancel ends the transactions that block it, and the sweep ends those of
+stays open. So claims do not wait for locks, and a cancel ends the transactions that block it. The sweep ends those of
 attempts whose lease has expired. A frozen worker that resumes finds its connection closed.
 """
 

@@ -115,7 +115,7 @@ def calling(what: str, *, within: float | None = None) -> Iterator[None]:
     """Limit a call of a model or library that may hang. `what` is the subject of the message: "The encoder m".
 
     The limit is twice BENCHBENCH_QUERY_TIMEOUT_MS per query, so that slow calls are still measured and reported as
-    slow, and at most BENCHBENCH_CALL_TIMEOUT_SECONDS, which also applies to texts of documents. A call with its own
+    slow. It is at most BENCHBENCH_CALL_TIMEOUT_SECONDS, which also applies to texts of documents. A call with its own
     limit of `within` seconds gets GRACE_SECONDS more.
     """
     seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within + GRACE_SECONDS

@@ -119,8 +119,8 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
 def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
     """Return the fields that identify an answer.
 
-    They include the context, since the server may truncate prompts to it, and the address of a server that reports no
-    revision, since another address may have another model.
+    They include the context, since the server may truncate prompts to it. They include the address of a server that
+    reports no revision, since another address may have another model.
     """
     server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
     if context := servers()[server].context:

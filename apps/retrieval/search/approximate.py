@@ -112,9 +112,9 @@ SPARE = 8  # extra chunks requested beyond the depth, to include all of equal sc
 class Approximation:
     """The answers to queries, the cost of each in milliseconds, and notes for reports.
 
-    `notes` lists query numbers: "without_index" for statements that could not use their index, "searched_exactly" for
-    filters with which the store found too few chunks, so that all were compared instead, and "short" for queries with
-    fewer results than requested although more exist.
+    `notes` lists query numbers. "without_index": the statement could not use its index. "searched_exactly": the store
+    found too few chunks that pass the filter, so all were compared instead. "short": the store found fewer chunks than
+    requested although more exist.
     """
 
     answers: list[Answer]

@@ -235,8 +235,8 @@ def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
 def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
     """Return PostgreSQL's parameters for a search.
 
-    Sequential scans and sorting are off, so that the index is used even if the table is so small, or the filter so
-    narrow, that a scan or a sort would be faster. Filtered searches always use iterative scans until they have enough,
+    Sequential scans and sorting are off, so that the index is used. For a small table a scan would be faster, for a
+    narrow filter a sort. Filtered searches always use iterative scans until they have enough,
     since filters apply before ranking.
     """
     if setting.compares_all:

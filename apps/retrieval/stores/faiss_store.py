@@ -110,6 +110,6 @@ def _empty(faiss: Any, dimension: int, setting: Ann) -> Any:
         case "ivfpq":
             coarse = faiss.IndexFlatIP(dimension)
             index = faiss.IndexIVFPQ(coarse, dimension, setting["lists"], setting["m"], setting["bits"], by)
-            index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # else it warns on stderr
+            index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # avoids warnings on stderr
             return index
     return faiss.IndexFlatIP(dimension)

@@ -93,10 +93,10 @@ class OpenCollection:
 def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, *, holds: str) -> OpenCollection:
     """Open the collection in `folder`. Fill it with `vectors` (n, d), n > 0, first if it is missing or invalid.
 
-    It is valid if its seal has this content (`holds`), version of the store and way of filling, its files match the
-    seal's checksums, it has n vectors of d dimensions, and no process died while it was open. One process fills and
-    others wait up to WAIT_SECONDS, then fill their own folder. They also do so if an invalid collection is open in
-    another process, which may still read its files. Verifying reads the files, 0.5 s per GB if cached. Raises
+    Its seal must have this content (`holds`), version of the store and way of filling. Its files must match the seal's
+    checksums, and it must have n vectors of d dimensions. No process may have died while it was open. One process
+    fills and others wait up to WAIT_SECONDS, then fill their own folder. They also do so if an invalid collection is
+    open in another process, which may still read its files. Verifying reads the files, 0.5 s per GB if cached. Raises
     StoreError and OutputError.
     """
     make_folder(folder.parent)
