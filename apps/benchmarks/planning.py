@@ -62,7 +62,7 @@ class SharedList:
 
 
 def add_sources(benchmark: Benchmark) -> None:
-    """Create a source for every stage of the benchmark, and set the source of each run that has none.
+    """Create a source for every stage of the benchmark, and set the missing sources of runs.
 
     In shared execution, runs that cut the same list share its source. Isolated runs and external runs have lists of
     their own.

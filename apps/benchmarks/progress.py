@@ -76,8 +76,8 @@ def _without_benchmark(operation: Operation) -> dict[str, Any]:
 def status_of(benchmark: Benchmark, operation: Operation) -> str:
     """Return the status of the benchmark with regard to this operation.
 
-    A completed operation has a failed benchmark if all runs failed. An ended operation stays ended if the benchmark was
-    started again, since that is another operation.
+    If the operation completed but all runs failed, the status is failed. If the benchmark was started again, which is
+    another operation, the status of this one stays.
     """
     of_benchmark = benchmark.status if benchmark.status not in Status.active() else operation.status
     return of_benchmark if operation.status == Status.COMPLETED else operation.status

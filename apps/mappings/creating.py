@@ -75,7 +75,7 @@ def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -
 
 @transaction.atomic
 def resolved_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
-    """Return the mapping of `dataset` to `collection` that `owner` sees, or a new one; resolve it if it is stale."""
+    """Return the mapping of `dataset` to `collection` that `owner` sees, or a new one, and resolve it if needed."""
     mapping = mapping_of(dataset, collection, owner=owner)
     return _resolved(mapping or create_mapping(dataset, collection, name=name, owner=owner))
 

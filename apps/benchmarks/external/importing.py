@@ -234,7 +234,7 @@ def _label(benchmark: Benchmark, run_file: RunFile) -> str:
 
 
 def _store_rankings(run: Run, run_file: RunFile) -> None:
-    """Store a ranking for every query of the version, empty if the file has none."""
+    """Store a ranking for every query of the version; queries that the file lacks get an empty ranking."""
     documents = {document for ranked in run_file.rankings.values() for document in ranked.documents}
     keys = add_ids(run.benchmark.mapping.collection, documents)
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))

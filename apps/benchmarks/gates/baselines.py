@@ -26,8 +26,8 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     """Make a completed run the current baseline `name` of its dataset, and retire the previous one of that name.
 
     `reason` says why the run qualifies; `by` is the user who approves it. Raises BaselineError if the run did not
-    complete, lost too many queries to be ranked, or is already the current baseline of that name, and if `by` may not
-    see the previous one. Raises BenchbenchError for a blank name or reason.
+    complete, lost too many queries to be ranked, or is the current baseline of that name. Also raises it if `by` may
+    not see the previous baseline. Raises BenchbenchError for a blank name or reason.
     """
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):

@@ -1,4 +1,4 @@
-"""The evidence of a gate: values of runs on one dataset version, and their differences to a baseline."""
+"""The evidence of a gate: values of runs on one dataset version, and their differences from a baseline."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property

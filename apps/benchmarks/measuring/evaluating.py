@@ -135,5 +135,5 @@ def _store(evaluations: Sequence[Evaluation]) -> None:
         rows.append(list((row | {"query_ids": array(tuple(evaluation.query_ids))}).values()))
     with binary_cursor() as cursor:
         cursor.executemany(STORE, rows)
-        # After a pipeline PostgreSQL's timeout of idle transactions is off until the next statement.
+        # After a pipeline PostgreSQL's timeout of idle transactions is off until another statement runs.
         cursor.execute("SELECT 1")

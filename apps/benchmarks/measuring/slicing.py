@@ -96,7 +96,7 @@ def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple
 
 
 def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
-    """Return the slices of a version's queries by its unresolved judgments, and the shape of their relevant counts."""
+    """Return the slices of a version's queries, and its label shape, from its judgments without a mapping."""
     relevant = version.judgments.filter(grade__gt=0).order_by()
     rows = {row.pk: row for row in version.queries.order_by("id").only(*FIELDS)}
     counts = dict.fromkeys(rows, 0)

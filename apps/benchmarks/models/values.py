@@ -98,7 +98,7 @@ def read_value(packed: bytes | None) -> float | None:
 
 
 class Evaluation(models.Model):
-    """A run measured against one dataset version under stated policies."""
+    """A run measured against one dataset version under given policies."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="evaluations")
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, related_name="evaluations")

@@ -69,9 +69,9 @@ def _facts(rescored: Rescored) -> dict[str, Any]:
 
 
 def _text(rescored: Rescored, names: Sequence[str]) -> str:
-    """Return what was done, and a table of the runs by these measures, best first by the first of them.
+    """Return a summary, and a table of the runs with the given measures, best first by the first measure.
 
-    Runs that lost too many queries to be ranked come last, and below the table is why.
+    Runs that lost too many queries to be ranked come last, with the reason below the table.
     """
     best_first = sorted(
         rescored.evaluations,
