@@ -238,8 +238,8 @@ class FinalList:
 
     `chunk_ranks` (d,) is the rank, from 1, of the first chunk of each document; None if each chunk is a document of its
     own. `lengths` and `short` follow the order of `run_ids`. A run is `short` if it kept its maximum of chunks and they
-    have fewer documents than the greatest cutoff. With an `error` no run returns documents. `chunk_ids` is None if the
-    list could not be made, and empty for imported rankings. `calls` are those of one run alone; None for imported
+    have fewer documents than the greatest cutoff. With an `error` no run returns documents. `chunk_ids` are None if
+    the list could not be made, and empty for imported rankings. `calls` are those of one run alone; None for imported
     rankings.
     """
 

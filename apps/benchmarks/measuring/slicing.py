@@ -110,7 +110,7 @@ def means_in(
 ) -> Mapping[str, float | None]:
     """Return the means of the measures `names` over the queries of a slice, under the evaluation's policies.
 
-    A mean is None if no query of the slice has a value. Over all queries the means are the evaluation's own.
+    None means that no query of the slice has a value. Over all queries the means are the evaluation's own.
     """
     known = [name for name in names if name in evaluation.measures]
     if not known:
