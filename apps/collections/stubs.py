@@ -40,7 +40,7 @@ def add_known(collection: Collection, documents: Mapping[str, Mapping[str, str]]
 
 @contextmanager
 def _stated(rows: Iterable[Sequence[str]]) -> Iterator[None]:
-    """A temporary table of what is stated, for statements over all of it."""
+    """Make a temporary table of the given rows, for statements over all of them."""
     columns = ", ".join(("external_id", *FIELDS))
     with connection.cursor() as cursor:
         types = ", ".join(f"{name} text" for name in FIELDS)

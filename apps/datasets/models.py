@@ -65,7 +65,7 @@ class DatasetVersion(PublicModel):
 
 
 def alive_in(number: int, prefix: str = "") -> Q:
-    """The rows that belong to version `number`: since ≤ number < until."""
+    """Return the rows that belong to version `number`: since ≤ number < until."""
     ended = Q(**{f"{prefix}until__isnull": True}) | Q(**{f"{prefix}until__gt": number})
     return Q(**{f"{prefix}since__lte": number}) & ended
 
@@ -146,6 +146,6 @@ class Judgment(models.Model):
 
     @property
     def reference(self) -> str:
-        """The reference on one line, for people."""
+        """Return the reference on one line, for people."""
         values = self.doc_ref.values() if isinstance(self.doc_ref, dict) else [self.doc_ref]
         return ", ".join(str(value) for value in values)
