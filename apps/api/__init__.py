@@ -5,15 +5,15 @@ How to add an endpoint, by the example of datasets:
 1. `resources/<things>.py` has the requests of a thing, its answers and its addresses, in this order. The OpenAPI schema
    is generated from it. Each field is declared once.
    - A request: a `StrictSerializer` of REST framework's fields, and of those of `apps/api/fields.py` where these are
-     too lenient: `Text`, `Whole`, `Number`, `Flag`, `Identifier` (an unknown key, another type: 400). Name it for what
-     it is (`DatasetUpload`); its component is called `DatasetUploadRequest`.
+     too lenient: `Text`, `Whole`, `Number`, `Flag`, `Identifier` (an unknown key, another type: 400). Name it with a
+     noun (`DatasetUpload`); its component is called `DatasetUploadRequest`.
    - An answer that is columns of a model: a `ModelAnswer`, whose `Meta.fields` names them (`DatasetAnswer`).
-   - An answer that a use case computes: a frozen dataclass of its room, whose fields have their help as
-     `Annotated[int, "..."]`. The class is its schema, and the answer; commands print `asdict(report)`.
-     Where the API adds or renames a field, a subclass of `Answer` with the dataclass in its `Meta`.
+   - An answer that a use case computes: a frozen dataclass of its room. Its fields have their help as
+     `Annotated[int, "..."]`. The class is both schema and answer; commands print `asdict(report)`.
+     If the API adds or renames a field, write a subclass of `Answer` with the dataclass in its `Meta`.
    - A list: `page_of("datasets", DatasetAnswer)`.
-2. There too: a `Resource`, with a method for each operation, whose name is its operationId. `apps/api/resource.py` says
-   what its decorators take.
+2. In the same module: a `Resource` with a method for each operation; its name is the operationId. `apps/api/resource.py`
+   describes the decorators.
    - An operation needs the permission of the admin on `model`: GET view, POST, PUT and PATCH change, DELETE delete;
      `act="add"` overrides it. A POST that only computes something is a "view", for which a read-only token suffices.
      `throttle="start"` is for an operation that is neither read, write nor upload.
@@ -25,13 +25,13 @@ How to add an endpoint, by the example of datasets:
      returns what `ThingAnswer` presents.
    - `@get("/things", ThingPage, PageQuery)`: the method returns the rows in a total order, with `select_related` for
      the answer's fields: at most 10 queries for any size.
-   - A POST that is no "view" honours Idempotency-Key. Errors are raised, never answered: any `BenchbenchError` becomes
+   - A POST that is not a "view" honours Idempotency-Key. Raise errors, never return them: any `BenchbenchError` becomes
      its status and code.
-   - The method's docstring is the summary and the description. Errors and headers are added, and the statuses that the
-     docstring mentions; others that it may answer are `refuses=[404]`.
-3. No address has a slash at the end; `urls.py` finds the resource by itself. tests/api/story.py: a step that asks it,
-   of which the schema has its examples. Then `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
-4. Tests in tests/api: test_isolation.py asks every address as everybody by itself, test_addresses.py every list for
-   its number of queries; a parameter that is new gets a row in `world()` and in `crowded()` there. The fixture
-   `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with tokens. Yours: every 4xx.
+   - The method's docstring is the summary and the description. Errors, headers and the statuses in the docstring are
+     added; list other statuses in `refuses=[404]`.
+3. No address ends in a slash; `urls.py` finds the resource. Add a step to tests/api/story.py, from which the schema
+   takes its examples. Then run `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
+4. Tests in tests/api: test_isolation.py requests every address as every kind of user, test_addresses.py counts the
+   queries of every list. Give a new parameter a row in `world()` and in `crowded()` there. The fixture `callers`
+   (owner, other, overseer, reader, idle, visitor, anonymous) has tokens. Write tests of every 4xx.
 """

@@ -1,7 +1,7 @@
 """Access to the API: authentication, permissions and throttling of requests.
 
 A request is authenticated by a bearer token (JWT or personal), by the browser's session or, in development, not at all.
-It is permitted to staff, by what the token's scope allows and the user may do in the admin.
+Only staff have access, within the token's scope and the user's permissions in the admin.
 """
 
 from typing import Any
@@ -61,16 +61,16 @@ def user_of(raw: bytes) -> tuple[Any, Any]:
 
 
 def scope_of(auth: Any) -> str:
-    """Return what a request's token allows; a session, and a token that states no scope, allows all."""
+    """Return the scope of a request's token; a session, and a token without a scope, allow everything."""
     if isinstance(auth, AccessToken):
         return auth.scope
     return Scope.WRITE if auth is None else auth.get("scope", Scope.WRITE)
 
 
 class NoAuthentication(BaseAuthentication):
-    """Lets everybody in as one user, where DISABLE_AUTH says so; the settings refuse that without DEBUG.
+    """Authentication of every caller as one user, with DISABLE_AUTH; the settings refuse that without DEBUG.
 
-    Everybody but pages of other sites: a form that one sends from the developer's own browser asks for no token.
+    Pages of other sites are refused: their forms, sent from the developer's own browser, would need no token.
     """
 
     def authenticate(self, request: Request) -> tuple[Any, None] | None:
@@ -82,7 +82,7 @@ class NoAuthentication(BaseAuthentication):
 
 
 def open_user() -> User:
-    """Return the user that DISABLE_AUTH lets everybody in as."""
+    """Return the user as whom DISABLE_AUTH authenticates every caller."""
     name = settings.DISABLE_AUTH_USER
     user = User.objects.filter(username=name, is_active=True, is_staff=True).first()
     if user is None:
@@ -111,7 +111,7 @@ class InScope(BasePermission):
 
 
 class MayAct(BasePermission):
-    """The user has the permission of the admin that the operation needs."""
+    """Permission check: the user has the permission of the admin that the operation needs."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         operation = view.declared(request.method)
@@ -126,7 +126,7 @@ class MayAct(BasePermission):
 
 
 class Throttle(BaseThrottle):
-    """Counts the requests of a user; without one, of an address."""
+    """Throttle by user; for anonymous requests, by address."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         known = request.user and request.user.is_authenticated

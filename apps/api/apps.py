@@ -19,7 +19,7 @@ class ApiConfig(AppConfig):
 
 @register
 def check_authentication(**kwargs: Any) -> list[CheckMessage]:
-    """Say at every start that everybody is let in."""
+    """Warn at every start that DISABLE_AUTH grants access without authentication."""
     if not settings.DISABLE_AUTH:
         return []
     hint = "Unset DISABLE_AUTH wherever others reach the site."

@@ -1,7 +1,7 @@
-"""Errors as the API presents them: `{detail, code, errors?, reference?}`, for errors of every kind.
+"""The API's presentation of errors: `{detail, code, errors?, reference?}`, for errors of every kind.
 
-`detail` is a sentence for people, `code` is stable and for programs, `errors` maps a field of the request
-("queries[3].text") to the sentences about it, `reference` finds a fault of ours in the log.
+`detail` is a sentence for people, `code` is stable and meant for programs, `errors` maps a field of the request
+("queries[3].text") to the sentences about it, `reference` identifies a bug in the log.
 """
 
 import logging
@@ -32,7 +32,7 @@ from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
 AWAY = "PostgreSQL or Redis does not answer the site: ask again."
-AWAY_SECONDS = 5  # after which one may ask again
+AWAY_SECONDS = 5  # until the request may be repeated
 DISK_FULL_STATUS = 507
 TOLD = 3  # the number of errors in `detail`; `errors` has all
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def present(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Answer an error that a view raised; None for a fault of ours, which Django logs and `server_error` answers."""
+    """Answer an error that a view raised; None for a bug, which Django logs and `server_error` answers."""
     reference = uuid.uuid4().hex
     if known := _known(error, reference):
         set_rollback()
@@ -57,7 +57,7 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def _known(error: BaseException | None, reference: str) -> tuple[int, dict[str, Any]] | None:
-    """Return the status and the body for an error; None for one of REST framework's, and for a fault of ours."""
+    """Return the status and the body for an error; None for REST framework's errors and for bugs."""
     if isinstance(error, BenchbenchError):
         return error.status, _body(error.message, error.code, {error.field: [error.message]} if error.field else None)
     if error_pages.is_disk_full(error):
@@ -100,7 +100,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a fault of ours: with a reference that is in the log, to the API as JSON, elsewhere as a page."""
+    """Answer a bug with its reference in the log: to the API as JSON, elsewhere as a page."""
     reference = uuid.uuid4().hex
     logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
     error = sys.exc_info()[1]
@@ -125,7 +125,7 @@ def _is_address(path: str) -> bool:
 
 
 def _in_shape(data: Any) -> dict[str, Any]:
-    """Return what REST framework says about one of its own errors in the shape of ours."""
+    """Return the body of one of REST framework's own errors in our format."""
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
         return _body(str(detail), detail.code)
@@ -142,13 +142,13 @@ def _in_shape(data: Any) -> dict[str, Any]:
 
 
 def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each sentence with the field that it is about: "queries[3].text", or "" for the whole request."""
+    """Yield each sentence with its field: "queries[3].text", or "" for the whole request."""
     if isinstance(data, dict):
         for key, inner in data.items():
             if key == api_settings.NON_FIELD_ERRORS_KEY:
                 yield from _faults(inner, field)
             else:
-                # REST framework names the faulty items of a list by their number.
+                # REST framework names the invalid items of a list by number.
                 yield from _faults(inner, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}".lstrip("."))
     elif isinstance(data, list):
         for index, inner in enumerate(data):
@@ -187,7 +187,7 @@ def naming(**keys: str | None) -> Iterator[None]:
 
 @contextmanager
 def naming_matrix(matrix: Mapping[str, Any]) -> Iterator[None]:
-    """Let an error about a key of a stated matrix carry its whole path: `config_matrix.search_modes`."""
+    """Give an error about a key of a matrix its whole path: `config_matrix.search_modes`."""
     try:
         yield
     except BenchbenchError as error:
@@ -198,7 +198,7 @@ def naming_matrix(matrix: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def naming_options() -> Iterator[None]:
-    """Let an error that speaks of options, as commands have them, speak of keys: `order_by`, not `--order-by`."""
+    """Rename command options in an error to keys: `order_by`, not `--order-by`."""
     try:
         yield
     except BenchbenchError as error:

@@ -1,4 +1,4 @@
-"""The header Idempotency-Key: a request that is sent twice is done once."""
+"""The header Idempotency-Key: a repeated request is executed once."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -24,12 +24,12 @@ from benchbench.reading.strict_json import canonical
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 KEY = re.compile(r"[!-~]{1,200}")
-FORGOTTEN = 100  # old answers that one request drops
+FORGOTTEN = 100  # old answers that one request deletes
 Handler = Callable[..., Response]
 
 
 class ReusedKeyError(ConflictError):
-    """The key came with another request before."""
+    """The key was used for another request before."""
 
     code = "idempotency_key_reused"
 
@@ -37,9 +37,9 @@ class ReusedKeyError(ConflictError):
 def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
     """Make a method of an endpoint honour Idempotency-Key.
 
-    What the request does and the answer to it are one transaction, so that neither is without the other wherever the
-    server stops. A second request with the key waits for the first, and gets its answer; an error keeps nothing, so
-    that the request can be sent again. Jobs must be enqueued on commit, as they are everywhere.
+    The request's changes and the stored answer are one transaction, so neither exists without the other, wherever the
+    server stops. A second request with the key waits for the first and gets its answer. An error stores nothing, so the
+    request can be sent again. Jobs must be enqueued on commit, as everywhere.
     """
 
     @wraps(handler)
@@ -68,7 +68,7 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
 
 
 def body_hash(data: Any) -> str:
-    """Return the SHA-256 of what a request states; of a form its values and files, since boundaries are random."""
+    """Return the SHA-256 of a request's data; for a form, of its values and files, since boundaries are random."""
     if isinstance(data, QueryDict):
         data = [[name, [_plain(value) for value in values]] for name, values in sorted(data.lists())]
     return sha256(canonical(data).encode()).hexdigest()
@@ -95,9 +95,9 @@ def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
 
 
 def _forget_old(user: Any, path: str, key: str) -> None:
-    """Drop the answer of this key where it is past its time, and some more of the user's that are.
+    """Delete the expired answer of this key, and some more expired answers of the user.
 
-    Those that another request drops right now are left to it.
+    Answers that another request is deleting are skipped.
     """
     past = timezone.now() - timedelta(hours=settings.BENCHBENCH_IDEMPOTENCY_HOURS)
     old = KeptAnswer.objects.filter(user=user, created_at__lt=past).select_for_update(skip_locked=True)

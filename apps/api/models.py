@@ -5,7 +5,7 @@ from django.db import models
 
 
 class KeptAnswer(models.Model):
-    """The answer to a request with an Idempotency-Key, written in the transaction of what the request did."""
+    """The answer to a request with an Idempotency-Key, stored in the transaction of its changes."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     path = models.CharField(max_length=300)

@@ -1,4 +1,4 @@
-"""The parts of the schema that drf-spectacular cannot see: errors of an endpoint, and requests that may be repeated."""
+"""The parts of the schema that drf-spectacular cannot derive: errors of an endpoint, and repeatable requests."""
 
 import json
 import re
@@ -56,14 +56,14 @@ class Error(serializers.Serializer):
 
 
 def sent(name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True) -> OpenApiParameter:
-    """Return a header that the answers of these statuses have, for the `parameters` of an operation."""
+    """Return a header of the answers of these statuses, for the `parameters` of an operation."""
     return OpenApiParameter(
         name, schema, OpenApiParameter.HEADER, required=always, description=description, response=list(statuses)
     )
 
 
 def file_headers(lost: str) -> list[OpenApiParameter]:
-    """Return the headers of an answer that is a file; `lost` says what their list of sentences is about."""
+    """Return the headers of an answer that is a file; `lost` describes their list of sentences."""
     listed = {"type": "string", "contentMediaType": "application/json"}
     return [
         sent(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
@@ -72,7 +72,7 @@ def file_headers(lost: str) -> list[OpenApiParameter]:
 
 
 def put(place: Any, examples: dict[str, Any], name: str) -> None:
-    """Put the example of that name, if there is one, where it is shown."""
+    """Insert the example of that name, if it exists."""
     if name in examples:
         place["example"] = examples[name]
 
@@ -84,13 +84,13 @@ def named(file_name: str) -> dict[str, Any]:
 
 @cache
 def example_of(name: str) -> dict[str, Any]:
-    """Return what a walk through the API asked of an operation and was answered, or, of "errors", each error."""
+    """Return the recorded request and answer of an operation, or each error for "errors"."""
     file = EXAMPLES / f"{name}.json"
     return json.loads(file.read_text()) if file.exists() else {}
 
 
 class Schema(AutoSchema):
-    """Adds to each operation the errors that the base of resources may answer, its headers, and its examples."""
+    """Schema that adds to each operation the errors of the resources' base class, its headers, and its examples."""
 
     def get_operation(self, *args: Any) -> Any:
         operation = super().get_operation(*args)
@@ -107,7 +107,7 @@ class Schema(AutoSchema):
         return operation
 
     def _put_in_fields(self, form: dict[str, str], example: dict[str, Any]) -> None:
-        """Put the example of a form at its fields too: the page to try the API shows it there alone."""
+        """Insert the example of a form at its fields too: the interactive page shows it only there."""
         fields = self.registry[form["$ref"].rpartition("/")[2], ResolvedComponent.SCHEMA].schema["properties"]
         for name, value in example.items():
             fields[name] |= {"example": value}
@@ -127,7 +127,7 @@ class Schema(AutoSchema):
         ]
 
     def get_summary(self) -> str | None:
-        """The first line of the method's docstring; the others are the description."""
+        """Return the first line of the method's docstring; the others are the description."""
         return super().get_summary() or self._docstring()[0]
 
     def get_description(self) -> str:

@@ -9,11 +9,11 @@ from rest_framework.parsers import BaseParser, MultiPartParser
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_json
 
-FORM_BYTES = 2**20  # what a form may have around its file
+FORM_BYTES = 2**20  # the most bytes of a form apart from its file
 
 
 class TooLargeError(BenchbenchError):
-    """The body is larger than a request may be."""
+    """The body exceeds the size limit of a request."""
 
     code = "too_large"
     status = 413

@@ -5,9 +5,9 @@ A resource is a class of `apps/api/resources`; an operation is a method of it, s
     @post("/<id:round_id>/close", ClosedAnswer, CloseRequest)
     def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
 
-It gets the object that its address names, if it names one, and what the request states, if it states anything, read by
-the serializer that the decorator names. It returns what the answer presents: an object, the rows of a page, or, where
-the status or the page is another than usual, the response itself.
+It gets the object that its address names, if any, and the request's data, if any, read by the decorator's serializer.
+It returns the object that the answer presents, or the rows of a page. If status or page are unusual, it returns the
+response itself.
 """
 
 import os
@@ -98,7 +98,7 @@ class Operation:
 
     @property
     def rate(self) -> str:
-        """The rate that it counts against; a POST that only reads computes something, and counts as a write."""
+        """Return the rate that it counts against. A POST that only reads computes something, so it counts as a write."""
         return self.throttle or ("upload" if self.form else "read" if self.method == "get" else "write")
 
     @property
@@ -138,10 +138,10 @@ get, post, put, patch, delete = (partial(Operation, method) for method in ACTS)
 
 
 class Resource(ViewSet):
-    """A thing of the API, with a method for each operation on it.
+    """A resource of the API, with a method for each operation on it.
 
-    `model` is whose permissions of the admin the operations need, `route` how their addresses begin. `find` gets the
-    ids of an address and returns the object that it names; `through` is as in `benchbench.access.visible`.
+    The operations need the admin's permissions on `model`; their addresses begin with `route`. `find` gets the ids of
+    an address and returns the object that it names; `through` is as in `benchbench.access.visible`.
     """
 
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
@@ -156,7 +156,7 @@ class Resource(ViewSet):
 
     @classmethod
     def addresses(cls) -> list[URLPattern]:
-        """Return the addresses of the operations, each called by the first of them."""
+        """Return the addresses of the operations, each named after its first operation."""
         by_path: dict[str, dict[str, str]] = {}
         parsers: dict[str, Any] = {}
         for name, method in vars(cls).items():
@@ -186,7 +186,7 @@ class Resource(ViewSet):
         return find_visible(self.rows(), pk, self.user, through=self.through)
 
     def find_changeable(self, rows: QuerySet[M], pk: UUID) -> M:
-        """Return a row that the body of a request names and that it changes."""
+        """Return a row that the body of a request names for a change."""
         row = find_visible(rows, pk, self.user)
         if not may_change(row, self.user):
             noun = rows.model._meta.verbose_name
@@ -194,12 +194,12 @@ class Resource(ViewSet):
         return row
 
     def declared(self, method: str) -> Operation | None:
-        """Return the operation of a method of HTTP; None for one that the address has not, which is a 405."""
+        """Return the operation of an HTTP method; None for a method that the address lacks (405)."""
         name = self.action_map.get("get" if method == "HEAD" else method.lower())
         return getattr(self, name).operation if name else None
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Let a body be read that came in chunks: REST framework and Django take one of no stated length for none."""
+        """Make a chunked body readable: REST framework and Django treat a body without a length as empty."""
         if isinstance(request, ASGIRequest) and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
             body = request._stream  # the whole of it, that daphne has taken in
             request.META["CONTENT_LENGTH"] = str(body.seek(0, os.SEEK_END))
@@ -222,15 +222,15 @@ class Resource(ViewSet):
         return super().finalize_response(request, response, *args, **kwargs)
 
     def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
-        """Count what is refused as any other request: REST framework throttles only what is permitted."""
+        """Count refused requests too: REST framework throttles only permitted ones."""
         self.check_throttles(request)
         super().permission_denied(request, message, code)
 
 
 def log(request: Request, view: Resource, response: Response) -> None:
-    """Write down what a request did, on the history of each row, by the first line of its operation's docstring.
+    """Log a request in the history of each row, by the first line of its operation's docstring.
 
-    Many judgments in one request are one act. Grades are not logged: each has a row with its judge and its time.
+    Many judgments in one request are one entry. Grades are not logged: each has a row with its judge and its time.
     """
     if view.model is Grade:
         return

@@ -40,7 +40,7 @@ def _by_session(key: str | None) -> Identify:
     store = import_module(settings.SESSION_ENGINE).SessionStore
 
     async def identify() -> tuple[Any, float | None]:
-        # A store of its own each time: one that has read its row does not see that it was deleted.
+        # Use a new store each time: a store that has read its row does not notice its deletion.
         user = await get_user({"session": store(key)})
         if settings.DISABLE_AUTH and not user.is_authenticated:
             user = await database_sync_to_async(open_user)()
