@@ -56,7 +56,7 @@ def text_array(values: Sequence[str]) -> bytes:
 
 
 def _arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]:
-    """Return one-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, (size, value)s.
+    """Yield one-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, (size, value)s.
 
     Many arrays are converted at once, because the calls of NumPy take more time than the bytes.
     """

@@ -48,7 +48,7 @@ class Answer:
 def baseline(
     answers: Sequence[Answer], *, when: datetime, search_mode: str, seconds: float | None, limit: int = LIMIT
 ) -> dict[str, Any]:
-    """The content of the file. Means are over the queries that did not fail; null where all did.
+    """Return the content of the file. Means are over the queries that did not fail; null where all did.
 
     Of what a query returned only the first `limit` modules are looked at, by every measure.
     """
@@ -146,7 +146,7 @@ def opening(title: str, *, source: str, queries: int) -> list[str]:
 
 
 def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "module") -> list[str]:
-    """The lines of one of the file's `detailed_results`, the one at `place` of so many. `noun` is what is expected.
+    """Return the lines of entry `place` of the file's `detailed_results`. `noun` names the expected things.
 
     A query that failed has its reason where the others have their time and values: it has neither.
     """
@@ -174,7 +174,7 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
 
 
 def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
-    """The totals of a baseline file: time, means with bars, means by difficulty. Queries that failed are in no mean."""
+    """Return the totals of a baseline file: time, means with bars, means by difficulty. Means omit failed queries."""
     about, means = content["metadata"], content["aggregate_metrics"]
     seconds, failed = about["execution_time_seconds"], about["failed_queries"]
     lines = [RULE, "BENCHMARK COMPLETED", RULE, ""]

@@ -22,7 +22,7 @@ Bounds = tuple[Values, Values]
 
 
 def bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds:
-    """The least and the greatest value of each query, both (q,); NaN for a measure of the library.
+    """Return the least and the greatest value of each query, both (q,); NaN for a measure of the library.
 
     `top_grade` is the highest grade that a document can get; no grade of the truths is above it. Linear in the depth,
     for nDCG times the number of distinct grades and of a few rounds.
@@ -78,7 +78,7 @@ class _Open:
 
 
 def _first_relevant(open_: _Open) -> Bounds:
-    """The greatest is the known rank, since what is found above only lessens it; none where it may stay without one."""
+    """Return the bounds of the rank; no greatest if it may stay without one. Documents found above only lower it."""
     least = np.fmin(open_.value, open_.first)
     return np.where(np.isinf(least), np.nan, least), open_.value
 

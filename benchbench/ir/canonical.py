@@ -1,7 +1,7 @@
-"""Ids of retrieved items that survive a new index, and the run of live results that is keyed by them.
+"""Ids of retrieved items that survive a new index, and the run of live results that uses them.
 
-An item is known by the topic it belongs to, never by its summary: that is generated, and differs after every index. The
-rules are versioned, because judgments are worth nothing once their ids are made in another way.
+An item's id derives from its topic, never from its summary, which is generated and differs after every indexing. The
+rules are versioned, because judgments are useless once ids are computed differently.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from benchbench.errors import BenchbenchError
 from benchbench.reading.objects import Filled, Listed, Must, Stated
 
 CURRENT = "v1"
-GENERATED = ("llm", "completion")  # in the `source` of a result that a model wrote: nothing was retrieved
+GENERATED = ("llm", "completion")  # in the `source` of a result that a model generated instead of retrieving it
 
 
 class CanonicalizationError(BenchbenchError):
-    """A version of the rules that is not known, or a result that cannot be put in a run."""
+    """A version of the rules is unknown, or a result cannot be put in a run."""
 
     code = "canonicalization"
 
@@ -44,7 +44,7 @@ class Run(Stated):
     entries: Listed[RunEntry]
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of a run.json, of plain texts and numbers."""
+        """Return the content of a run.json, of plain texts and numbers."""
         return {"run_id": self.run_id, "entries": [asdict(entry) for entry in self.entries]}
 
 
@@ -91,7 +91,7 @@ def export_retrieval_results_to_run(
 
 
 def _v1(topic_id: str | None, topic: str | None) -> str | None:
-    """A topic id that is not blank, stripped; else the name-based UUID of the topic, stripped and in lower case."""
+    """Return a non-blank topic id, stripped; else the name-based UUID of the topic, stripped and in lower case."""
     if topic_id and topic_id.strip():
         return topic_id.strip()
     if topic and topic.strip():
@@ -118,7 +118,7 @@ def _score(result: Any, query_id: str) -> float:
 
 
 def _id(value: Any, what: str) -> str:
-    """An id as text: str of a subclass of it too, such as NumPy's."""
+    """Return an id as text: str of a subclass of it too, such as NumPy's."""
     if isinstance(value, bool) or not isinstance(value, str | UUID | Integral):
         raise CanonicalizationError(
             f"{value!r:.60} is no {what}: it must be a text, a UUID or a whole number.", field=what.replace(" ", "_")

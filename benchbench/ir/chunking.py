@@ -1,4 +1,4 @@
-"""Parts of a text: chunks, the segments between the bounds of its sections, and its first sentences."""
+"""Parts of a text: chunks, segments between section bounds, and first sentences."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from benchbench.errors import BenchbenchError
 
 
 class ChunkingError(BenchbenchError):
-    """A chunk size and overlap that cannot go together."""
+    """A chunk size and an overlap do not fit together."""
 
     code = "chunking"
 
 
 def spans(text: str, *, size: int, overlap: int) -> list[tuple[int, int]]:
-    """The (start, end) of each chunk of `text` in characters: windows of `size`, each repeating `overlap` of the last.
+    """Return the chunks (start, end) of `text` in characters: windows of `size` with an `overlap` with the last.
 
-    Windows are plain: they end in mid-word where the count says so, and the overlap keeps the word whole in one of the
-    two. The last one ends with the last character that is not white space, so none only repeats an overlap. A window of
-    nothing but white space is left out; a blank text therefore has no chunks.
+    Windows may end in mid-word; the overlap keeps the word whole in one of the two. The last window ends with the last
+    character that is not white space, so none repeats only an overlap. Windows of white space are left out; a blank
+    text therefore has no chunks.
     """
     check_chunk_parameters(size=size, overlap=overlap)
     length = len(text.rstrip())
@@ -30,7 +30,7 @@ def spans(text: str, *, size: int, overlap: int) -> list[tuple[int, int]]:
 
 
 def check_chunk_parameters(*, size: int, overlap: int) -> None:
-    """Raises ChunkingError unless 0 ≤ overlap < size / 2, beyond which most of an index would be repetition."""
+    """Raise ChunkingError unless 0 ≤ overlap < size / 2. With more overlap, most of an index would be repetition."""
     if not 0 <= overlap < size / 2:
         raise ChunkingError(
             f"A chunk overlap of {overlap} does not go with a chunk size of {size}; it must be at least 0 and less "
@@ -39,16 +39,16 @@ def check_chunk_parameters(*, size: int, overlap: int) -> None:
         )
 
 
-CHARACTERS = 500  # as many as a chunk has by default
+CHARACTERS = 500  # the default size of a chunk
 
 ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n\s*\n")
 
 
 def first_sentences(text: str, *, most: int = CHARACTERS) -> str:
-    """The sentences that a text begins with, as many as fit into `most` characters, white space collapsed.
+    """Return the sentences that a text begins with, as many as fit into `most` characters, white space collapsed.
 
-    A sentence ends with a full stop, a question or exclamation mark before white space, or with a blank line. Where not
-    even the first one fits it is cut after a word.
+    A sentence ends with a full stop, a question or exclamation mark before white space, or with a blank line. If even
+    the first one does not fit, it is cut after a word.
     """
     summary = ""
     start = 0
@@ -61,10 +61,10 @@ def first_sentences(text: str, *, most: int = CHARACTERS) -> str:
 
 
 def segments(length: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, int | None]]:
-    """The parts (start, end, number) of a text of `length` characters, in order and without gaps.
+    """Return the parts (start, end, number) of a text of `length` characters, in order and without gaps.
 
-    `number` is that of the span (start, end) that covers the part: the shortest, of equally short ones the first; None
-    where none does.
+    `number` is that of the shortest span (start, end) that covers the part, of equally short ones the first; None
+    without such a span.
     """
     edges = {edge for start, end in spans if start < end for edge in (start, end)}
     waiting = sorted((number for number, (start, end) in enumerate(spans) if start < end), key=lambda n: -spans[n][0])

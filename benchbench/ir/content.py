@@ -27,17 +27,16 @@ def evidence_recall(evidence: Sequence[str], texts: Sequence[str]) -> float | No
 
 
 def answer_token_overlap(answer: str, texts: Sequence[str]) -> float | None:
-    """The share of the answer's distinct words that occur in any of the texts. None for an answer without words."""
+    """Return the share of the answer's distinct words that occur in any of the texts; None without words."""
     retrieved = {word for text in texts for word in words(text)}
     return _share([word in retrieved for word in set(words(answer))])
 
 
 def rouge_l(answer: str, texts: Sequence[str]) -> float | None:
-    """ROUGE-L of the text that comes closest to the answer (Lin 2004, with β = 1).
+    """Return ROUGE-L of the text that is closest to the answer (Lin 2004, with β = 1); None without words.
 
-    With the longest common subsequence of words of a text and the answer, l words long: precision l / words of the
-    text, recall l / words of the answer, and of both the harmonic mean, 2 l / (words of both). None for an answer
-    without words.
+    For the longest common subsequence of the words of a text and the answer, of length l, precision is l / words of the
+    text and recall l / words of the answer. ROUGE-L is their harmonic mean, 2 l / (words of both).
     """
     expected = words(answer)
     if not expected:
@@ -66,7 +65,7 @@ def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> i
 
 
 def _spaced(tokens: Sequence[str]) -> str:
-    """Words with a space around each, so that whole words match."""
+    """Return the words with a space around each, so that whole words match."""
     return f" {' '.join(tokens)} "
 
 

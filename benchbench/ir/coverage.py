@@ -35,7 +35,7 @@ class Coverage:
 
 
 def cover(measures: Sequence[Measure], graded: GradedRankings, *, top_grade: float | None = None) -> Coverage:
-    """The coverage of each measure's value for each query.
+    """Return the coverage of each measure's value for each query.
 
     `top_grade` is the highest grade of the dataset's scale; without it, the highest that is given in these truths, and
     1 where nothing is relevant.
@@ -52,7 +52,7 @@ def cover(measures: Sequence[Measure], graded: GradedRankings, *, top_grade: flo
 
 
 def condensed(graded: GradedRankings) -> GradedRankings:
-    """The rankings without their unjudged documents; those below move up."""
+    """Return the rankings without their unjudged documents; those below move up."""
     unjudged = np.isnan(graded.grades)
     moved_up = np.argsort(unjudged, axis=-1, kind="stable")
     return replace(
@@ -63,5 +63,5 @@ def condensed(graded: GradedRankings) -> GradedRankings:
 
 
 def is_uneven(judged: Sequence[float] | Values) -> bool:
-    """Whether runs with these mean Judged@k differ so much in coverage that their comparison must say so."""
+    """Return whether runs with these mean Judged@k differ so much in coverage that their comparison must say so."""
     return bool(len(judged)) and float(np.max(judged) - np.min(judged)) > UNEVEN

@@ -1,4 +1,4 @@
-"""Gates: rules, measured values, and the check that each rule makes of them.
+"""Gates: rules, measured values, and the check of each rule.
 
 Limits are inclusive and compared at full precision.
 """
@@ -36,9 +36,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """A mean of a measure over all queries, or those of a slice, is at least this.
+    """A rule that a measure's mean over all queries, or those of a slice, is `at_least` this.
 
-    A slice with fewer queries than `minimum_queries` decides nothing.
+    A slice with fewer queries than `minimum_queries` leaves the rule undecided.
     """
 
     measure: Measure
@@ -89,7 +89,7 @@ class Rules:
 
     @property
     def measures(self) -> list[Measure]:
-        """Every measure that a rule names, once."""
+        """Return every measure that a rule names, once."""
         rules: tuple[Floor | Change | MustNotFail, ...] = (*self.floors, *self.changes, *self.must_not_fail)
         return list(dict.fromkeys(rule.measure for rule in rules))
 
@@ -141,7 +141,7 @@ class CheckReport:
 
 
 def overall(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome of several: one that cannot be decided leaves all of them so, then one that failed fails them."""
+    """Return the outcome of several checks: undecided if any is undecided, else failed if any failed."""
     for outcome in (Outcome.UNDECIDED, Outcome.FAILED):
         if outcome in outcomes:
             return outcome
@@ -149,7 +149,7 @@ def overall(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def judge(rules: Rules, evidence: Evidence) -> list[CheckReport]:
-    """Hold every rule against what was measured, in the order in which a rules file states them."""
+    """Check every rule against the measurements, in the order of a rules file."""
     checks = [_floor(floor, evidence) for floor in rules.floors]
     checks += [_change(change, evidence) for change in rules.changes]
     checks += [_must_not_fail(rule, evidence) for rule in rules.must_not_fail]

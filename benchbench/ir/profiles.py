@@ -67,7 +67,7 @@ class Profile:
 
     @classmethod
     def parse(cls, name: str) -> Profile:
-        """The profile called `name`. Raises ProfileError."""
+        """Return the profile called `name`. Raises ProfileError."""
         if name not in PROFILES:
             raise ProfileError(
                 f"There is no aggregation profile {name[:40]!a}; there are {', '.join(PROFILES)}.", field="profile"

@@ -28,7 +28,7 @@ class RankingError(BenchbenchError):
 
 
 def top(scores: Scores, depth: int, *, ids: Positions | None = None) -> ScoredList:
-    """The best `depth` of `scores` (n,), by score down, then id up.
+    """Return the best `depth` of `scores` (n,), by score down, then id up.
 
     `ids` (n,), ascending, names the chunk of each score; without it the chunks are 0..n-1. Linear in n plus the sort of
     what is kept. Raises RankingError when one of the best is not a number.
@@ -39,7 +39,7 @@ def top(scores: Scores, depth: int, *, ids: Positions | None = None) -> ScoredLi
 
 
 def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
-    """The positions, ascending, of the chunks that may be among the best `depth`, by float32 similarities (n,).
+    """Return the positions, ascending, of the chunks that may be among the best `depth`, by float32 similarities (n,).
 
     Matrix products differ in their last bits with batch, block, thread and device, so they only nominate: every chunk
     within RESCORE_BAND of the depth-th similarity is named, to be scored again by `pair_scores`, and that score
@@ -49,7 +49,7 @@ def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
 
 
 def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
-    """The inner product of each of `vectors` (m, d) with `query` (d,), as float64 (m,).
+    """Return the inner product of each of `vectors` (m, d) with `query` (d,), as float64 (m,).
 
     The score of a pair is the same bits alone or in any batch. BLAS does not promise that: it blocks a product by the
     shape of the whole. Here each product of two float32 numbers is exact in float64, and NumPy's einsum, which calls
@@ -65,7 +65,7 @@ def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Sco
 
 
 def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The indices, ascending, at which each document of a ranking of chunks occurs first: (n,) → (distinct,)."""
+    """Return the indices, ascending, at which each document of a ranking of chunks occurs first: (n,) → (distinct,)."""
     if len(set(documents.tolist())) == len(documents):  # as where a document is one chunk
         return np.arange(len(documents))
     return np.sort(np.unique(documents, return_index=True)[1]).astype(np.int64, copy=False)
@@ -100,7 +100,7 @@ def cut(ranked: ScoredList, *, unit_scores: Scores, threshold: float | None, top
 
 
 def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.0) -> NDArray[np.int64]:
-    """The indices, ascending, of the scores that are at most `band` below the depth-th greatest."""
+    """Return the indices, ascending, of the scores that are at most `band` below the depth-th greatest."""
     if depth <= 0:
         return np.empty(0, np.int64)
     if len(scores) <= SIFTED_GROUPS * depth:
@@ -122,7 +122,7 @@ def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArr
 
 
 def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
-    """The indices of some scores, ascending, among them all that are at most `band` below the depth-th greatest.
+    """Return the indices of some scores, ascending, among them all that are at most `band` below the depth-th greatest.
 
     Selecting from all scores is the slow part of a search. So they are dealt into groups, of which only the greatest
     are looked at: the depth-th greatest of the groups' maxima is reached by `depth` scores at least, and hence is no
@@ -173,7 +173,7 @@ def rrf(lists: Sequence[ScoredList], *, k: int, depth: int) -> ScoredList:
 
 
 def weighted(lists: Sequence[ScoredList], *, weights: Sequence[float], depth: int) -> ScoredList:
-    """The weighted sum of scores, each list's min-max normalised over its first `depth` entries.
+    """Return the weighted sum of scores, each list's min-max normalised over its first `depth` entries.
 
     A chunk missing from a list gets 0 from it, and so does the list's last entry; where all scores of a list are equal,
     or there is but one, each becomes 1. `weights`, one a list, are not negative and not all 0; they are scaled to sum

@@ -59,7 +59,7 @@ class ScoredList:
         return cls(np.empty(0, np.int64), np.empty(0, np.float64))
 
     def head(self, depth: int) -> ScoredList:
-        """The first `depth` entries; all of them where there are fewer."""
+        """Return the first `depth` entries; all of them where there are fewer."""
         compared = None if self.threshold_scores is None else self.threshold_scores[:depth]
         return ScoredList(self.ids[:depth], self.scores[:depth], compared)
 
@@ -99,7 +99,7 @@ class ScoredDocuments(Generic[Id]):
     scores: list[float] = field(default_factory=list, repr=False)
 
     def ranking(self) -> list[Id]:
-        """The documents, best first, as trec_eval ranks them. Raises RepeatedDocumentError.
+        """Return the documents, best first, as trec_eval ranks them. Raises RepeatedDocumentError.
 
         By score as a float32, falling; equal ones by id, falling. Python orders text by code point, which is the order
         of its UTF-8 bytes. Not our own order, which has ids rising: figures of a file must be those of trec_eval.

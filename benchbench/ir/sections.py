@@ -19,12 +19,12 @@ class SectionHit:
 
 
 def doc_rank(hits: Sequence[SectionHit], document: Hashable) -> int:
-    """The rank, from 1, of the document in the ranking collapsed to documents; NOT_FOUND where it is not there."""
+    """Return the rank, from 1, of the document in the ranking collapsed to documents, or NOT_FOUND."""
     return _rank(list(dict.fromkeys(hit.document for hit in hits)), {document})
 
 
 def section_rank(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable]) -> int:
-    """The rank, from 1, among distinct (document, section) of the first expected section; NOT_FOUND without one.
+    """Return the rank, from 1, among distinct (document, section) of the first expected section; NOT_FOUND without one.
 
     A section counts only in its own document.
     """
@@ -32,7 +32,7 @@ def section_rank(hits: Sequence[SectionHit], document: Hashable, sections: Colle
 
 
 def section_share(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable], k: int) -> float:
-    """The share of the expected sections among the first k distinct (document, section); 0 where none is expected."""
+    """Return the share of expected sections among the first k distinct (document, section); 0 without expected ones."""
     expected = {(document, section) for section in sections}
     return len(expected.intersection(_distinct(hits)[:k])) / len(expected) if expected else 0.0
 
@@ -48,7 +48,7 @@ def order_statistic(values: Sequence[float], p: float) -> float | None:
 
 
 def consistency(rankings: Sequence[Sequence[Sequence[Hashable]]]) -> float | None:
-    """The share of queries whose document lists are equal in all repetitions; `rankings[query][repetition]`.
+    """Return the share of queries whose document lists are equal in all repetitions; `rankings[query][repetition]`.
 
     None without queries.
     """

@@ -57,7 +57,7 @@ class Slice:
 
 
 def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[Slice]:
-    """The slices of a query set, partition by partition; `slices` alone may overlap.
+    """Return the slices of a query set, partition by partition; `slices` alone may overlap.
 
     By metadata: slice, category, difficulty, query type, split, version; queries that do not state what others do are
     `(none)`. Computed: the length of the text in words, in thirds of the set (a third ends where the length changes,
@@ -159,7 +159,7 @@ class LabelShape:
 
 
 def label_shape(n_relevant: Sequence[int]) -> LabelShape:
-    """The label shape of a dataset, by the number of relevant documents per query. All 0 without queries.
+    """Return the label shape of a dataset, by the number of relevant documents per query. All 0 without queries.
 
     p95 is one of the numbers: sorted[⌊.95 · (n − 1)⌋].
     """
@@ -181,7 +181,7 @@ def label_shape(n_relevant: Sequence[int]) -> LabelShape:
 
 
 def _divide(partition: str, labels: Sequence[Sequence[str]], minimum: int) -> list[Slice]:
-    """A slice for each label, in the order of their first number, then of their text; none where all queries agree."""
+    """Return a slice for each label, by first number, then text; none if all queries have the same label."""
     distinct = sorted({label for of_query in labels for label in of_query}, key=_natural)
     if len({frozenset(of_query) for of_query in labels}) < 2:
         return []
@@ -206,7 +206,7 @@ def _length_bands(texts: Sequence[str]) -> list[str]:
 
 
 def _below(inside: Values, outside: Values) -> float:
-    """The one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test.
+    """Return the one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test.
 
     The formula and not `scipy.stats`, whose import takes longer than the page of a run.
     """

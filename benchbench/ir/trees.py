@@ -1,6 +1,6 @@
-"""Trees of summaries, as of RAPTOR (Sarthi et al., 2024): vectors reduced, clustered layer by layer, and searched.
+"""Trees of summaries, as in RAPTOR (Sarthi et al., 2024): vectors are reduced, clustered by layer, and searched.
 
-Mixtures are estimated in a few dimensions. A search finds leaves alone: a summary stands for those below it.
+Mixtures are estimated in a few dimensions. A search returns leaves alone: a summary represents the leaves below it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchbench.ir.records import Mask, Positions, ScoredList
 
 Reduction = Literal["pca", "umap"]
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
-DIMENSIONS = 10  # as the paper's code has them
+DIMENSIONS = 10  # as in the paper's code
 
 
 def lack_of(reduction: Reduction) -> str:
@@ -31,14 +31,14 @@ def lack_of(reduction: Reduction) -> str:
 def reduce(vectors: NDArray[np.float32], reduction: Reduction, *, neighbours: int, seed: int) -> NDArray[np.float64]:
     """Return `vectors` (n, d) in at most DIMENSIONS dimensions, (n, r).
 
-    "pca": their principal components, which take no chance: O(n·d² + d³). "umap": McInnes et al. (2018), by cosine,
+    "pca": their principal components, which are deterministic: O(n·d² + d³). "umap": McInnes et al. (2018), by cosine,
     with that many `neighbours`; n must be above DIMENSIONS + 1.
     """
     if reduction == "umap":
         from umap import UMAP
 
         neighbours = min(neighbours, len(vectors) - 1)
-        # Of one thread, else the seed would not settle it.
+        # With one thread; with more, the seed would not determine the result.
         made = UMAP(neighbours, DIMENSIONS, metric="cosine", random_state=seed, n_jobs=1).fit_transform(vectors)
         return np.asarray(made, np.float64)
     return principal_components(vectors, DIMENSIONS)
@@ -67,13 +67,13 @@ FLOOR = 0.1  # of the mean variance, added to each variance
 def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int) -> list[NDArray[np.int64]]:
     """Return the rows of `points` (n, r) that belong to each component of their mixture, ascending.
 
-    A row belongs to each component whose posterior probability reaches `threshold`, and to its most probable one, so
-    that each row belongs to one at least. The number of components is that of least BIC (Schwarz, 1978), from 1 to
-    MOST_COMPONENTS, at most half as many as there are rows; the search ends where PATIENCE counts bring none less.
+    A row belongs to each component whose posterior probability reaches `threshold`, and to its most probable one. The
+    number of components, from 1 to MOST_COMPONENTS and at most half the number of rows, is that of least BIC (Schwarz,
+    1978). The search ends after PATIENCE counts without improvement.
 
-    Covariances are diagonal: 2r + 1 numbers a component, where full ones have r(r + 3)/2 + 1. To each variance FLOOR
-    times the mean variance is added; else components shrink onto single rows, each as likely as one likes. One fit
-    takes O(n·k·r) time and O(n·k) memory.
+    Covariances are diagonal: 2r + 1 numbers per component, while full ones have r(r + 3)/2 + 1. FLOOR times the mean
+    variance is added to each variance; else components shrink onto single rows with unbounded likelihood. One fit takes
+    O(n·k·r) time and O(n·k) memory.
     """
     if len(points) < 2 or not points.var(axis=0).any():
         return [np.arange(len(points))] if len(points) else []
@@ -84,7 +84,7 @@ def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int)
 
 
 def _likeliest(points: NDArray[np.float64], seed: int) -> Any:
-    """The mixture of least BIC; of equal ones that of fewest components."""
+    """Return the mixture of least BIC; of equal ones that of fewest components."""
     floor = FLOOR * float(points.var(axis=0).mean())
     best, least, since = None, np.inf, 0
     for count in range(1, min(MOST_COMPONENTS, len(points) // 2) + 1):
@@ -101,17 +101,17 @@ def _fit(points: NDArray[np.float64], count: int, floor: float, seed: int) -> An
     from sklearn.mixture import GaussianMixture
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that was broken off has its BIC too
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that did not converge has a BIC too
         return GaussianMixture(count, covariance_type="diag", reg_covar=floor, random_state=seed).fit(points)
 
 
 Members = NDArray[np.int64]
 
-LOCAL_NEIGHBOURS = 10  # of UMAP, as the paper's code has them
+LOCAL_NEIGHBOURS = 10  # of UMAP, as in the paper's code
 
 
 class TreeError(BenchbenchError):
-    """Texts that no tree can be made of."""
+    """No tree can be made of the texts."""
 
     code = "tree"
 
@@ -142,7 +142,7 @@ def clusters(
         )
 
     def mixture(rows: Members, neighbours: int) -> list[Members]:
-        """Return the components of some rows; all of them where there are too few for a mixture."""
+        """Return the components of some rows; one with all rows if they are too few for a mixture."""
         if len(rows) <= DIMENSIONS + 1:
             return [rows]
         points = reduce(vectors[rows], reduction, neighbours=neighbours, seed=seed)
@@ -159,7 +159,7 @@ def clusters(
 
 
 def parted(vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Members, most: int) -> Iterator[Members]:
-    """Part rows in two of about equal length, again and again, until each part is at most `most` long."""
+    """Split rows recursively into halves of about equal length, until each part is at most `most` long."""
     if lengths[rows].sum() <= most:
         yield rows
         return
@@ -176,17 +176,17 @@ Near = Callable[
 
 
 class Tree(Protocol):
-    """The level of each position (n,), leaves at 0; what lies on a level has children on the level below."""
+    """A tree: the level of each position (n,), leaves at 0. Nodes of a level have children on the level below."""
 
     @property
     def levels(self) -> NDArray[np.int16]: ...
 
     def children_of(self, positions: Positions) -> Positions:
-        """The positions that are children of any of `positions`, ascending."""
+        """Return the positions that are children of any of `positions`, ascending."""
 
 
 def leaves_below(tree: Tree, position: int) -> Positions:
-    """Return the leaves below a position, ascending; itself where it is one."""
+    """Return the leaves below a position, ascending; a leaf returns itself."""
     below = np.array([position], np.int64)
     for _ in range(int(tree.levels[position])):
         below = tree.children_of(below)
@@ -196,10 +196,9 @@ def leaves_below(tree: Tree, position: int) -> Positions:
 def collapsed(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
     """Return the best `depth` leaves of a search through all levels as one list (RAPTOR's collapsed tree).
 
-    `nodes` are the nearest `depth` positions that `mask` (n,) admits; more are asked of `near` where these stand for
-    too few leaves. Each of them, best first, brings the admitted leaves below it that no better one brought, in the
-    order of their own similarity. A leaf's score is that of what brought it, so that scores fall. A shorter list is the
-    beginning of a longer one.
+    `nodes` are the nearest `depth` positions that `mask` (n,) admits; `near` gives more if these have too few leaves.
+    Each node, best first, adds the admitted leaves below it that no better node added, in the order of their own
+    similarity. A leaf's score is that of its node, so scores fall. A shorter list is the beginning of a longer one.
     """
     asked = depth
     while True:

@@ -77,7 +77,7 @@ def triage(
     *,
     k: int,
 ) -> list[LostDocument]:
-    """The relevant documents of one query that are not among the run's first k, the highest grade first.
+    """Return the relevant documents of one query that are not among the run's first k, the highest grade first.
 
     `lists` are the query's lists by stage key, as stored: chunk ids and scores, best first; a reranked list with its
     `threshold_scores` where the run has a threshold. `documents` names the document of each chunk in them. A list that
@@ -129,7 +129,7 @@ def tally(losses: Iterable[Sequence[LostDocument]]) -> dict[Loss, Tally]:
 
 
 def by_loss(ndcg: Values, has_relevant: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The indices of the queries, the greatest loss first: the ideal gain that the ranking misses, 1 − nDCG@k.
+    """Return the indices of the queries, the greatest loss first: the ideal gain that the ranking misses, 1 − nDCG@k.
 
     Both (q,). Queries that cannot lose, since nothing is relevant or since they failed (NaN), are left out. Equal
     losses stay in the order of the queries.

@@ -209,7 +209,7 @@ def trim_packs(root: Path, most: int) -> int:
 
 
 def _packs(folder: Path, deeper: str = "") -> Iterator[tuple[float, int, Path]]:
-    """Return time of use, size in bytes and path of each pack."""
+    """Yield time of use, size in bytes and path of each pack."""
     for path in folder.glob(f"{deeper}*.pack"):
         with suppress(FileNotFoundError):
             status = path.stat()

@@ -1,7 +1,7 @@
 """Agreement of judges: kappa of two, Krippendorff's alpha of all, confusions and shifts.
 
-Grades are given as a matrix (judges, items), NaN where a judge did not grade an item. An item that one judge alone
-graded says nothing of agreement and is left out.
+Grades are a matrix (judges, items), NaN if a judge did not grade an item. An item with only one grade shows no
+agreement and is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
 from benchbench.ir.statistics.resampling import Interval, percentile_interval
 
-LEAST_SHARED = 30  # items: an interval of fewer says nothing that a person should act on
+LEAST_SHARED = 30  # items: with fewer, an interval is too wide to act on
 RESAMPLES = 2_000
 
 
@@ -23,7 +23,7 @@ RESAMPLES = 2_000
 class Alpha:
     """Krippendorff's alpha for ordinal grades, of `shared` items that at least two judges graded.
 
-    1 is perfect, 0 what chance gives; None where all shared grades are equal, since nothing could have differed.
+    1 is perfect, 0 is chance; None if all shared grades are equal, since nothing could have differed.
     `interval` is a percentile bootstrap over the items; None under 30 shared items.
     """
 
@@ -55,7 +55,7 @@ class Shift:
 
 
 def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
-    """Ordinal alpha of `grades` (judges, items), with its interval.
+    """Return the ordinal alpha of `grades` (judges, items), with its interval.
 
     Krippendorff, Content Analysis (2004), chapter 11: 1 − observed / expected disagreement, the distance of two grades
     being the squared number of grades between them, half of the two themselves counted.
@@ -69,7 +69,7 @@ def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
 
 
 def _value_counts(grades: Values) -> NDArray[np.int64]:
-    """(shared items, distinct grades): how often each item has each grade, of the items that two judges graded."""
+    """Return how often each item graded by two judges has each grade, (shared items, distinct grades)."""
     array = _checked(grades)
     scale = np.unique(array[~np.isnan(array)])
     counts: NDArray[np.int64] = (array.T[:, :, None] == scale).sum(axis=1, dtype=np.int64)
@@ -77,7 +77,7 @@ def _value_counts(grades: Values) -> NDArray[np.int64]:
 
 
 def _alphas(totals: Values, coincidences: Values) -> Values:
-    """Ordinal alpha of b samples at once: totals (b, v), coincidences (b, v, v) → (b,); NaN where undefined."""
+    """Return the ordinal alpha of b samples: totals (b, v), coincidences (b, v, v) → (b,); NaN where undefined."""
     up_to = np.cumsum(totals, axis=-1) - totals / 2  # the middle of each grade among all grades, in order
     distances = (up_to[:, :, None] - up_to[:, None, :]) ** 2
     n = totals.sum(axis=-1)
@@ -88,7 +88,7 @@ def _alphas(totals: Values, coincidences: Values) -> Values:
 
 
 def confusion(first: Values, second: Values, scale: tuple[float, ...] | None = None) -> Confusion:
-    """The confusion matrix and Cohen's kappa (1960) of two judges' grades (items,), over what both graded."""
+    """Return the confusion matrix and Cohen's kappa (1960) of two judges' grades (items,), over what both graded."""
     array = _checked(np.stack([first, second]))
     both = array[:, ~np.isnan(array).any(axis=0)]
     grades = np.unique(both) if scale is None else np.array(sorted(scale), np.float64)
@@ -101,7 +101,7 @@ def confusion(first: Values, second: Values, scale: tuple[float, ...] | None = N
 
 
 def shifts(grades: Values) -> tuple[Shift, ...]:
-    """For each judge of `grades` (judges, items), how much higher they grade than the mean of the others."""
+    """Return the shift of each judge of `grades` (judges, items) against the mean of the others."""
     array = _checked(grades)
     given = ~np.isnan(array)
     total, number = np.nansum(array, axis=0), given.sum(axis=0)
@@ -121,14 +121,14 @@ def _kappa(counts: NDArray[np.int64]) -> float | None:
 
 
 def _coincidences(counts: NDArray[np.int64]) -> Values:
-    """(items, v, v): the pairs of grades of each item, each weighing 1 / (grades of the item − 1)."""
+    """Return the pairs of grades of each item, (items, v, v), each weighing 1 / (grades of the item − 1)."""
     pairs: Values = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
     pairs /= (counts.sum(axis=1) - 1)[:, None, None]
     return pairs
 
 
 def _drawn(counts: NDArray[np.int64], *, seed: int, resamples: int) -> Values:
-    """The alphas of items drawn with replacement; a draw in which nothing differs agrees perfectly."""
+    """Return the alphas of items drawn with replacement; a draw in which nothing differs agrees perfectly."""
     items, width = counts.shape
     rng = np.random.default_rng((seed, 17))
     weights = rng.multinomial(items, np.full(items, 1 / items), size=resamples).astype(np.float64)

@@ -1,6 +1,6 @@
-"""Calibration of a model as a judge: how its grades compare with a person's on a uniform sample of pairs.
+"""Calibration of a model as a judge: its grades against a person's on a uniform sample of pairs.
 
-The sample is of pairs, so its figures hold for the pool that it was drawn from, this prompt and this model alone.
+The figures hold only for the pool from which the pairs were drawn, for this prompt and this model.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ class OrderEffect:
 
 
 def calibrate(person: Sequence[float], model: Sequence[float], scale: Sequence[float], *, seed: int) -> Calibration:
-    """The calibration from the grades of a person and of the model, item by item. Raises JudgingError for different
-    numbers of grades, none, or a grade that is not on the scale."""
+    """Return the calibration from the grades of a person and of the model, item by item.
+
+    Raises JudgingError for different numbers of grades, no grades, or a grade outside the scale.
+    """
     if len(person) != len(model) or not person:
         raise JudgingError("A calibration needs the same pairs judged by a person and by the model, and at least one.")
     both = np.array([person, model], np.float64)
@@ -88,7 +90,7 @@ def order_effect(person: Values, model: Values) -> OrderEffect:
 
 
 def _kendall(first: Values, second: Values) -> float | None:
-    """Kendall's τ-b of two lists of figures (n,); None where either is all ties."""
+    """Return Kendall's τ-b of two lists of figures (n,); None if either is all ties."""
     signs: list[NDArray[np.int8]] = []
     for figures in (first, second):
         differences = figures[:, None] - figures[None, :]

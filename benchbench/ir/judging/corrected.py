@@ -23,7 +23,7 @@ from benchbench.ir.statistics.max_t import family_of
 from benchbench.ir.statistics.resampling import SAME, Interval, checked, flips, require_settings
 
 ALPHA = 0.05  # of the family
-FEWEST_QUERIES = 10  # of a sample, under which its spread says too little
+FEWEST_QUERIES = 10  # of a sample; with fewer its spread is too uncertain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +34,11 @@ class CorrectedPair:
     second: int
     difference: float
     interval: Interval  # for this pair alone
-    simultaneous: Interval  # all of the family hold their truth at once
+    simultaneous: Interval  # covers all pairs of the family at once
     p_adjusted: float
     significant: bool
     tuned: float  # λ
-    effective: float  # how many judged queries the person alone would need for this error
+    effective: float  # judged queries that the person alone would need for this error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class Corrected:
 
     @property
     def gain(self) -> float:
-        """By how many judged queries the model's grades enlarge the sample, in the median over the pairs."""
+        """Return by how many judged queries the model's grades enlarge the sample, in the median over the pairs."""
         return float(np.median([pair.effective for pair in self.pairs])) - self.judged
 
 
 def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples: int = 10_000) -> Corrected:
-    """The corrected comparison of values by the model's grades and a person's, both (runs, queries).
+    """Return the corrected comparison of values by the model's grades and a person's, both (runs, queries).
 
-    `person` is NaN for the queries that were not sampled; the others are a uniform sample of the queries, judged
-    without a look at the runs. A query without a value of the model in some run is left out. Raises JudgingError for
-    arrays of different shape, or fewer than 10 sampled queries.
+    `person` is NaN for queries that were not sampled; the others are a uniform sample, judged without knowledge of the
+    runs. A query without a value by the model in some run is left out. Raises JudgingError for arrays of different
+    shape, or fewer than 10 sampled queries.
     """
     everywhere, sampled = _checked(model, person)
     n, rest = int(sampled.sum()), int((everywhere & ~sampled).sum())
@@ -112,7 +112,7 @@ class _MaxT:
         return cls(error, freedom, np.sort(np.concatenate(drawn)))
 
     def adjusted(self, difference: Values) -> Values:
-        """(p,): the p-value of each difference within the family."""
+        """Return the p-value of each difference within the family, (p,)."""
         from scipy.special import ndtri, stdtr
 
         varies = self.error > SAME
@@ -121,7 +121,7 @@ class _MaxT:
         return np.where(varies, (1 + larger) / (1 + len(self.greatest)), 1.0)
 
     def critical(self) -> Values:
-        """(p,): what |t| of each pair has to exceed."""
+        """Return the critical |t| of each pair within the family, (p,)."""
         from scipy.special import ndtr, stdtrit
 
         tolerated = math.floor(ALPHA * (1 + len(self.greatest)) + SAME) - 1
@@ -129,14 +129,14 @@ class _MaxT:
         return np.asarray(-stdtrit(self.freedom, ndtr(-z)), np.float64)
 
     def alone(self) -> Values:
-        """(p,): what |t| of a pair by itself has to exceed."""
+        """Return the critical |t| of each pair by itself, (p,)."""
         from scipy.special import stdtrit
 
         return np.asarray(-stdtrit(self.freedom, ALPHA / 2), np.float64)
 
 
 def _tuned(y: Values, f: Values, unseen: Values) -> Values:
-    """λ of each pair, (p,): covariance over (1 + n / N) · variance, within 0 and 1 (PPI++, section 6)."""
+    """Return λ of each pair, (p,): covariance over (1 + n / N) · variance, within 0 and 1 (PPI++, section 6)."""
     if unseen.shape[1] < 2:
         return np.zeros(len(y))
     covariance = ((y - y.mean(axis=1, keepdims=True)) * (f - f.mean(axis=1, keepdims=True))).mean(axis=1)
@@ -174,7 +174,7 @@ def _pairs(
 
 
 def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
-    """The run that is ahead of the others by most in the mean, and those that are not significantly worse than it."""
+    """Return the run with the greatest mean lead, and those that are not significantly worse than it."""
     ahead, told = np.zeros((runs, runs)), np.zeros((runs, runs), bool)
     for pair in pairs:
         ahead[pair.first, pair.second], ahead[pair.second, pair.first] = pair.difference, -pair.difference

@@ -59,7 +59,7 @@ class OpenQuery:
 
 
 def difference_bounds(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
-    """The least and greatest of first − second on one query, both (pairs,)."""
+    """Return the least and greatest of first − second on one query, both (pairs,)."""
     if shape.measure.name == "AP":
         return _of_average_precision(shape, query, pairs)
     if shape.measure.name in ("RR", "Success"):
@@ -70,7 +70,7 @@ def difference_bounds(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Val
 
 
 def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
-    """The greatest difference of a measure that is a weighted sum of gains over an ideal that both share.
+    """Return the greatest difference of a measure that is a weighted sum of gains over an ideal that both share.
 
     Where the numerator can be made positive, by Dinkelbach's method as in `bounds._greatest_ndcg`: for a ratio λ ≥ 0
     the numerator − λ · ideal adds up over levels, and each level is reached by the documents of the greatest weights,

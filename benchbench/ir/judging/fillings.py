@@ -78,7 +78,7 @@ class Shape:
         return np.diff(self.levels, prepend=0.0) if self.measure.name == "nDCG" else np.ones(1)
 
     def summed(self, counts: NDArray[Any]) -> Values:
-        """The ideal's sum over so many documents, of any shape."""
+        """Return the ideal's sum over so many documents, of any shape."""
         if self.ideal is None:
             return np.ones(np.shape(counts))
         return np.asarray(self.ideal[np.minimum(counts, len(self.ideal) - 1).astype(np.int64)], np.float64)

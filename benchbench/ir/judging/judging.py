@@ -1,4 +1,4 @@
-"""Judging of a pool, grade by grade: its state, and the weights of what is still to judge."""
+"""Judging of a pool, grade by grade: its state, and the weights of the unjudged pairs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from benchbench.ir.statistics.max_t import family_of
 DRAWS = 200
 CONFIDENCE = 0.95
 LEARN_AFTER = 0.05
-FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # below them nothing is called settled by the model
-EARLY, SURER = 100, 0.97  # with fewer grades the probability jumps: the verdict needs this one
+FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # with fewer, the model calls nothing settled
+EARLY, SURER = 100, 0.97  # with fewer grades the probability fluctuates, so the verdict needs this one
 
 
 class Judging:
@@ -76,7 +76,7 @@ class Judging:
         self._foretold: MoreGrades | None = None
 
     def grade(self, item: Item, grade: float | None) -> None:
-        """Take in one grade, or take it back with None. Raises JudgingError for a pair outside the pool, or scale."""
+        """Add a grade, or remove it with None. Raises JudgingError for a pair outside the pool, or scale."""
         query, place = self.pool.place(item)
         if grade is not None and float(grade) not in self._scale:
             raise JudgingError(f"The grade {grade:g} is not on the scale.", field="grade")
@@ -86,7 +86,7 @@ class Judging:
         self._touched.add(query)
 
     def inform(self, model_grades: Values | None) -> None:
-        """Take a language model's grades (size,), NaN where it gave none, for evidence in place of those so far."""
+        """Replace the language model's grades (size,), NaN for a missing one, as evidence."""
         self._features.inform(model_grades)
         self._model = None
 
@@ -148,9 +148,9 @@ class Judging:
         return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def weights(self) -> Values:
-        """(size,): the weight of each pair of the pool, 0 where it is judged (see `weights`).
+        """Return the weight of each pair of the pool, (size,); 0 if it is judged (see `weights`).
 
-        By what was undecided when the state was asked for last: after a few grades ask for it again.
+        Weights depend on the last computed state: compute it again after a few grades.
         """
         if self._importance is None:
             self.state()
@@ -161,7 +161,7 @@ class Judging:
         return np.asarray(np.sqrt(gains)[tuple(self.pool.cells.T)], np.float64)
 
     def bounds(self) -> tuple[Values, Values]:
-        """(p,) each: the least and greatest difference of means of each pair of runs, over every filling."""
+        """Return the least and greatest difference of means of each pair of runs over every filling, (p,) each."""
         for query in np.flatnonzero(self.pool.answered & np.isnan(self._bounds[0, :, 0])).tolist():
             row = OpenQuery.of(self.pool, self.shape, query, self.grades[query], self._counted[:, query])
             self._bounds[:, query] = difference_bounds(self.shape, row, self.pairs)
@@ -187,11 +187,11 @@ class Judging:
 
     @property
     def _bar(self) -> float:
-        """The probability from which on the verdict is settled."""
+        """Return the probability at which the verdict is settled."""
         return SURER if self._holes.any() and int(self._teaching.sum()) < EARLY else CONFIDENCE
 
     def _outcomes(self) -> Outcomes:
-        """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""
+        """Return the outcomes of the fillings. Queries with new grades are redrawn; 5 % more grades refit the model."""
         judged = int((~np.isnan(self.grades)).sum())
         if self._model is None or abs(judged - self._learnt) >= max(1, LEARN_AFTER * self._learnt):
             self._learn()
@@ -225,8 +225,10 @@ class Judging:
         return Expected.of(self.shape, self.grades, chances, self._counted[0])
 
     def _undecided(self, outcomes: Outcomes, shares: Values) -> Values:
-        """(R, R): how undecided each pair of runs is, times how likely it is that the verdict hangs on it: that one
-        of the two is the best run."""
+        """Return the importance of each pair of runs, (R, R).
+
+        It is the pair's indecision times the probability that the verdict depends on it: that one is the best run.
+        """
         first, second = self.pairs
         open_ = 1 - shares + 1 / self.draws
         best = outcomes.means.argmax(axis=1)[:, None]
@@ -236,7 +238,7 @@ class Judging:
         return importance
 
     def _more(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
-        """The forecast, made with each new model; between two of them what was judged since is taken off."""
+        """Return the forecast, computed with each new model; in between, the grades since then are subtracted."""
         if settled or reason is not None:
             return MoreGrades(middle=0 if settled else None, most=0 if settled else None)
         if self._foretold is None:

@@ -33,12 +33,12 @@ def depth_order(pool: Pool) -> Numbers:
 
 
 def random_order(pool: Pool, *, seed: int) -> Numbers:
-    """The numbers of the pairs in the sample's order, (size,): uniform, and the same for equal pools and seeds."""
+    """Return the numbers of the pairs in the sample's order, (size,): uniform, and equal for equal pools and seeds."""
     return np.random.default_rng((seed, 16)).permutation(pool.size)
 
 
 def weight_order(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
-    """The numbers of the pairs by falling weight (size,): the decisive order, of `Judging.weights`."""
+    """Return the numbers of the pairs by falling weight (size,): the decisive order, of `Judging.weights`."""
     return np.argsort(-np.asarray(weights, np.float64), kind="stable")
 
 
@@ -51,7 +51,7 @@ def query_order(pool: Pool, *, seed: int) -> Numbers:
 
 
 def by_query_order(pool: Pool, queries: Numbers) -> Numbers:
-    """The numbers of the pairs query by query, as `queries` has these, (size,); those of one by best rank."""
+    """Return the numbers of the pairs query by query, as `queries` has these, (size,); those of one by best rank."""
     turns = np.argsort(queries)
     return np.lexsort((pool.best[tuple(pool.cells.T)], turns[pool.cells[:, 0]]))
 
@@ -66,7 +66,7 @@ def whole_queries(queries: Numbers, waiting: Collection[int]) -> Numbers:
 
 
 def upcoming(primary: Numbers, sample: Numbers, given: Collection[int], *, share: float = SHARE) -> Iterator[int]:
-    """The numbers of the pairs to give out next.
+    """Yield the numbers of the pairs to give out next.
 
     `primary` is the order that the round asks for and `sample` the sample's; `given` are the pairs that were given out
     already. It ends when both are used up. Raises JudgingError for a share outside 0 to 1.
@@ -95,11 +95,11 @@ def sampled(given: int, share: float, size: int) -> int:
 
 
 def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE) -> Numbers:
-    """The uniform sample among the `judged` pairs of a round; each pair is in it with one probability, its share.
+    """Return the uniform sample among the `judged` pairs of a round. Each pair is in it with one probability, `share`.
 
-    `sample` is the sample's order. Pairs that are given out and not yet judged end it: it is no longer than the first
-    pair that is missing. So it holds wherever a round stops. Where its grades decided that, as when its question is
-    answered, the probability is that of a round which stops after so many.
+    `sample` is the sample's order. The sample ends before the first pair of this order that is not judged yet. So it is
+    valid wherever a round stops. If the grades decide when it stops, as when its question is answered, the probability
+    is that of a round which stops after as many grades.
     """
     require_share(share)
     done = set(judged).intersection(sample.tolist())

@@ -1,4 +1,4 @@
-"""The pool of a judging round: the documents that its runs rank, query by query, and where each run ranks them."""
+"""The pool of a judging round: the documents that its runs rank, query by query, with their ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchbench.ir.measures import Values
 
 
 class JudgingError(BenchbenchError):
-    """A question about judgments that cannot be answered of what is given."""
+    """A question about judgments cannot be answered from the given data."""
 
     code = "judging"
 
@@ -45,7 +45,7 @@ class Pool:
 
     @classmethod
     def of(cls, rankings: Sequence[Sequence[Sequence[Hashable] | None]], *, depth: int | None = None) -> Pool:
-        """The pool of `rankings[run][query]`: ids, best first, none twice; None where the run failed on the query.
+        """Return the pool of `rankings[run][query]`: distinct ids, best first; None if the run failed on the query.
 
         A depth no less than the measure's cutoff makes verdicts exact; documents below it stay as they are judged.
         Raises JudgingError for no runs, or runs of different numbers of queries.
@@ -72,7 +72,7 @@ class Pool:
         return len(self.documents)
 
     def only(self, part: slice) -> Pool:
-        """The pool of some queries, its rows as wide as here."""
+        """Return the pool of some queries, its rows as wide as here."""
         return Pool(self.documents[part], self.ranks[:, part], self.answered[part], self.depth)
 
     @cached_property
@@ -102,7 +102,7 @@ class Pool:
 
     @cached_property
     def numbers(self) -> dict[Item, int]:
-        """The number of each pair."""
+        """Return the number of each pair."""
         return {self.item(number): number for number in range(self.size)}
 
     def item(self, number: int) -> Item:
@@ -110,7 +110,7 @@ class Pool:
         return Item(query, self.documents[query][place])
 
     def place(self, item: Item) -> tuple[int, int]:
-        """The cell of a pair. Raises JudgingError where it is not in the pool."""
+        """Return the cell of a pair. Raises JudgingError where it is not in the pool."""
         if item not in self.numbers:
             raise JudgingError(f"Document {item.document!r} is not in the pool of query {item.query}.")
         query, place = self.cells[self.numbers[item]].tolist()
@@ -140,7 +140,7 @@ class Pool:
 
 
 def _ordered(rankings: Sequence[Sequence[Hashable]]) -> tuple[Hashable, ...]:
-    """The distinct documents of one query's rankings: by best rank, then most runs, then as met."""
+    """Return the distinct documents of one query's rankings: by best rank, then most runs, then as met."""
     keys: dict[Hashable, list[int]] = {}
     for ranking in rankings:
         for rank, document in enumerate(ranking, 1):

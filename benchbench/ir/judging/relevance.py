@@ -87,7 +87,7 @@ class Relevance:
 
 
 def learn(pool: Pool, features: Values, relevant: Values, prior: Prior, *, rounds: int = ROUNDS) -> Relevance:
-    """The model after the grades `relevant` (size,): 1 relevant, 0 not, NaN unjudged; `features` are (size, f).
+    """Return the model after the grades `relevant` (size,): 1 relevant, 0 not, NaN unjudged; `features` are (size, f).
 
     Newton's method on the mode, u eliminated query by query; the spread of u is raised or lowered to what its values
     show (a step of expectation and maximisation a round). f² · judged pairs a round.

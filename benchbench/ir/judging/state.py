@@ -67,12 +67,12 @@ class State:
     reason: str | None  # why nothing is called settled yet, where grades are too few to say
 
     def as_record(self) -> dict[str, Any]:
-        """The state as JSON has it; `of_record` reads it again."""
+        """Return the state as JSON has it; `of_record` reads it again."""
         return asdict(self)
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """The state that `as_record` wrote."""
+        """Return the state that `as_record` wrote."""
         pairs = tuple(PairState(**pair) for pair in record["pairs"])
         more = MoreGrades(**record["more"])
         return cls(**{**record, "pairs": pairs, "more": more, "verdict": tuple(record["verdict"])})

@@ -1,4 +1,4 @@
-"""Graded rankings: each document replaced by its grade, which is all that a measure needs to know."""
+"""Graded rankings: each document replaced by its grade, the only input of a measure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MARKS = 2**16
 
 @dataclass(frozen=True, eq=False)
 class GradedRankings:
-    """Rankings of q queries with each document replaced by its grade: all that a measure needs to know.
+    """Rankings of q queries with each document replaced by its grade, the only input of a measure.
 
-    Arrays are read along the last axis and never reordered. Running sums go rank by rank, so that how far a batch is
-    padded does not change the last bit of a value.
+    Arrays are read along the last axis and never reordered. Running sums go rank by rank, so the padding of a batch
+    does not change the last bit of a value.
     """
 
     # (q, depth): the grade at each rank; NaN without a judgment and past the end of the ranking.
@@ -40,9 +40,9 @@ class GradedRankings:
         return Truths.of(truths).grade(rankings)
 
     def heads(self, lengths: NDArray[np.int64]) -> GradedRankings:
-        """The first `lengths` (q,) documents of each ranking, as if it held no more. None may be above its length.
+        """Return the first `lengths` (q,) documents of each ranking. No length may exceed that of the ranking.
 
-        The running sums are the same ones, read no further: many heads of the same rankings cost little.
+        Heads share the running sums, so many heads of the same rankings cost little.
         """
         if np.array_equal(lengths, self.lengths):
             return self
@@ -110,7 +110,7 @@ class RunningSums:
 
     @cached_property
     def precisions(self) -> Values:
-        """The sum of the precisions at the relevant documents at each rank or above."""
+        """Return the sum of the precisions at the relevant documents at each rank or above."""
         return np.cumsum(np.where(self.relevant, self.hits / self.ranks, 0.0), axis=-1)
 
     @cached_property
@@ -183,7 +183,7 @@ def _find(rising: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray
 def grade_matrix(
     rankings: Sequence[Sequence[Hashable] | NDArray[Any]], truths: Sequence[Mapping[Any, float]]
 ) -> tuple[Values, NDArray[np.int64]]:
-    """The grades of the ranked documents, (q, depth), and the length of each ranking, (q,).
+    """Return the grades of the ranked documents, (q, depth), and the length of each ranking, (q,).
 
     NaN stands for a document without judgment and, past a ranking's length, for no document. Ids may be anything
     hashable; an array of ids is looked up as Python values.

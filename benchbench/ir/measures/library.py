@@ -23,7 +23,7 @@ from benchbench.ir.measures.graded import GradedRankings, Values
 
 
 class MeasureError(BenchbenchError):
-    """A text that names no measure, or a measure that cannot be computed of these judgments."""
+    """A text names no measure, or a measure cannot be computed from these judgments."""
 
     code = "measure"
 
@@ -33,9 +33,9 @@ WRITTEN = re.compile(r"(?P<name>\w+)(?:\((?P<parameters>[^()]*)\))?(?:@(?P<at>[0
 
 @lru_cache(maxsize=1000)
 def canonical(text: str) -> str:
-    """The library's own spelling of the measure that `text` names, `RBP(rel=1)` for `RBP(p=.8)`. Raises MeasureError.
+    """Return the library's spelling of the measure that `text` names: `RBP(rel=1)` for `RBP(p=.8)`.
 
-    An alias of one of our measures becomes its name: `MAP` is `AP`.
+    An alias of one of our measures becomes its name: `MAP` is `AP`. Raises MeasureError.
     """
     measure = _parsed(text)
     name = str(measure)
@@ -45,7 +45,7 @@ def canonical(text: str) -> str:
 
 
 def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
-    """The values of the measures with these canonical names, (len(texts), q). Grades must be whole numbers."""
+    """Return the values of the measures with these canonical names, (len(texts), q). Grades must be whole numbers."""
     import ir_measures
 
     measures = {_parsed(text): row for row, text in enumerate(texts)}
@@ -88,13 +88,13 @@ def catalogue() -> list[LibraryMeasure]:
 
 
 def summary(text: str) -> tuple[str, str]:
-    """The full name of one of the library's measures and what the library says of it in a sentence."""
+    """Return the full name of one of the library's measures and what the library says of it in a sentence."""
     measure = _parsed(text)
     return getattr(measure, "PRETTY_NAME", str(measure)), getattr(measure, "SHORT_DESC", "")
 
 
 def _parsed(text: str) -> Any:
-    """The library's measure. Its own parser uses parts of `ast` that newer versions of Python lack."""
+    """Return the library's measure. Its own parser uses parts of `ast` that newer versions of Python lack."""
     from ir_measures.measures import registry
 
     written = WRITTEN.fullmatch(text)
@@ -119,7 +119,7 @@ def _parsed(text: str) -> Any:
 
 
 def _parameters(text: str, written: str) -> dict[str, Any]:
-    """The parameters written in a measure's brackets; only literals, nothing is evaluated."""
+    """Return the parameters written in a measure's brackets; only literals, nothing is evaluated."""
     try:
         call = ast.parse(f"measure({written})", mode="eval").body
         if isinstance(call, ast.Call) and not call.args:
@@ -154,7 +154,7 @@ def _ranked(graded: GradedRankings) -> Iterator[Any]:
 
 
 def _judgments(graded: GradedRankings) -> Iterator[Any]:
-    """The judgments of each query, those of ranked documents under their rank, then those of what was not found.
+    """Yield the judgments of each query: those of ranked documents under their rank, then those of missing ones.
 
     trec_eval never returns from a query whose grades are all negative. Nothing there is relevant, and a grade below 0
     gains no less than 0 does, so such grades become 0.

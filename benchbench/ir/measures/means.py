@@ -66,9 +66,9 @@ def too_many_lost(*, counted: int, lost: int) -> bool:
 def why_unranked(*, counted: int, failed: int, unsearched: int) -> str:
     """Return why a run whose mean is over `counted` queries is not ranked, in a sentence; "" where it may be.
 
-    `failed` of the others ended in an error, `unsearched` were never asked. What is lost is not lost at random: the
-    hard queries fail, the new ones differ. So a mean over the rest ranks, wins and passes a gate only where at most
-    MOST_LOST_PERCENT of all are lost, whichever way.
+    `failed` of the others ended in an error, `unsearched` were never searched. Queries are not lost at random: hard
+    ones fail, new ones differ. So a mean over the rest may rank, win and pass a gate only if at most MOST_LOST_PERCENT
+    of all are lost, in either way.
     """
     lost = failed + unsearched
     if not too_many_lost(counted=counted, lost=lost):

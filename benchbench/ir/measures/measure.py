@@ -35,7 +35,7 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """The measure that `text` names, such as `nDCG@10`, `RR` or `RBP(p=.8)`. Raises MeasureError."""
+        """Return the measure that `text` names, such as `nDCG@10`, `RR` or `RBP(p=.8)`. Raises MeasureError."""
         name, cutoff = _split(text)
         if name not in DEFINITIONS:
             name, cutoff = _split(library.canonical(text))
@@ -43,7 +43,7 @@ class Measure:
 
     @classmethod
     def from_wire(cls, text: str) -> Measure:
-        """The measure of a name of the API, such as `ndcg@10` or `mrr`, or of its own. Raises MeasureError."""
+        """Return the measure of a name of the API, such as `ndcg@10` or `mrr`, or of its own. Raises MeasureError."""
         name, cutoff = _split(text)
         return cls(OWN_NAMES[name], cutoff) if name in OWN_NAMES else cls.parse(text)
 
@@ -54,12 +54,12 @@ class Measure:
 
     @property
     def is_ours(self) -> bool:
-        """Whether BenchBench computes it, rather than the library."""
+        """Return whether BenchBench computes it, rather than the library."""
         return self.name in DEFINITIONS
 
     @property
     def definition(self) -> Definition:
-        """The definition under the measure's own name; k in the sentences stands for its cutoff."""
+        """Return the definition under the measure's own name; k in the sentences stands for its cutoff."""
         if self.is_ours:
             return replace(DEFINITIONS[self.name], written=str(self))
         title, sentence = library.summary(str(self))
@@ -84,7 +84,7 @@ OWN_NAMES = {wire: name for (name, _), wire in WIRE_NAMES.items()}
 
 
 def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:
-    """The value of each measure for each query, (len(measures), q), at full precision.
+    """Return the value of each measure for each query, (len(measures), q), at full precision.
 
     NaN where a query has no value: `FirstRelevant` alone, where no relevant document is found. Raises MeasureError
     where the library cannot compute one of its measures of these grades.

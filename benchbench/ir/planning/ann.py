@@ -84,12 +84,12 @@ STORE_OF = {"exact": "memory", "hnsw": "pgvector", "ivfflat": "pgvector"}  # of 
 
 
 def named(store: str, method: str) -> str:
-    """The text of a method without options: "hnsw" is pgvector's, "faiss:hnsw" that of FAISS."""
+    """Return the text of a method without options: "hnsw" is pgvector's, "faiss:hnsw" that of FAISS."""
     return method if STORE_OF.get(method) == store else f"{store}:{method}"
 
 
 def arm_of(store: str) -> str:
-    """The setting of a store that is named alone, as experiments do: its first method."""
+    """Return the setting of a store that is named alone, as experiments do: its first method."""
     return named(store, next(iter(STORES[store])))
 
 
@@ -138,7 +138,7 @@ class Ann:
         return cls(method, tuple((name, complete[name]) for name in there), store)
 
     def __getitem__(self, name: str) -> Any:
-        """The value of an option of this method."""
+        """Return the value of an option of this method."""
         return dict(self.options)[name]
 
     def __str__(self) -> str:
@@ -147,21 +147,21 @@ class Ann:
 
     @property
     def name(self) -> str:
-        """The setting without its options."""
+        """Return the setting without its options."""
         return named(self.store, self.method)
 
     @property
     def compares_all(self) -> bool:
-        """Whether it promises what exact search finds."""
+        """Return whether it promises what exact search finds."""
         return self.method == "exact"
 
     @property
     def build(self) -> dict[str, Value]:
-        """The options that shape the index itself. Settings of one method that agree in them share an index."""
+        """Return the options that shape the index itself. Settings of one method that agree in them share an index."""
         return {name: value for name, value in self.options if self._options[name].builds}
 
     def shortfall(self, depth: int) -> str:
-        """A sentence where a search for `depth` chunks cannot be as narrow as it is, or find so many; else ""."""
+        """Return a sentence if the settings are too narrow for a search for `depth` chunks, else ""."""
         if self.method != "hnsw" or self["ef_search"] >= depth:
             return ""
         if self.store == "faiss":  # which then finds what it finds

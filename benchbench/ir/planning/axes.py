@@ -45,7 +45,7 @@ def choice(*values: str) -> Kind:
 
 
 def by_commas(text: str) -> list[str]:
-    """The parts of a text between commas, without spaces around them; empty ones are dropped."""
+    """Return the parts of a text between commas, without spaces around them; empty ones are dropped."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -55,7 +55,7 @@ def whole_numbers(text: str) -> list[int]:
 
 
 def sides(text: str) -> list[str]:
-    """The parts of a text that states a switch; "both" is off, then on."""
+    """Return the parts of a text that states a switch; "both" is off, then on."""
     return ["off", "on"] if text.lower() == "both" else by_commas(text)
 
 
@@ -108,7 +108,7 @@ class Axis:
 
     @property
     def default_text(self) -> str:
-        """The default as `read` reads it; "" for None."""
+        """Return the default as `read` reads it; "" for None."""
         if self.kind is SWITCH:
             return "on" if self.default else "off"
         return "" if self.default is None else str(self.default)
@@ -119,12 +119,12 @@ class Axis:
 
 
 def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
-    """A field of a configuration with the axis that sets it."""
+    """Return a field of a configuration with the axis that sets it."""
     return dataclasses.field(default=default, metadata={"axis": Axis(key=key, kind=kind, **declared)})
 
 
 def ann_text(setting: str | Mapping[str, Any]) -> str:
-    """The one text of an ANN setting. Raises AnnError."""
+    """Return the one text of an ANN setting. Raises AnnError."""
     return str(Ann.parse(setting))
 
 

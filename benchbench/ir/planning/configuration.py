@@ -87,7 +87,7 @@ class Configuration:
 
     @property
     def rewrites(self) -> bool:
-        """Whether a language model makes the text that is searched for. Search by words has no use for a passage."""
+        """Return whether a language model writes the searched text. Lexical search does not use a passage."""
         return self.query != AS_ASKED and not (self.query == HYDE and self.search_mode == "sparse")
 
     @property
@@ -100,7 +100,7 @@ class Configuration:
 
     @property
     def effective_reranker(self) -> str:
-        """The name of the reranker of a run that uses one."""
+        """Return the name of the reranker of a run that uses one."""
         return self.reranker or LATE_INTERACTION
 
     @property

@@ -42,7 +42,7 @@ class Matrix:
 
     @classmethod
     def parse(cls, data: Mapping[str, Any], *, max_runs: int | None = None, max_values: int | None = None) -> Matrix:
-        """The matrix that `data` describes: a list of distinct values per axis, each with a default.
+        """Return the matrix that `data` describes: a list of distinct values per axis, each with a default.
 
         `k_values_for_metrics` come out ascending, with `primary_k` (default 10) among them; a reranker that is used and
         not named is LATE_INTERACTION. Raises MatrixError, whose field is the key at fault, also for more than
@@ -74,7 +74,7 @@ class Matrix:
         return {"primary_k": self.primary_k, "k_values_for_metrics": list(self.k_values_for_metrics), **axes}
 
     def configurations(self) -> list[Configuration]:
-        """The distinct runs, in the order of the axes and of the values given, the last axis varying fastest.
+        """Return the distinct runs, in the order of the axes and of the values given, the last axis varying fastest.
 
         A value that does not touch a search is its default there, so that it does not multiply runs; of equal
         configurations the first stays.
@@ -146,7 +146,7 @@ def _refuse_unknown(key: object) -> None:
 def _read(
     key: str, kind: Kind, values: Any, max_values: int | None, canonical: Callable[[Any], Any] = lambda value: value
 ) -> tuple[Any, ...]:
-    """The values of a key, each in its one form."""
+    """Return the values of a key, each in its one form."""
     if not isinstance(values, (list, tuple)):
         raise MatrixError(f"{key}: give a list, not {shown(values)}.", field=key)
     if not values:

@@ -50,12 +50,12 @@ class RunPlan:
 
     @property
     def final(self) -> str:
-        """The key of the stage whose list is the run's."""
+        """Return the key of the stage whose list is the run's."""
         return self.stages[-1].key
 
     @property
     def list_key(self) -> str:
-        """The key of the list of which the run returns the first documents.
+        """Return the key of the list of which the run returns the first documents.
 
         One of its own where its threshold compares other scores than those that order, and drops some from the midst.
         """
@@ -65,7 +65,7 @@ class RunPlan:
 
     @property
     def dense(self) -> DenseStage | None:
-        """The dense search that the run does, if it does one."""
+        """Return the dense search that the run does, if it does one."""
         return next((stage for stage in self.stages if isinstance(stage, DenseStage)), None)
 
 
@@ -82,7 +82,7 @@ class Plan:
     truths: tuple[RunPlan, ...] = ()
 
     def only(self, run_keys: Collection[str], *, truth: bool = True) -> Plan:
-        """The plan of some of its runs, with their exact counterparts or not, their stages as deep as they are here."""
+        """Return the plan of some runs, with or without exact counterparts; stages keep their depth."""
         runs = tuple(run for run in self.runs if run.run_key in run_keys)
         truths = tuple(run for run in self.truths if truth and run.run_key in run_keys)
         needed = {stage.key for run in (*runs, *truths) for stage in run.stages}
@@ -102,7 +102,7 @@ class Plan:
         return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
 
     def explain(self, queries: int) -> str:
-        """The work in a few lines: what is done, and what the runs would do one by one."""
+        """Return the work in a few lines: what is done, and what the runs would do one by one."""
         one_by_one = Counter[str]()
         for run in self.runs:
             one_by_one.update(Plan(run.stages, (run,)).distinct(queries))
@@ -130,7 +130,7 @@ WORK = {
 
 
 def plan(runs: Iterable[tuple[str, Configuration]], *, asking: Collection[str | None] = ()) -> Plan:
-    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan.
+    """Return the plan of runs, each given by key and configuration. Equal runs in equal order give equal plans.
 
     `asking` are the indexes whose strategies ask a language model. Their exact counterparts ask the same again, which
     is answered from what is kept.
@@ -168,7 +168,7 @@ def _unit_kind(configuration: Configuration) -> UnitKind:
 
 
 def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
-    """The stages of one run, each after those that it needs; the last one's list is the run's."""
+    """Return the stages of one run, each after those that it needs; the last one's list is the run's."""
     stages: list[Stage] = [_rewriting(run)] if run.rewrites else []
     if run.search_mode != "sparse":
         stages += [EncodeStage(run.index, wording) for wording in _wordings(run)]
@@ -196,7 +196,7 @@ def _rewriting(run: Configuration) -> RewriteStage:
 
 
 def _wordings(run: Configuration) -> list[Wording | None]:
-    """The texts of a query that the run searches for by vectors; None: as asked."""
+    """Return the texts of a query that the run searches for by vectors; None: as asked."""
     if not run.rewrites:
         return [None]
     how = QueryText.parse(run.query)
@@ -205,7 +205,7 @@ def _wordings(run: Configuration) -> list[Wording | None]:
 
 
 def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:
-    """The searches of one run, as deep as it would ask for if it were alone: by engine, one for each text."""
+    """Return the searches of one run, as deep as it would ask for if it were alone: by engine, one for each text."""
     by_vectors = AskStage if run.index in asking else DenseStage
     index, depth, wordings = run.index, run.effective_candidates, _wordings(run)
     by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
@@ -231,7 +231,7 @@ def _exact_depths(runs: Iterable[Configuration], asking: Collection[str | None])
 
 
 def _pairs_at_most(stages: Iterable[Stage]) -> int:
-    """A bound on the distinct chunks per query that rerankers score, summed over rerankers and indexes.
+    """Return a bound on the distinct chunks per query that rerankers score, summed over rerankers and indexes.
 
     The chunks that one reranker sees of one index are no more than the lists it reads hold together, and no more than
     the heads of the first-stage lists that those were made of.

@@ -71,7 +71,7 @@ class QueryText:
 
     @property
     def by_words(self) -> bool:
-        """Whether what is made is searched by words too. A passage is not: its words are guesses."""
+        """Return whether what is made is searched by words too. A passage is not: its words are guesses."""
         return self.method in (REWRITE, MULTI)
 
     def prompt(self, question: str) -> str:
@@ -92,7 +92,7 @@ class QueryText:
         return len(self._texts(answer)) == self.count
 
     def _texts(self, answer: str) -> tuple[str, ...]:
-        """The texts that an answer holds, at most `count` different ones."""
+        """Return the texts that an answer holds, at most `count` different ones."""
         said = answer.rpartition(THOUGHT[1])[2].partition(THOUGHT[0])[0]
         plain = (" ".join(text.split()).strip("\"'`“”") for text in self._parts(said))
         return tuple(dict.fromkeys(text for text in plain if text))[: self.count]
@@ -112,5 +112,5 @@ class QueryText:
 
 
 def query_text(text: str) -> str:
-    """The one text of a value of the axis. Raises QueryTextError."""
+    """Return the one text of a value of the axis. Raises QueryTextError."""
     return str(QueryText.parse(text))

@@ -51,8 +51,10 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
 def contrast_intervals(
     asked: Sequence[Contrast], *, seed: int, alpha: float = 0.05, resamples: int = 10_000
 ) -> list[Interval]:
-    """The interval of the mean of each contrast, all on the same queries: a paired bootstrap over queries, drawn once
-    for all. It is not corrected for the number of contrasts: it describes, and decides nothing."""
+    """Return the interval of the mean of each contrast: a paired bootstrap over the same queries, drawn once for all.
+
+    It is not corrected for the number of contrasts: it is descriptive and decides nothing.
+    """
     resampling.require_settings(alpha=alpha, resamples=resamples)
     if not asked:
         return []
@@ -65,7 +67,7 @@ def contrast_intervals(
 def _contrast(
     configurations: Sequence[Mapping[str, Hashable]], axis: str, reference: Hashable, value: Hashable
 ) -> tuple[Values, int]:
-    """The weight of each run in the effect, shape (runs,), which sum to 0, and the number of matched contexts."""
+    """Return the weights of the runs in the effect, shape (runs,), of sum 0, and the number of matched contexts."""
     contexts: dict[Context, dict[Hashable, list[int]]] = {}
     for run, configuration in enumerate(configurations):
         others = frozenset((key, held) for key, held in configuration.items() if key != axis and held is not None)

@@ -36,9 +36,10 @@ class Choice:
 
 
 def frontier(points: Sequence[Point]) -> tuple[int, ...]:
-    """The positions of the points that none dominates: as good in quality, latency and size, and better in one of them.
+    """Return the positions of the points that no other point dominates.
 
-    Equal points stay together. A point of which latency or size is not known is left out and dominates none.
+    A dominating point is as good in quality, latency and size, and better in one of them. Equal points stay together. A
+    point without latency or size is left out and dominates no other.
     """
     corners = {
         position: (-point.quality, point.latency_ms, point.index_bytes)
@@ -59,12 +60,12 @@ def cheapest_not_worse(
     max_latency_ms: float | None = None,
     max_index_bytes: float | None = None,
 ) -> Choice | None:
-    """The cheapest run, by latency, then size, then quality, not significantly worse than the best within the bounds.
+    """Return the cheapest run that is not significantly worse than the best one within the bounds.
 
-    `points` are those of the comparison's runs, in their order; quality is the comparison's mean, not the point's. A
-    bound excludes runs of which the figure is not known; without a bound they come after all others. None if no run is
-    within the bounds. Raises ComparisonError for a comparison against a baseline, which does not hold every run
-    against the best.
+    Cheapness is by latency, then size, then quality. `points` are those of the comparison's runs, in their order;
+    quality is the comparison's mean, not the point's. A bound excludes runs without the figure; without a bound they
+    come last. Returns None if no run is within the bounds. Raises ComparisonError for a comparison against a baseline,
+    which does not compare every run with the best.
     """
     if comparison.baseline is not None:
         raise ComparisonError(

@@ -101,7 +101,7 @@ class Flipped:
 
 
 def family_of(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows of both sides of every pair: of all, or of all with the baseline."""
+    """Return the rows of both sides of every pair: of all, or of all with the baseline."""
     if baseline is None:
         first, second = np.triu_indices(runs, 1)
         return first, second

@@ -28,7 +28,7 @@ SIGNS, DRAWS = 0, 1  # the two streams of random numbers under one seed
 
 
 class ComparisonError(BenchbenchError):
-    """Values that cannot be compared, or a comparison that was asked for wrongly."""
+    """The values cannot be compared, or the comparison has invalid settings."""
 
     code = "comparison"
 
@@ -51,7 +51,7 @@ class MeanInterval:
 
 
 def checked(values: Values) -> Values:
-    """`values` as a float64 array (runs, queries). Raises ComparisonError for another shape, or an infinite value."""
+    """Return `values` as float64 (runs, queries). Raises ComparisonError for another shape or an infinite value."""
     array = np.asarray(values, np.float64)
     if array.ndim != 2:
         raise ComparisonError(f"Values are given as runs × queries, not with {array.ndim} dimensions.")
@@ -81,21 +81,21 @@ def common_queries(values: Values) -> NDArray[np.bool_]:
 
 
 def blocks(total: int, width: int) -> Iterator[slice]:
-    """Slices that cover `range(total)`, of as many rows as make an array of that width a block."""
+    """Yield slices that cover `range(total)`, each with as many rows of the given width as fit in a block."""
     rows = max(1, BLOCK // max(1, width))
     return (slice(start, min(start + rows, total)) for start in range(0, total, rows))
 
 
 def enumerates(queries: int, resamples: int) -> bool:
-    """Whether `flips` gives every pattern of signs instead of random ones."""
+    """Return whether `flips` gives every pattern of signs instead of random ones."""
     return queries <= math.log2(resamples)
 
 
 def flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
-    """Blocks (patterns, queries) of signs, +1 or −1, without the pattern that flips nothing.
+    """Yield blocks (patterns, queries) of signs, +1 or −1, without the pattern that flips nothing.
 
-    They are `resamples` random ones, or, where `enumerates`, all there are up to turning every sign round, which
-    changes no two-sided test: 2^(queries − 1) − 1 patterns, in which the first query keeps its sign.
+    They are `resamples` random patterns or, if `enumerates`, all patterns up to reversing every sign, which changes no
+    two-sided test: 2^(queries − 1) − 1 patterns, in which the first query keeps its sign.
     """
     if enumerates(queries, resamples):
         places = np.arange(queries) - 1
@@ -113,7 +113,7 @@ def flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
 
 
 def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
-    """Means of every row of `values` (rows, queries) over queries drawn with replacement, shape (rows, resamples).
+    """Return means of each row of `values` (rows, queries) over queries drawn with replacement, (rows, resamples).
 
     Column b is the same draw for every row, so the difference of two rows is a paired bootstrap. No NaN.
     """
@@ -128,7 +128,7 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
 
 
 def _draws(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint16]]:
-    """Blocks (draws, queries) of how often each query is drawn; that it is more than 65,535 times never happens."""
+    """Yield blocks (draws, queries) of how often each query is drawn, always at most 65,535 times."""
     rng = np.random.default_rng((seed, DRAWS))
     for block in blocks(resamples, queries):
         rows = block.stop - block.start
@@ -139,12 +139,12 @@ def _draws(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint1
 
 @lru_cache(maxsize=2)
 def _kept_draws(queries: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
-    """The draws, kept: what compares the same queries next draws alike, and drawing is most of it."""
+    """Return the draws from a cache: the next comparison of the same queries needs them too, and drawing costs most."""
     return tuple(_draws(queries, resamples, seed))
 
 
 def percentile_interval(means: Values, alpha: float) -> Values:
-    """The middle 1 − alpha of bootstrapped means (rows, resamples), shape (rows, 2).
+    """Return the middle 1 − alpha of bootstrapped means (rows, resamples), shape (rows, 2).
 
     The percentile interval of Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13: to the bit
     `np.quantile`, which takes twice as long.
@@ -169,11 +169,11 @@ def mean_intervals(
     resamples: int = 10_000,
     only: Collection[int] | None = None,
 ) -> list[MeanInterval]:
-    """For every run of `values` (runs, queries) its mean with a bootstrap interval, over the queries that it answered.
+    """Return each run's mean with a bootstrap interval over its answered queries; `values` is (runs, queries).
 
-    Each interval covers its own mean with 1 − alpha. Whether two runs differ is not to be read from two such intervals,
-    which ignore that the queries are the same; `compare` says that. `only`: the runs that get an interval, where not
-    all. Raises ComparisonError as `checked` does.
+    Each interval covers its own mean with 1 − alpha. Two such intervals do not show whether two runs differ, because
+    they ignore that the queries are the same; use `compare`. `only` limits the runs that get an interval. Raises
+    ComparisonError as `checked` does.
     """
     array = checked(values)
     require_settings(alpha=alpha, resamples=resamples)

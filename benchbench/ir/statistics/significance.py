@@ -1,4 +1,4 @@
-"""Significance of the difference between two runs: whether it is more than chance, and how large it may be.
+"""Significance of the difference between two runs: whether it exceeds chance, and how large it may be.
 
 All runs of a comparison are measured on the same queries, so runs are compared query by query. For a pair of runs let
 d be the n differences of their values, m their mean and se = sd(d) / √n. The test asks: if neither run were better,
@@ -26,8 +26,8 @@ from benchbench.ir.statistics.resampling import ComparisonError, Interval, Value
 class Pair:
     """Two runs, by their row in the values, compared on n queries. All differences are `first` − `second`.
 
-    A pair without variance (every query has the same difference, within rounding) gives nothing to judge by: its two
-    p-values are 1, its intervals are the difference itself, `effect` and `detectable` are None.
+    A pair without variance (every query has the same difference, within rounding) cannot be tested: its two p-values
+    are 1, its intervals are the difference itself, `effect` and `detectable` are None.
     """
 
     first: int
@@ -47,7 +47,7 @@ class Pair:
 
     @property
     def reversed(self) -> Pair:
-        """The same comparison seen from `second`."""
+        """Return the pair with `first` and `second` exchanged."""
         return replace(
             self,
             first=self.second,
@@ -65,9 +65,9 @@ class Pair:
 class Comparison:
     """A family of pairs under one error rate.
 
-    `means` are over the n compared queries, so they may differ from those of a leaderboard where a run failed
-    somewhere. `critical` is what |t| has to exceed to be significant, about 3.6 for all pairs of 16 unlike runs; None
-    where n is so small that nothing can be (at alpha = .05 fewer than 6 queries), or where no pair has variance.
+    `means` are over the n compared queries, so they may differ from those of a leaderboard if a run failed on some.
+    `critical` is the |t| that a significant pair exceeds, about 3.6 for all pairs of 16 unlike runs. It is absent if n
+    is so small that nothing can be significant (at alpha = .05 fewer than 6 queries), or if no pair has variance.
     """
 
     pairs: tuple[Pair, ...]  # (0, 1), (0, 2), … (1, 2), …; or every other run against the baseline, which is `second`
@@ -78,12 +78,12 @@ class Comparison:
     critical: float | None
     alpha: float
     power: float
-    resamples: int  # sign patterns that were held against the observed one
-    exact: bool  # whether these were all there are, so that the randomisation has no error of its own
+    resamples: int  # sign patterns that the observed one was compared with
+    exact: bool  # whether these were all patterns, so that the randomisation adds no error
     seed: int
 
     def pair(self, first: int, second: int) -> Pair:
-        """The pair seen from `first`. Raises ComparisonError if the family does not contain it."""
+        """Return the pair seen from `first`. Raises ComparisonError if the family does not contain it."""
         place = self._place(first, second)
         if place is None:
             raise ComparisonError(
@@ -162,9 +162,9 @@ def _require_family(runs: int, baseline: int | None) -> None:
 
 
 def _distinct(values: Values) -> tuple[Values, list[int]]:
-    """The rows that differ, in order of appearance, and of each run its row among them.
+    """Return the rows that differ, in order of appearance, and of each run its row among them.
 
-    Cuts of one list often have the same values: what is drawn for a pair of them is drawn once.
+    Cuts of one list often have equal values. Draws for equal runs are made once.
     """
     places: dict[bytes, int] = {}
     row_of = [places.setdefault(row.tobytes(), len(places)) for row in values]
@@ -172,7 +172,7 @@ def _distinct(values: Values) -> tuple[Values, list[int]]:
 
 
 def _of_all(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, *, n: int) -> Iterator[Pair]:
-    """The pairs of all runs from the `pairs` of those that differ."""
+    """Yield the pairs of all runs from the `pairs` of those that differ."""
     known = {(pair.first, pair.second): pair for pair in pairs}
     equal = _equal(n)
     for first, second in zip(*(side.tolist() for side in family_of(len(row_of), baseline)), strict=True):
@@ -183,7 +183,7 @@ def _of_all(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, 
 
 
 def _equal(n: int) -> Pair:
-    """Two runs with the same values."""
+    """Return the pair of two runs with equal values."""
     nothing = Interval(0.0, 0.0)
     return Pair(
         first=0,
@@ -204,7 +204,7 @@ def _equal(n: int) -> Pair:
 
 
 def _bootstrap(values: Values, family: Family, *, alpha: float, resamples: int, seed: int) -> Values:
-    """The ends of every pair's interval, shape (pairs, 2)."""
+    """Return the ends of every pair's interval, shape (pairs, 2)."""
     means = resampling.bootstrap_means(values, resamples=resamples, seed=seed)
     ends = np.empty((len(family.first), 2))
     for pairs, drawn in family.differences(means):

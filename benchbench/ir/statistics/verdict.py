@@ -1,4 +1,4 @@
-"""The verdict of a comparison: a winner, or the runs that are too close, and how many queries would part them."""
+"""The verdict of a comparison: a winner, or the runs that are too close, and the number of queries to separate them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Verdict:
 
     @property
     def settled_by(self) -> int | None:
-        """About how many more queries would decide all that is undecided; None for no realistic number."""
+        """Estimate how many more queries would decide all undecided runs; None for an unrealistic number."""
         needed = [number for number in self.more_queries if number is not None]
         return max(needed, default=0) if len(needed) == len(self.more_queries) else None
 
@@ -60,15 +60,15 @@ def verdict(comparison: Comparison) -> Verdict:
 
 
 def more_queries(pair: Pair, comparison: Comparison) -> int | None:
-    """About how many queries more would find the pair's difference with the comparison's power, to two digits.
+    """Estimate how many more queries would find the pair's difference with the comparison's power, to two digits.
 
-    The standard error falls with √n, so n has to grow by (detectable / |difference|)². That takes the observed
-    difference and spread at their word: read it as "tens, hundreds or thousands". None for no realistic number: no
-    difference or no variance, or more than 100,000.
+    The standard error falls with √n, so n has to grow by (detectable / |difference|)². This assumes that the observed
+    difference and spread are exact: read it as "tens, hundreds or thousands". Returns None for an unrealistic number:
+    no difference, no variance, or more than 100,000.
     """
     if not abs(pair.difference) > 0 or not pair.standard_error:
         return None
-    # So few queries that nothing can be significant say nothing about the critical value among many: take Bonferroni's.
+    # With so few queries that nothing can be significant, the critical value among many is unknown: use Bonferroni's.
     normal = NormalDist()
     critical = comparison.critical or normal.inv_cdf(1 - comparison.alpha / (2 * len(comparison.pairs)))
     detectable = (critical + normal.inv_cdf(comparison.power)) * pair.standard_error
