@@ -18,7 +18,7 @@ FENCE = re.compile(r" {0,3}(?P<mark>```|~~~)")
 
 
 class Heading(NamedTuple):
-    """A heading: its words, its level from 1, its first character in the text; `id`, where the source states one."""
+    """A heading: its words, its level from 1, its start in the text, and its `id` in the source, if any."""
 
     title: str
     level: int
@@ -67,7 +67,7 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-MARK = "\ud800"  # where a heading begins: half a character, which no decoded text has
+MARK = "\ud800"  # marks the start of a heading: a lone surrogate, which no decoded text contains
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 UNSEEN = ("script", "style", "template", "noscript")
 INLINE = re.compile(
@@ -79,8 +79,8 @@ INLINE = re.compile(
 def read_html(source: str) -> tuple[str, str, list[Heading]]:
     """Return (title, text, headings) of an HTML page.
 
-    The title is that of `<title>`, else the first `<h1>`, else "". The text is what a reader sees: a line per block
-    element, white space collapsed except in `<pre>`, scripts and styles left out. Headings without words are none.
+    The title is that of `<title>`, else the first `<h1>`, else "". The text is the visible text: a line per block
+    element, white space collapsed except in `<pre>`, without scripts and styles. Headings without words are ignored.
     """
     page = _Page()
     page.feed(source)
@@ -141,7 +141,7 @@ class _Page(HTMLParser):
         self.parts.append(self._marked(seen) if self.within and data.strip() else seen)
 
     def _marked(self, words: str) -> str:
-        """Note words of the heading that is open; before the first of them goes a mark of their place in the text."""
+        """Collect words of the open heading; a mark of their place in the text precedes the first."""
         assert self.within is not None
         if self.is_marked:
             level, id, before = self.headings.pop()
@@ -167,14 +167,14 @@ KINDS = (*MARKDOWN, *HTML, ".txt", ".rst")
 
 
 class FolderError(BenchbenchError):
-    """A folder, or a file in it, that cannot be read as documents."""
+    """A folder, or a file in it, cannot be read as documents."""
 
     code = "invalid_document"
 
 
 @dataclass(frozen=True)
 class FolderScan:
-    """The files of a folder that are documents, as relative paths in code point order, and how many others are not."""
+    """The document files of a folder, as relative paths in code point order, and the number of other files."""
 
     folder: Path
     files: tuple[str, ...]
@@ -182,7 +182,7 @@ class FolderScan:
 
 
 def scan(path: Path) -> FolderScan:
-    """Find the documents of a folder. Hidden files and folders and links that lead out of it are not looked at."""
+    """Find the documents of a folder. Hidden files and folders, and links that lead out of it, are skipped."""
     if not path.is_dir():
         raise FolderError(f"{path} is not a folder.")
     folder = Path(os.path.abspath(path))

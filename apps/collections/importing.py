@@ -1,4 +1,4 @@
-"""Making a collection, importing documents into it, renaming and deleting it."""
+"""Creating a collection, importing documents into it, renaming and deleting it."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
 
 
 class CollectionImportError(BenchbenchError):
-    """The documents together cannot be a collection."""
+    """The documents cannot form a collection."""
 
     code = "invalid_collection"
 
@@ -54,7 +54,7 @@ def create_collection(
     description: str = "",
     kind: Collection.Kind = Collection.Kind.DOCUMENTS,
 ) -> Collection:
-    """Return a new, empty collection; raise `ConflictError` when the owner has one of that name."""
+    """Create an empty collection. Raises ConflictError if the owner has one with that name."""
     name = checked_name(name, "collection")
     with _taking(name):
         return Collection.objects.create(name=name, owner=owner, description=description, kind=kind)
@@ -129,7 +129,7 @@ def import_documents(
 
 
 def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportReport) -> list[DocumentRecord]:
-    """Return the records whose id was not seen before, and remember them."""
+    """Return the records with new ids, and remember these."""
     fresh = []
     for record in chunk:
         record.check()
@@ -146,7 +146,7 @@ def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportRe
 
 
 def _store(collection: Collection, records: list[DocumentRecord], report: ImportReport) -> None:
-    """Write the records that are new or differ from what is stored."""
+    """Store new and changed records."""
     ids = [record.external_id for record in records]
     stored = Document.objects.filter(collection=collection, external_id__in=ids)
     known = {document.external_id: document for document in stored}
@@ -180,7 +180,7 @@ def _differs(document: Document, record: DocumentRecord) -> bool:
 
 
 def _stored_sections(known: dict[str, Document]) -> dict[str, list[SectionRecord]]:
-    """Return the sections of documents by external_id, in order; none for one that is not known."""
+    """Return the sections of documents by external_id, in order; none for an unknown document."""
     sections: dict[str, list[SectionRecord]] = defaultdict(list)
     fields = ("section_id", "heading", "level", "start", "end")
     rows = Section.objects.filter(document__in=known.values()).order_by("document", "ordinal")
@@ -190,7 +190,7 @@ def _stored_sections(known: dict[str, Document]) -> dict[str, list[SectionRecord
 
 
 def _store_sections(pairs: Iterable[tuple[Document, DocumentRecord]], stored: dict[str, list[SectionRecord]]) -> None:
-    """Replace the sections of documents where they differ. Equal ones stay: chunks point at them."""
+    """Replace sections of documents that changed. Equal ones stay, because chunks refer to them."""
     moved = [(document, record) for document, record in pairs if stored[record.external_id] != list(record.sections)]
     if not moved:
         return
@@ -211,10 +211,10 @@ def _remove_missing(collection: Collection, seen: dict[str, bytes]) -> int:
 
 @transaction.atomic
 def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any = None) -> tuple[Collection, bool]:
-    """Return the owner's collection that holds these documents and sections and no others, and whether it was there.
+    """Return the owner's collection with exactly these documents and sections, and whether it existed.
 
-    A new one is called `name`, with a number where that is taken: no collection that is there is changed. Raises what
-    `import_documents` does.
+    A new one is called `name`, with a number if that is taken; existing collections are not changed. Raises the errors
+    of `import_documents`.
     """
     before = transaction.savepoint()
     mine = Collection.objects.filter(owner=owner)
@@ -229,7 +229,7 @@ def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any 
 
 
 def edit_collection(collection: Collection, *, name: str | None = None, description: str | None = None) -> None:
-    """Change what is given; raise `ConflictError` where the owner has another collection of that name."""
+    """Change the given fields. Raises ConflictError if the owner has another collection with that name."""
     if name is not None:
         collection.name = checked_name(name, "collection")
     if description is not None:
@@ -241,10 +241,10 @@ def edit_collection(collection: Collection, *, name: str | None = None, descript
 
 @transaction.atomic
 def delete_collection(collection: Collection) -> None:
-    """Delete a collection with its documents; raise `ConflictError` where a mapping or an index uses it.
+    """Delete a collection with its documents. Raises ConflictError if a mapping or an index uses it.
 
-    What points at a document belongs to a mapping, an index or the collection itself, so those decide for all. An
-    import that is under way is waited for.
+    Rows that refer to a document belong to a mapping, an index or the collection itself, so checking these suffices.
+    Waits for a running import.
     """
     read_again(Collection.objects.select_for_update(), collection.pk)
     delete_rows(Section.objects.filter(document__collection=collection))

@@ -1,4 +1,4 @@
-"""Collections of documents, which are searched; the state of one as a hash."""
+"""Collections of documents, and the hash of a collection's state."""
 
 import uuid
 from hashlib import sha256
@@ -40,7 +40,7 @@ class Collection(OwnedModel):
 
 
 class Document(models.Model):
-    """The unit that is judged. Removed by a date, since rankings point at it."""
+    """The unit of judgment. It is soft-deleted, because rankings refer to it."""
 
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="documents")
@@ -74,7 +74,7 @@ class Document(models.Model):
 
 
 class Section(models.Model):
-    """A part of a document that a judgment may point at."""
+    """A part of a document that a judgment may refer to."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="sections")
     section_id = models.CharField(max_length=200, help_text="Local to the document.")
@@ -97,7 +97,7 @@ class Section(models.Model):
 
 
 def live(collection: Collection) -> QuerySet[Document]:
-    """Return the documents of a collection that are searched: those not removed."""
+    """Return the searchable documents of a collection: those not removed."""
     return Document.objects.filter(collection=collection, removed_at__isnull=True)
 
 

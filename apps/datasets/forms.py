@@ -1,4 +1,4 @@
-"""Forms of datasets: a file to upload, a draft to freeze, judgments."""
+"""Forms of datasets: upload, freezing a draft, judgments."""
 
 from dataclasses import replace
 from typing import Any, ClassVar

@@ -8,26 +8,26 @@ from benchbench.errors import BenchbenchError
 from benchbench.reading.objects import without_nulls
 from benchbench.reading.strict_json import canonical, fault, kind
 
-# The keys of a reference to a document, in the order in which resolving asks for them.
+# The keys of a reference to a document, in the order in which resolving tries them.
 DOC_REF_KEYS = ("document_id", "uri", "content_hash", "path", "file_name")
 LENGTHS = {"key": 200, "text": 100_000, "category": 100, "difficulty": 100, "query_type": 100, "split": 50}
-REFERENCE_LENGTH = 2_000  # of each key of a reference, and of a section: what no document is called
+REFERENCE_LENGTH = 2_000  # of each key of a reference, and of a section; longer than any document's name
 SLICE_LENGTH = 100
 LABEL_LENGTH = 50
 JUDGE_LENGTH = 200
-FIELDS = {"key": "query_key", "text": "query_text"}  # what forms and the API call them
-GRADES = range(-(2**15), 2**15)  # what a column of two bytes holds; narrower scales are the readers' rules
+FIELDS = {"key": "query_key", "text": "query_text"}  # names in forms and the API
+GRADES = range(-(2**15), 2**15)  # the range of a two-byte column; readers may enforce narrower scales
 
 
 class DatasetError(BenchbenchError):
-    """A dataset, or a part of it, that cannot be kept; the sentence names the part."""
+    """A dataset, or a part of it, cannot be stored; the message names the part."""
 
     code = "invalid_dataset"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgmentRecord:
-    """A grade for a document, as stated. `doc_ref` has at least one key, best one or more of DOC_REF_KEYS."""
+    """A grade for a document. `doc_ref` has at least one key, preferably some of DOC_REF_KEYS."""
 
     doc_ref: dict[str, Any]
     grade: int
@@ -63,11 +63,11 @@ class QueryRecord:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRecord:
-    """Queries and judgments as a source states them, in its order.
+    """Queries and judgments of a source, in its order.
 
-    `label` is the version that the source states, blank where it states none. `duplicates` counts judgments that it
-    states more than once, equal each time; `dangling` counts references to documents and sections that the source
-    itself lacks, None where it has no documents; `warnings` are sentences about what was read but looks wrong.
+    `label` is the source's version, or blank. `duplicates` counts equal repetitions of judgments. `dangling` counts
+    references to documents and sections that the source lacks; None if it has no documents. `warnings` are sentences
+    about suspicious content.
     """
 
     name: str
@@ -88,14 +88,14 @@ QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name !
 
 
 def as_doc_ref(value: Any) -> Any:
-    """Return a reference as it is kept: a string is a uri, and a key whose value is null is not stated."""
+    """Return a reference in its stored form: a string becomes a uri, and null keys are dropped."""
     return {"uri": value} if isinstance(value, str) else without_nulls(value)
 
 
 def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
-    """Say why a value cannot refer to a document ("has the unknown key …"), and which key of it is wrong, "" for none.
+    """Return why a value cannot refer to a document ("has the unknown key …"), and its invalid key, or "".
 
-    Both are "" where it can.
+    Both are "" for a valid reference.
     """
     known = ", ".join(DOC_REF_KEYS)
     if not isinstance(doc_ref, dict):
@@ -129,7 +129,7 @@ def check(record: DatasetRecord) -> None:
 
 
 def check_query(query: QueryRecord) -> None:
-    """Raise a `DatasetError` for what the tables could not hold of a query and its judgments."""
+    """Raise DatasetError for parts of a query and its judgments that the tables cannot hold."""
     where = f"The query {query.key[:100]!a}"
     if not query.key.strip() or not query.text.strip():
         blank = "query_text" if query.key.strip() else "query_key"

@@ -13,7 +13,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size
 from benchbench.site.pages import stored
 
-TURN_SECONDS = 30  # that an upload waits for the one before it
+TURN_SECONDS = 30  # the longest wait for another upload
 
 _turn = threading.Lock()
 
@@ -27,9 +27,9 @@ class BusyError(BenchbenchError):
 
 @contextmanager
 def upload_turn() -> Iterator[None]:
-    """Have no other dataset in the memory of this process meanwhile: each is there as a whole.
+    """Exclude other uploads of this process during the block, because each dataset is in memory as a whole.
 
-    Raises BusyError where the one before it takes too long.
+    Raises BusyError if the one before it takes too long.
     """
     if not _turn.acquire(timeout=TURN_SECONDS):
         raise BusyError("The site is reading another large dataset: upload yours again in a minute.")
@@ -47,10 +47,10 @@ def read_upload(
     columns: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
 ) -> DatasetRecord:
-    """Return the dataset that an uploaded file states; the options are those of `read_dataset`.
+    """Return the dataset of an uploaded file; the options are those of `read_dataset`.
 
-    A dataset is in memory as a whole: call it in an `upload_turn`. One of more than BENCHMARK_DATASET_MAX_ROWS rows, or
-    that unpacks to more than BENCHMARK_DATASET_MAX_UNPACKED_BYTES, is refused before it is read.
+    A dataset is in memory as a whole: call this in an `upload_turn`. A file with more than BENCHMARK_DATASET_MAX_ROWS
+    rows, or that unpacks to more than BENCHMARK_DATASET_MAX_UNPACKED_BYTES, is refused before it is read.
     """
     with stored(upload) as path:
         require_unpacked_size(path, max_bytes=settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES)

@@ -1,4 +1,4 @@
-"""Versions of datasets: found by number, counted, hashed by content; facts of their queries."""
+"""Versions of datasets: look-up by number, counts, content hashes, facts of queries."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -18,7 +18,7 @@ from benchbench.reading.strict_json import canonical
 def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = False) -> DatasetVersion:
     """Return a version by its number, a draft too; without one the newest frozen version, else the draft.
 
-    With `edited` the draft comes first: what the dataset is with the edits that gather in it.
+    With `edited` the draft comes first.
     """
     versions = dataset.versions.select_related("dataset").order_by("-number")
     if number is not None:
@@ -32,7 +32,7 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
 
 
 def with_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
-    """Give each dataset `query_count`: of its newest frozen version, 0 where none is frozen yet."""
+    """Annotate each dataset with the `query_count` of its newest frozen version; 0 without one."""
     frozen = DatasetVersion.objects.filter(dataset=OuterRef("pk"), frozen_at__isnull=False).order_by("-number")
     count = Subquery(frozen.values("query_count")[:1], output_field=IntegerField())
     return datasets.annotate(query_count=Coalesce(count, 0))
@@ -68,7 +68,7 @@ def facts_of(query: Query, n_relevant: int) -> QueryFacts:
 
 
 def version_text(version: Any) -> str:
-    """Return what a query states as its version as a label: several are "16.0 or 17.0", none is blank."""
+    """Return a query's version as a label: "16.0 or 17.0" for several, blank without one."""
     return " or ".join(map(str, version)) if isinstance(version, list) else str(version or "")
 
 
@@ -78,7 +78,7 @@ def ref_hash(doc_ref: dict[str, Any]) -> str:
 
 
 def query_content(query: QueryRecord | Query) -> str:
-    """Return what counts of a query, without its judgments, as canonical JSON."""
+    """Return the hashed fields of a query, without its judgments, as canonical JSON."""
     return canonical([getattr(query, name) for name in QUERY_FIELDS])
 
 
@@ -89,13 +89,13 @@ def judgment_content(judgment: JudgmentRecord | Judgment) -> str:
 def content_hash(queries: Iterable[QueryRecord]) -> str:
     """Return the SHA-256 over queries in key order, each followed by its judgments in the order of their references.
 
-    What a dataset says about itself (name, description, metadata) is left out: it describes, and decides no number.
+    Name, description and metadata of the dataset are left out, because they affect no result.
     """
     return _hash((query_content(query), query.judgments) for query in sorted(queries, key=lambda query: query.key))
 
 
 def stored_hash(version: DatasetVersion) -> str:
-    """Return the same for what the tables hold of a version."""
+    """Return the content hash of a stored version."""
     judgments = version.judgments.order_by("query__key", "id").iterator(chunk_size=10_000)
     judged = {query_id: list(group) for query_id, group in groupby(judgments, key=lambda judgment: judgment.query_id)}
     queries = version.queries.order_by("key")

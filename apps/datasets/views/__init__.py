@@ -1,4 +1,4 @@
 """Pages about datasets.
 
-Each view reads a form, calls one use case and shows what came of it. Only interfaces import it.
+Each view reads a form, calls one use case and shows its result. Only interfaces import it.
 """

@@ -1,4 +1,4 @@
-"""Pages that upload, download and freeze a dataset, and what the page of a query shows."""
+"""Pages that upload, download and freeze a dataset, and the judgments on the page of a query."""
 
 import uuid
 from collections import Counter
@@ -35,9 +35,9 @@ FIRST = 5  # queries of a file that a preview shows
 
 
 def judgments_shown(query: Query) -> dict[str, Any]:
-    """Return what the page of a query shows of its judgments, highest grade first.
+    """Return the judgments for the page of a query, highest grade first.
 
-    They are those of the newest version, a draft too; `removed` are those that the draft removed without another.
+    They are those of the newest version, drafts included; `removed` are those that the draft removes without replacing.
     """
     draft = draft_of(query.dataset)
     newest = query.judgments.filter(until=query.until).select_related("judged_by").order_by("-grade", "id")
@@ -71,7 +71,7 @@ def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: s
 def download_version(
     request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
 ) -> HttpResponseBase:
-    """Answer with a version in one of the formats, or go back to its page, which says why that cannot be."""
+    """Answer with a version in one of the formats, or redirect to its page with the error."""
     version: DatasetVersion = model_admin.viewed(request, object_id)
     if format not in WRITERS:
         raise Http404
@@ -83,7 +83,7 @@ SHOWN = 50
 
 
 def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Show what the draft changes, and freeze what was shown: where it was edited since, show it again."""
+    """Show the draft's changes and freeze it; if it was edited since, show the changes again."""
     dataset: Any = model_admin.get_object(request, str(object_id))
     permitted = may_change(dataset, staff(request))
     draft = draft_of(dataset)
@@ -172,7 +172,7 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
 
 
 def _sentence(imported: DatasetImport) -> str:
-    """Say what came of an import, and what to do next."""
+    """Return the result of an import and the next step, in a sentence."""
     version, report = imported.version, imported.report
     if report.outcome == "unchanged":
         return f"{version} holds exactly this already: nothing was changed."

@@ -22,7 +22,7 @@ from benchbench.site.pages import Sections, form_page, staff
 from benchbench.site.panels import change_url
 
 FACTS = ("category", "difficulty", "query_type", "split")
-RECORDED = {"query_key": "key", "query_text": "text"}  # fields that a record calls otherwise
+RECORDED = {"query_key": "key", "query_text": "text"}  # fields with another name in records
 
 
 class Prose(forms.CharField):
@@ -39,7 +39,7 @@ class Prose(forms.CharField):
 
 
 class Lines(Prose):
-    """A list of names, each on a line of its own."""
+    """Field for a list of names, one per line."""
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
@@ -53,7 +53,7 @@ class Lines(Prose):
 
 
 class JSONText(Prose):
-    """A JSON value of one type; what was left empty is the empty value of that type."""
+    """Field for a JSON value of one type; empty text means the empty value of that type."""
 
     def __init__(self, type_: type, **kwargs: Any) -> None:
         self.type = type_
@@ -113,11 +113,11 @@ class QueryForm(RemovableForm):
     metadata = JSONText(dict, help_text="Anything else, kept as it is.")
 
     def values(self) -> dict[str, Any]:
-        """Return what the form states, under the names of a record."""
+        """Return the form's values, under the names of a record."""
         return {RECORDED.get(name, name): value for name, value in self.cleaned_data.items() if name in self.data}
 
     def changes(self, query: Query) -> dict[str, Any]:
-        """Return what the form states otherwise than the query does."""
+        """Return the form's values that differ from the query's."""
         names = {RECORDED.get(name, name): name for name in self.fields}
         return {
             name: value
@@ -127,7 +127,7 @@ class QueryForm(RemovableForm):
 
 
 class NewQueryForm(QueryForm):
-    """A query that the dataset does not have yet."""
+    """Form for a new query."""
 
     sections: ClassVar[Sections] = (("", "", ("query_key", *QueryForm.sections[0][2])), *QueryForm.sections[1:])
 
@@ -141,7 +141,7 @@ TEMPLATE = "datasets/query_form.html"
 
 
 def add_to_dataset(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Add a query; its page, where documents are judged for it, comes next."""
+    """Add a query, then show its page, where documents are judged for it."""
     dataset: Any = model_admin.get_object(request, str(object_id))
 
     def act(form: NewQueryForm) -> HttpResponse:
