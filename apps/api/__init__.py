@@ -12,8 +12,8 @@ How to add an endpoint, by the example of datasets:
      `Annotated[int, "..."]`. The class is both schema and answer; commands print `asdict(report)`.
      If the API adds or renames a field, write a subclass of `Answer` with the dataclass in its `Meta`.
    - A list: `page_of("datasets", DatasetAnswer)`.
-2. In the same module: a `Resource` with a method for each operation; its name is the operationId. `apps/api/resource.py`
-   describes the decorators.
+2. In the same module: a `Resource` with a method for each operation, whose name is the operationId. See
+   `apps/api/resource.py` for the decorators.
    - An operation needs the permission of the admin on `model`: GET view, POST, PUT and PATCH change, DELETE delete;
      `act="add"` overrides it. A POST that only computes something is a "view", for which a read-only token suffices.
      `throttle="start"` is for an operation that is neither read, write nor upload.

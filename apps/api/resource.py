@@ -98,7 +98,7 @@ class Operation:
 
     @property
     def rate(self) -> str:
-        """Return the rate that it counts against. A POST that only reads computes something, so it counts as a write."""
+        """Return the rate that it counts against. A POST that only reads computes something and counts as a write."""
         return self.throttle or ("upload" if self.form else "read" if self.method == "get" else "write")
 
     @property
