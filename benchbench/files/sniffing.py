@@ -1,4 +1,4 @@
-"""Sniffing: the kind of a file by its first characters, not by its name."""
+"""Detection of a file's kind by its first characters, not by its name."""
 
 import codecs
 import json
@@ -62,7 +62,7 @@ def sniff(path: Path) -> Kind:
         return ""
     start = lines[0].lstrip()[0]
     if start in "{[" and _parsed(lines[0]) is None and (kind := _trec(lines[:1000])):
-        return kind  # of queries whose keys begin so
+        return kind  # queries whose keys begin like JSON
     if start == "{":
         return _object(lines, path)
     if start == "[":

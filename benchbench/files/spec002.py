@@ -1,4 +1,4 @@
-"""The baseline file of SPEC-002: queries that expect modules, what a search returned, and how good that was."""
+"""The baseline file of SPEC-002: queries that expect modules, the results of a search, and their quality."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SHARED = {"execution": "shared"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One query and what it returned, best first; with `error` it failed, and what it returned is nothing.
+    """One query and its results, best first; with `error` it failed and has no results.
 
     `expected` and `returned` name modules; `version` may be several, of which one must match. `shared`: the
-    milliseconds are not its own, but a share of what several queries took together; the file marks them with
-    `execution`, which it has nowhere else.
+    milliseconds are a share of the time that several queries took together. The file marks only such times, with
+    `execution`.
     """
 
     query_id: int | str
@@ -48,9 +48,9 @@ class Answer:
 def baseline(
     answers: Sequence[Answer], *, when: datetime, search_mode: str, seconds: float | None, limit: int = LIMIT
 ) -> dict[str, Any]:
-    """Return the content of the file. Means are over the queries that did not fail; null where all did.
+    """Return the content of the file. Means are over the queries that did not fail; null if all failed.
 
-    Of what a query returned only the first `limit` modules are looked at, by every measure.
+    Every measure considers only a query's first `limit` modules.
     """
     details = _details(answers, limit)
     valid = [detail["metrics"] for detail in details if detail["metrics"]]
@@ -116,7 +116,7 @@ def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
 
 
 def _by_kind(details: Sequence[Mapping[str, Any]], key: str) -> dict[str, dict[str, Any]]:
-    """Means by kind over the queries that did not fail, which `count` counts."""
+    """Return means by kind over the queries that did not fail, with their `count`."""
     groups: dict[str, list[Mapping[str, float]]] = {}
     for of_query in details:
         groups.setdefault(of_query[key] or "unknown", []).extend(filter(None, [of_query["metrics"]]))
@@ -148,7 +148,7 @@ def opening(title: str, *, source: str, queries: int) -> list[str]:
 def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "module") -> list[str]:
     """Return the lines of entry `place` of the file's `detailed_results`. `noun` names the expected things.
 
-    A query that failed has its reason where the others have their time and values: it has neither.
+    A failed query has its error in place of time and values.
     """
     number = f"[{place}/{of}] "
     version = detail["version"]
@@ -198,7 +198,7 @@ def _shared(timed: Mapping[str, Any]) -> str:
 
 
 def _cut_short(limit: int) -> list[str]:
-    """Say how many results of a query were looked at, where a measure asks for more."""
+    """Return the number of a query's considered results in words, if a measure needs more."""
     greatest = max(int(name.partition("@")[2]) for name in LABELS)
     if limit >= greatest:
         return []

@@ -36,7 +36,7 @@ def bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Open:
-    """The unjudged documents of the first k places of q rankings, and what is known."""
+    """The unjudged documents of the first k ranks of q rankings, and the known values."""
 
     graded: GradedRankings
     measure: Measure
@@ -55,12 +55,12 @@ class _Open:
 
     @property
     def relevant(self) -> NDArray[np.bool_]:
-        """(q, depth): whether there is a relevant document at each rank, among the first k."""
+        """Return whether there is a relevant document at each rank, among the first k, (q, depth)."""
         return self.graded.relevant & (self.measure.cutoff is None or self.graded.ranks <= self.measure.cutoff)
 
     @property
     def count(self) -> Values:
-        """(q,): how many unjudged documents there are."""
+        """Return the number of unjudged documents, (q,)."""
         return np.asarray(self.unjudged.sum(axis=-1, dtype=np.float64), np.float64)
 
     @property
@@ -84,14 +84,16 @@ def _first_relevant(open_: _Open) -> Bounds:
 
 
 def _recall(open_: _Open) -> Bounds:
-    """(hits + x) / (relevant + x) grows with x."""
+    """Return the bounds of recall. (hits + x) / (relevant + x) grows with x."""
     relevant, base = open_.relevant.sum(axis=-1) + open_.count, open_.graded.n_relevant + open_.count
     return open_.value, np.maximum(open_.value, share(relevant, base))
 
 
 def _average_precision(open_: _Open) -> Bounds:
-    """However many x turn out relevant, the base is the same, and the sum of precisions is greatest where they are the
-    topmost x, least where they are the deepest. So every x is tried with both."""
+    """Return the bounds of AP by trying each number x of documents that turn out relevant.
+
+    For a given x the base is fixed. The sum of precisions is greatest for the topmost x and least for the deepest x.
+    """
     graded, unjudged = open_.graded, open_.unjudged
     known = np.cumsum(open_.relevant, axis=-1, dtype=np.float64)
     shares = 1.0 / graded.ranks
@@ -107,9 +109,11 @@ def _average_precision(open_: _Open) -> Bounds:
 
 
 def _least_ndcg(open_: _Open) -> Values:
-    """For a given ratio λ, DCG − λ · ideal is concave in the grades (the ideal, a greatest sum over orders, is convex),
-    so it is least where each is 0 or the highest; and, of as many, where the deepest are the highest. So every number
-    of deepest documents is tried."""
+    """Return the least nDCG by trying each number of deepest documents at the highest grade.
+
+    For a given ratio λ, DCG − λ · ideal is concave in the grades, because the ideal, a maximum over orders, is convex.
+    So it is least if each grade is 0 or the highest, and for a given number, if the deepest have the highest.
+    """
     levels = _Levels.of(open_)
     gained = _from_below(np.where(open_.unjudged, levels.discounts, 0.0)) * open_.top_grade
     count = open_.counted_up()
@@ -199,5 +203,5 @@ BOUNDS: dict[str, Callable[[_Open], Bounds]] = {
 
 
 def _from_below(values: Values) -> Values:
-    """Running sums from the last rank upwards."""
+    """Return running sums from the last rank upwards."""
     return np.flip(np.cumsum(np.flip(values, axis=-1), axis=-1), axis=-1)

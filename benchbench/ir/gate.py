@@ -98,8 +98,8 @@ class Rules:
 class Difference:
     """Difference of a measure's mean from the baseline's over the `n` compared queries, with its interval.
 
-    The interval excludes 0 if and only if the difference is significant. If `n` is too small for any significant
-    difference, the interval is None.
+    The interval excludes 0 if and only if the difference is significant. None means that `n` is
+    too small for any difference to be significant.
     """
 
     mean: float

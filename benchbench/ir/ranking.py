@@ -22,7 +22,7 @@ SIFTED_GROUPS = 32  # scores in each group; fewer sift too little, more let too 
 
 
 class RankingError(BenchbenchError):
-    """Scores that cannot be put in an order."""
+    """The scores cannot be ordered."""
 
     code = "ranking"
 
@@ -192,7 +192,7 @@ def _min_max(scores: Scores) -> Scores:
 
 
 def _fuse(heads: Sequence[ScoredList], shares: Sequence[Scores], *, maximum: float) -> ScoredList:
-    """Adds up each chunk's shares, in the order of the lists (float addition is not associative), ties by position."""
+    """Add up each chunk's shares in the order of the lists (float addition is not associative); ties by position."""
     if not heads:
         return ScoredList.empty()
     ids, slots = np.unique(np.concatenate([head.ids for head in heads]), return_inverse=True)

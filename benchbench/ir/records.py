@@ -1,4 +1,4 @@
-"""The records that the stages of a search hand to each other, and those of a file of results."""
+"""The records that the stages of a search exchange, and those of a file of results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ScoredList:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        """Bit-equal: the same chunks in the same order with the same scores."""
+        """Return whether both are bit-equal: the same chunks in the same order with the same scores."""
         if not isinstance(other, ScoredList):
             return NotImplemented
         mine, others = ((scored.ids, scored.scores, scored.compared_scores) for scored in (self, other))
@@ -102,7 +102,7 @@ class ScoredDocuments(Generic[Id]):
         """Return the documents, best first, as trec_eval ranks them. Raises RepeatedDocumentError.
 
         By score as a float32, falling; equal ones by id, falling. Python orders text by code point, which is the order
-        of its UTF-8 bytes. Not our own order, which has ids rising: figures of a file must be those of trec_eval.
+        of its UTF-8 bytes. Our own order has ids rising, but figures of a file must be those of trec_eval.
         """
         if len(set(self.documents)) < len(self.documents):
             repeated = Counter(self.documents).most_common(1)[0][0]

@@ -1,4 +1,4 @@
-"""Slices of a query set, and what a mean over all queries hides: weak slices, reversals, the shape of the labels."""
+"""Slices of a query set, and facts that a mean over all queries hides: weak slices, reversals, label shape."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _natural(label: str) -> tuple[bool, float, str]:
 
 
 def _length_bands(texts: Sequence[str]) -> list[str]:
-    """For each text, the range of lengths, in words, of the third of the set that it belongs to."""
+    """Return for each text the range of lengths, in words, of its third of the set."""
     lengths = [len(text.split()) for text in texts]
     ordered, n = sorted(lengths), len(lengths)
     ends = sorted({ordered[max(math.ceil(n * third / 3) - 1, 0)] for third in (1, 2, 3)}) if n else []

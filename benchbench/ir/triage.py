@@ -21,7 +21,7 @@ FINAL = "final"
 
 
 class Loss(StrEnum):
-    """Why a relevant document is not among the first k, by the first thing that kept it out."""
+    """Reason why a relevant document is not among the first k: the first thing that kept it out."""
 
     NOT_IN_COLLECTION = "not in collection"
     UNRESOLVED = "unresolved"
@@ -40,7 +40,7 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """A relevant judgment of the query. `unreachable` says why no search of this index could find its document."""
+    """A relevant judgment of the query. `unreachable` is why no search of this index can find its document."""
 
     document: int
     grade: float
@@ -66,7 +66,7 @@ class LostDocument:
     grade: float
     loss: Loss
     standings: tuple[Standing, ...]
-    share: float  # what part of the ideal DCG@k it would bring in its place of the ideal ranking; 0 past place k there
+    share: float  # its part of the ideal DCG@k at its rank in the ideal ranking; 0 past rank k there
 
 
 def triage(
@@ -79,9 +79,9 @@ def triage(
 ) -> list[LostDocument]:
     """Return the relevant documents of one query that are not among the run's first k, the highest grade first.
 
-    `lists` are the query's lists by stage key, as stored: chunk ids and scores, best first; a reranked list with its
-    `threshold_scores` where the run has a threshold. `documents` names the document of each chunk in them. A list that
-    is missing raises KeyError: a query that failed has nothing to triage.
+    `lists` are the query's stored lists by stage key: chunk ids and scores, best first; a reranked list has its
+    `threshold_scores` if the run has a threshold. `documents` maps each of their chunks to its document. Raises
+    KeyError for a missing list: a failed query cannot be triaged.
     """
     trace = _Trace.of(run, lists, documents)
     ordered = sorted(relevant, key=lambda document: (-document.grade, document.document))
@@ -119,8 +119,7 @@ class Tally:
 
 
 def tally(losses: Iterable[Sequence[LostDocument]]) -> dict[Loss, Tally]:
-    """The losses of a run's queries, counted: {demoted by reranker: 40 documents, 31 queries}; what never was is left
-    out."""
+    """Count the losses of a run's queries: {demoted by reranker: 40 documents, 31 queries}, without zero counts."""
     of_documents, of_queries = Counter[Loss](), Counter[Loss]()
     for lost in losses:
         of_documents.update(document.loss for document in lost)
@@ -131,23 +130,23 @@ def tally(losses: Iterable[Sequence[LostDocument]]) -> dict[Loss, Tally]:
 def by_loss(ndcg: Values, has_relevant: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the indices of the queries, the greatest loss first: the ideal gain that the ranking misses, 1 − nDCG@k.
 
-    Both (q,). Queries that cannot lose, since nothing is relevant or since they failed (NaN), are left out. Equal
-    losses stay in the order of the queries.
+    Both are (q,). Queries without relevant documents and failed ones (NaN) are left out. Equal losses stay in the
+    order of the queries.
     """
     loss = np.where(has_relevant, 1.0 - ndcg, 0.0)
     return _falling(np.where(loss > 0, loss, np.nan))
 
 
 def by_difference(first: Values, second: Values) -> NDArray[np.int64]:
-    """The indices of the queries, the widest gap between two runs' values (q,) first; failed ones (NaN) left out."""
+    """Return the indices of the queries by falling gap between two runs' values (q,); failed ones (NaN) left out."""
     return _falling(np.abs(first - second))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ranked:
-    """A list of chunks as documents, of which a run reads the first `read` chunks.
+    """A list of chunks as documents. A run reads the first `read` chunks of it.
 
-    `places` has the rank of each document, and the place in the list of the chunk that brought it.
+    `places` has the rank of each document, and the place of its first chunk in the list.
     """
 
     places: dict[int, tuple[int, int]]
@@ -170,7 +169,7 @@ class _Ranked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trace:
-    """One query's lists of documents after each stage, and what the threshold let pass."""
+    """One query's lists of documents after each stage, and the documents that pass the threshold."""
 
     stages: dict[str, _Ranked]
     passed: frozenset[int]
@@ -202,8 +201,10 @@ def _ending(first: Sequence[DenseStage | LexicalStage], ended: bool) -> Loss | N
 
 
 def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], document: int, k: int) -> Loss:
-    """The first reason, in the order of the stages. A document that the reranker took from the first k is its loss also
-    where top_k then cut it."""
+    """Return the first reason, in the order of the stages.
+
+    A document that the reranker moved out of the first k is its loss, even if top_k then cut it.
+    """
     first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
     fuse = next((stage for stage in reversed(run.stages) if isinstance(stage, FuseStage | MergeStage)), None)
     rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)

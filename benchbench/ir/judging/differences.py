@@ -41,7 +41,7 @@ class OpenQuery:
 
     @classmethod
     def of(cls, pool: Pool, shape: Shape, query: int, grades: Values, outside: Values) -> OpenQuery:
-        """`grades` (width,) of the query's cells, `outside` (levels,) of `counted`."""
+        """Return the open query from `grades` (width,) of its cells and `outside` (levels,) of `counted`."""
         holes = pool.there[query] & np.isnan(grades)
         reach = reached(grades, shape.levels)
         gains = shape.widths @ reach
@@ -131,7 +131,7 @@ def _of_average_precision(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple
 
 
 def _tried(shape: Shape, query: OpenQuery, holes: NDArray[np.intp], unseen: int, pairs: Pairs) -> tuple[Values, Values]:
-    """Every filling of the holes that a run ranks, with none and with all of those that only enlarge the base.
+    """Try every filling of the holes that a run ranks, with none and with all of those that only enlarge the base.
 
     For a given filling of the others a difference is a numerator over a base, so an end of the base is extreme.
     """

@@ -95,9 +95,9 @@ class Features:
             self.values[part, TOP:FOUND] = _closeness(self._axes[part], weights)
 
     def tails(self, grades: Values, levels: Sequence[float]) -> Values:
-        """(levels, size): the chance that each pair, if relevant, reaches each level.
+        """Return the chance that each pair, if relevant, reaches each level, (levels, size).
 
-        As often as relevant pairs of the same grade by the model reach it; these begin as `SEEN_BEFORE` like all.
+        It is the share of relevant pairs with the same grade by the model that reach it, with a prior of `SEEN_BEFORE`.
         """
         of_all = tails_of(grades, levels)[:, None]
         tails = np.repeat(of_all, self._pool.size, axis=1)
@@ -113,13 +113,13 @@ class Features:
 
 
 def _closeness(axes: Values, weights: Values) -> Values:
-    """(n, m): of each of n documents to the others, of which m weightings (n, m) are given."""
+    """Return the closeness of each of n documents to the others under m weightings (n, m), (n, m)."""
     sums = axes @ (axes.T @ weights) - (axes**2).sum(axis=1, keepdims=True) * weights
     return np.asarray(sums / (1.0 + weights.sum(axis=0) - weights), np.float64)
 
 
 def _log_ratios(model: Values, people: Values) -> Values:
-    """(size,): what each grade of the model says, from the pairs that people graded too; 0 where it gave none."""
+    """Return the log ratio of each of the model's grades, (size,), by pairs that people graded too; 0 without one."""
     result = np.zeros(len(model))
     asked = ~np.isnan(model)
     both = asked & ~np.isnan(people)

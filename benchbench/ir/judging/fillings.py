@@ -1,4 +1,4 @@
-"""Fillings of a pool's holes, many at once, and the values that each run has under them."""
+"""Fillings of a pool's holes, many at once, and the runs' values under them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float32]
 
 
 def require_measure(measure: Measure) -> None:
-    """Raise JudgingError unless what grades could make of the measure is known."""
+    """Raise JudgingError unless the effect of grades on the measure is known."""
     if measure.name in LINEAR | PLACED:
         return
     if measure.is_ours:
@@ -74,11 +74,11 @@ class Shape:
 
     @property
     def widths(self) -> Values:
-        """(levels,): the step from each level to the next; 1 for a measure of binary relevance."""
+        """Return the step from each level to the next, (levels,); 1 for a measure of binary relevance."""
         return np.diff(self.levels, prepend=0.0) if self.measure.name == "nDCG" else np.ones(1)
 
     def summed(self, counts: NDArray[Any]) -> Values:
-        """Return the ideal's sum over so many documents, of any shape."""
+        """Return the ideal's sum over these numbers of documents, of any shape."""
         if self.ideal is None:
             return np.ones(np.shape(counts))
         return np.asarray(self.ideal[np.minimum(counts, len(self.ideal) - 1).astype(np.int64)], np.float64)
@@ -92,12 +92,12 @@ def _ideal(measure: Measure) -> Values | None:
 
 
 def reached(grades: Values, levels: Sequence[float]) -> NDArray[np.bool_]:
-    """(levels, …): whether each grade reaches each level; NaN reaches none."""
+    """Return whether each grade reaches each level, (levels, …); NaN reaches none."""
     return np.stack([grades >= level if place else grades > 0 for place, level in enumerate(levels)])
 
 
 def counted(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Values:
-    """(levels, Q): how many judged documents outside the pool reach each level."""
+    """Return the number of judged documents outside the pool that reach each level, (levels, Q)."""
     return np.array(
         [
             [sum(grade >= level if place else grade > 0 for grade in grades) for grades in outside]
@@ -108,14 +108,14 @@ def counted(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Valu
 
 
 def tails_of(grades: Values, levels: Sequence[float]) -> Values:
-    """(levels,): the chance that a relevant document reaches each level; each grade counts as seen once before."""
+    """Return the chance that a relevant document reaches each level, (levels,); each grade has a prior count of 1."""
     reach = reached(grades, levels).reshape(len(levels), -1).sum(axis=1).astype(np.float64)
     before = np.arange(len(reach), 0, -1)
     return np.asarray((reach + before) / (reach[0] + before[0]), np.float64)
 
 
 def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:
-    """(Q, R, m): the value of each run and query under m fillings, exact but for float32 in sums of gains.
+    """Return each run's value of each query under m fillings, (Q, R, m), exact but for float32 in sums of gains.
 
     `reach` has for each level (Q, width, m) whether each pair reaches it; `outside` is (levels, Q) of `counted`. Exact
     for fillings with grades of the scale; a grade between two levels counts as the lower.
@@ -136,7 +136,7 @@ def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outs
 
 
 def placed(pool: Pool, measure: Measure, relevant: NDArray[np.bool_], outside: Values) -> Values:
-    """Values that hang on the places of relevant documents together: AP, RR, Success."""
+    """Return values that depend on the ranks of relevant documents together: AP, RR, Success."""
     queries, width, m = relevant.shape
     values = np.zeros((queries, pool.runs, m))
     for run, ranks in enumerate(pool.ranks):

@@ -1,9 +1,9 @@
-"""Outcomes of a comparison under many fillings: who is significantly better, which runs are the best group, and a
-forecast of how many more grades the verdict needs.
+"""Outcomes of a comparison under many fillings: significant differences, the best group, and a forecast of the grades
+that the verdict still needs.
 
 The rule is that of `statistics`: |t| of a pair's per-query differences against the critical value of its family. The
-critical value hangs on how the runs' values lie together and hardly on single grades; it is taken once, of the values
-that are expected. With every hole filled the outcomes are those of `statistics.compare` with the same seed.
+critical value depends on the correlation of the runs' values and hardly on single grades. It is computed once, from the
+expected values. With every hole filled the outcomes are those of `statistics.compare` with the same seed.
 
 The forecast: each drawn filling is taken for the truth in turn. Judging the m weightiest holes takes the share ρ(m) of
 the variance that holes leave in a difference (the sum of effect² · spread² of these holes over that of all), and what
@@ -40,7 +40,7 @@ def critical_value(expected: Values, *, seed: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """For m fillings and p pairs of runs."""
+    """Outcomes for m fillings and p pairs of runs."""
 
     first: NDArray[np.intp]  # (p,): rows of the runs, as in `statistics.compare`
     second: NDArray[np.intp]
@@ -70,7 +70,7 @@ class Outcomes:
 
     @property
     def signs(self) -> NDArray[np.int8]:
-        """(m, p): 1 where the first is significantly better, −1 where the second is, 0 where neither."""
+        """Return 1 if the first is significantly better, −1 if the second is, 0 if neither, (m, p)."""
         bar = self.critical * np.where(self.errors > 0, self.errors, np.inf)
         return (np.sign(self.differences) * (np.abs(self.differences) > bar)).astype(np.int8)
 
@@ -83,7 +83,7 @@ class Outcomes:
 
 
 def likeliest_of(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
-    """(p,) each: the outcome that most fillings have, and their share; of equally many, none is better."""
+    """Return the outcome that most fillings have, and their share, (p,) each; in a tie, neither run is better."""
     shares = np.stack([(signs == outcome).mean(axis=0) for outcome in (0, 1, -1)])
     return np.array([0, 1, -1], np.int8)[shares.argmax(axis=0)], shares.max(axis=0)
 
@@ -124,6 +124,6 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
 
 
 def _rounded(number: float) -> int:
-    """To two digits: more would say what is not known."""
+    """Round to two digits to avoid false precision."""
     unit: float = 10 ** max(0, int(np.log10(max(number, 1))) - 1)
     return int(np.ceil(number / unit) * unit)

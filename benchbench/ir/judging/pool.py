@@ -77,7 +77,7 @@ class Pool:
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:
-        """(Q, width): whether the cell holds a document."""
+        """Return whether each cell holds a document, (Q, width)."""
         return np.asarray(np.isfinite(self.ranks).any(axis=0), np.bool_)
 
     @cached_property
@@ -87,17 +87,17 @@ class Pool:
 
     @cached_property
     def best(self) -> Values:
-        """(Q, width): the best rank over the runs; infinite in an empty cell."""
+        """Return the best rank over the runs, (Q, width); infinite in an empty cell."""
         return np.asarray(self.ranks.min(axis=0), np.float64)
 
     @cached_property
     def rows_of_queries(self) -> list[slice]:
-        """Per query, the numbers of its pairs."""
+        """Return the numbers of the pairs of each query."""
         return [slice(start, stop) for start, stop in pairwise([0, *np.cumsum(self.there.sum(axis=1)).tolist()])]
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
-        """(size, 2): the query and the place of each pair, query by query. A pair's number is its row here."""
+        """Return the query and the place of each pair, (size, 2), query by query. A pair's number is its row here."""
         return np.argwhere(self.there)
 
     @cached_property
@@ -117,7 +117,7 @@ class Pool:
         return query, place
 
     def grades(self, truths: Sequence[Mapping[Any, float]]) -> Values:
-        """(Q, width): the grade of each pair in `truths[query]` (document id → grade); NaN for a hole, or no pair."""
+        """Return each pair's grade in `truths[query]` (document id → grade), (Q, width); NaN for a hole or no pair."""
         self.require_truths(truths)
         grades = np.full(self.there.shape, np.nan)
         for row, ids, truth in zip(grades, self.documents, truths, strict=True):
@@ -126,7 +126,7 @@ class Pool:
         return grades
 
     def outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
-        """Per query, the grades above 0 of judged documents that are not in the pool, falling."""
+        """Return the falling grades above 0 of each query's judged documents outside the pool."""
         self.require_truths(truths)
         kept = [set(ids) for ids in self.documents]
         return [

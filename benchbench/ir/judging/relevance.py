@@ -36,7 +36,7 @@ class Prior:
     richness: float  # the spread of u, which counts as `QUERIES_BEFORE` queries
 
 
-# What complete collections teach. `perf/prior.py` computes these figures from ADI, Cranfield and SciFact.
+# Learnt from complete collections: `perf/prior.py` computes these figures from ADI, Cranfield and SciFact.
 PRIOR = Prior(
     means=(-3.16, 2.12, 6.08, 4.25, -0.96, -0.99, 1.0),
     spreads=(2.0, 1.0, 4.61, 2.64, 2.0, 1.66, 0.5),
@@ -55,7 +55,7 @@ class Drawn:
     u: Floats  # (Q, draws)
 
     def chances(self, features: Values, queries: NDArray[np.int64]) -> Floats:
-        """(n, draws): the chance of each of n pairs, of `features` (n, f), to be relevant."""
+        """Return the chance of each of n pairs, of `features` (n, f), to be relevant, (n, draws)."""
         logits: Floats = features.astype(np.float32) @ self.beta
         logits += self.u[queries]
         np.negative(logits, out=logits)
@@ -77,7 +77,7 @@ class Relevance:
     richness: float  # the spread of u over the queries
 
     def chances(self, features: Values, queries: NDArray[np.int64]) -> Values:
-        """(n,): the chance of each pair to be relevant, at the mode."""
+        """Return the chance of each pair to be relevant, at the mode, (n,)."""
         return _sigmoid(features @ self.beta + self.u[queries])
 
     def drawn(self, draws: int, rng: np.random.Generator) -> Drawn:
@@ -155,7 +155,7 @@ class Drawing:
             self._draw(part, grades)
 
     def query(self, grades: Values, query: int) -> None:
-        """Draw one query again after a grade of it, by the model as it was."""
+        """Draw one query again after a grade of it, by the unchanged model."""
         self._draw(slice(query, query + 1), grades)
 
     def _draw(self, part: slice, all_grades: Values) -> None:

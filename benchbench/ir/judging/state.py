@@ -35,7 +35,7 @@ class PairState:
 
     @property
     def certain(self) -> int | None:
-        """1 or −1 where that run is ahead under every filling, 0 where they are equal under every one; else None."""
+        """Return 1 or −1 if that run leads under every filling, 0 if they are equal under every filling; else None."""
         if self.least == self.greatest == 0:
             return 0
         return 1 if self.least > 0 else -1 if self.greatest < 0 else None
@@ -64,10 +64,10 @@ class State:
     holes: int
     queries: int  # compared: every run answered them
     more: MoreGrades
-    reason: str | None  # why nothing is called settled yet, where grades are too few to say
+    reason: str | None  # why nothing is called settled yet, if the grades are too few
 
     def as_record(self) -> dict[str, Any]:
-        """Return the state as JSON has it; `of_record` reads it again."""
+        """Return the state as JSON data; `of_record` reads it."""
         return asdict(self)
 
     @classmethod

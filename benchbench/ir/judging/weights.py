@@ -31,7 +31,7 @@ class Expected:
 
     @classmethod
     def of(cls, shape: Shape, grades: Values, chances: Values, outside: Values) -> Expected:
-        """From the grades (Q, width), NaN in holes, and the chance of each cell to be relevant."""
+        """Return the expectations from the grades (Q, width), NaN in holes, and each cell's chance of relevance."""
         tails, widths = tails_of(grades, shape.levels), shape.widths
         mean = float(tails @ widths)
         square = float(tails @ np.diff(np.append(0.0, np.cumsum(widths)) ** 2))
@@ -48,7 +48,7 @@ class Expected:
 
 
 def effects(pool: Pool, shape: Shape, expected: Expected) -> Values:
-    """(R, Q, width): by how much each run's value of the query is greater if the pair is relevant than if not."""
+    """Return how much greater each run's value of the query is if the pair is relevant than if not, (R, Q, width)."""
     if shape.measure.name in PLACED:
         return _of_placed(pool, shape, expected)
     others = (expected.chance.sum(axis=1) + expected.outside)[:, None] - expected.chance
@@ -88,7 +88,7 @@ def _of_placed(pool: Pool, shape: Shape, expected: Expected) -> Values:
 
 
 def _of_average_precision(chance: Values, shares: Values, own: Values, base: Values) -> Values:
-    """Carterette, Allan and Sitaraman's: a relevant document adds its own precision and lifts those below it."""
+    """Return the effects on AP (Carterette, Allan, Sitaraman): a document adds its precision and lifts those below."""
     above = np.cumsum(chance, axis=1) - chance
     below = np.flip(np.cumsum(np.flip(chance * shares, axis=1), axis=1), axis=1) - chance * shares
     lift = (1 + above) * shares + below * (shares > 0)
@@ -98,7 +98,7 @@ def _of_average_precision(chance: Values, shares: Values, own: Values, base: Val
 
 
 def _of_first(chance: Values, worth: Values) -> Values:
-    """For RR and Success: a document counts only if nothing above it is relevant, and then replaces what is below."""
+    """Return the effects on RR and Success: a document counts if none above is relevant, and replaces those below."""
     none = np.cumprod(1 - chance, axis=1)
     above = np.concatenate([np.ones((len(chance), 1)), none[:, :-1]], axis=1)
     below = np.zeros_like(chance)
@@ -109,7 +109,7 @@ def _of_first(chance: Values, worth: Values) -> Values:
 
 
 def squared(effect: Values, importance: Values) -> Values:
-    """(…): Σ over pairs of runs of importance · (effect on the first − effect on the second)², of effects (R, …).
+    """Return Σ over pairs of runs of importance · (effect on the first − effect on the second)², of effects (R, …).
 
     `importance` (R, R) is symmetric with a diagonal of zeros.
     """

@@ -1,4 +1,4 @@
-"""The measures that BenchBench computes itself: what each means, in words for pages, and its formula.
+"""The measures that BenchBench computes itself: their meaning, in words for pages, and formulas.
 
 docs/measures.md has the same words. A formula is a function of graded rankings and a cutoff, which returns (q,) values.
 """
@@ -47,7 +47,7 @@ def _reciprocal_rank(graded: GradedRankings, cutoff: int | None) -> Values:
 
 
 def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
-    """Divides by the documents there are: a short ranking is not an unjudged one."""
+    """Return the judged share of the documents present: a short ranking does not count as unjudged."""
     seen = graded.lengths if cutoff is None else np.minimum(graded.lengths, cutoff)
     return share(graded.until(graded.sums.judged, cutoff), seen)
 

@@ -36,7 +36,7 @@ class GradedRankings:
     def of(
         cls, rankings: Sequence[Sequence[Hashable] | NDArray[Any]], truths: Sequence[Mapping[Any, float]]
     ) -> GradedRankings:
-        """Grades `rankings[i]` (document ids, best first, none twice) by `truths[i]` (document id → grade)."""
+        """Grade `rankings[i]` (distinct document ids, best first) by `truths[i]` (document id → grade)."""
         return Truths.of(truths).grade(rankings)
 
     def heads(self, lengths: NDArray[np.int64]) -> GradedRankings:
@@ -132,12 +132,12 @@ class Truths:
         return cls(truths, *_padded(relevant, 0.0))
 
     def grade(self, rankings: Sequence[Sequence[Hashable] | NDArray[Any]]) -> GradedRankings:
-        """Grades one ranking per query (document ids, best first, none twice)."""
+        """Grade one ranking per query (distinct document ids, best first)."""
         grades, lengths = grade_matrix(rankings, self.grades)
         return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
 
     def grade_arrays(self, rankings: Sequence[NDArray[np.int64]]) -> GradedRankings:
-        """Grades one ranking per query as `grade` does, where ids are whole numbers: all looked up together."""
+        """Grade one ranking per query as `grade` does, for ids that are whole numbers: all are looked up together."""
         lengths = np.array([len(ranking) for ranking in rankings], np.int64)
         ids = np.concatenate([np.empty(0, np.int64), *rankings])
         queries = np.repeat(np.arange(len(rankings)), lengths)
@@ -197,12 +197,12 @@ def grade_matrix(
 
 
 def discounted(gains: Values) -> Values:
-    """Running sums of gain / log2(rank + 1)."""
+    """Return running sums of gain / log2(rank + 1)."""
     return np.cumsum(gains / np.log2(np.arange(2.0, gains.shape[-1] + 2.0)), axis=-1)
 
 
 def _padded(rows: Sequence[Sequence[float]], filler: float) -> tuple[Values, NDArray[np.int64]]:
-    """Rows of unequal length as a matrix of at least one column, and their lengths."""
+    """Return rows of unequal length as a matrix of at least one column, and their lengths."""
     lengths = np.array([len(row) for row in rows], np.int64)
     matrix = np.full((len(rows), max(lengths.max(initial=0), 1)), filler)
     for row, values in zip(matrix, rows, strict=True):

@@ -72,7 +72,7 @@ class LibraryMeasure:
 
 
 def catalogue() -> list[LibraryMeasure]:
-    """Every measure that the library knows, by name; some need a parameter or a program."""
+    """Return every measure of the library, by name; some need a parameter or a program."""
     import ir_measures
 
     kinds = {kind.NAME: kind for kind in ir_measures.measures.registry.values()}

@@ -1,4 +1,4 @@
-"""The methods of dense search that each store offers, with their options; the ANN setting, which chooses one."""
+"""The methods of dense search of each store, with their options; the ANN setting, which chooses one."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def named(store: str, method: str) -> str:
 
 
 def arm_of(store: str) -> str:
-    """Return the setting of a store that is named alone, as experiments do: its first method."""
+    """Return the setting of a store named without a method, as in experiments: its first method."""
     return named(store, next(iter(STORES[store])))
 
 
@@ -152,7 +152,7 @@ class Ann:
 
     @property
     def compares_all(self) -> bool:
-        """Return whether it promises what exact search finds."""
+        """Return whether it guarantees the results of exact search."""
         return self.method == "exact"
 
     @property

@@ -1,4 +1,4 @@
-"""Axes of the matrix: the kinds of their values, and how these are read from text."""
+"""Axes of the matrix: kinds of their values, and reading these from text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WEIGHTS = Kind(
 
 
 def choice(*values: str) -> Kind:
-    """One of several words."""
+    """Return the kind of one of several words."""
     return Kind(Literal[values])
 
 
@@ -124,12 +124,12 @@ def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
 
 
 def ann_text(setting: str | Mapping[str, Any]) -> str:
-    """Return the one text of an ANN setting. Raises AnnError."""
+    """Return the canonical text of an ANN setting. Raises AnnError."""
     return str(Ann.parse(setting))
 
 
 def scaled(weights: Sequence[float] | None) -> tuple[float, float] | None:
-    """Weights that sum to 1: it is only their ratio that matters."""
+    """Return the weights scaled to sum to 1, because only their ratio matters."""
     if weights is None:
         return None
     dense, lexical = weights

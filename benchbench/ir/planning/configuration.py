@@ -1,4 +1,4 @@
-"""One configuration of a benchmark: its fields with the axes that set them, how it is written, and its normal form."""
+"""A configuration of a benchmark: its fields with the axes that set them, its serialised and its normal form."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ class Configuration:
 
     @property
     def hash(self) -> str:
-        """16 hex digits, equal for equal configurations, on any machine. A key at its default does not enter it."""
+        """Return 16 hex digits, equal for equal configurations on any machine. Keys at their default are left out."""
         entering = {key: getattr(self, key) for key in (*CLASSIC, *self._special())}
         return hashlib.sha256(json.dumps(entering, sort_keys=True).encode()).hexdigest()[:16]
 
     def normal(self) -> Configuration:
-        """Return the same search in its plainest form: keys that do not touch it are at their default."""
+        """Return the same search in normal form: keys that do not affect it are at their default."""
         plain = {name: DEFAULTS[name] for name, axis in AXES.items() if not axis.touches(self)}
         if self.reranker == LATE_INTERACTION:
             plain["reranker"] = None
@@ -122,10 +122,10 @@ class Configuration:
         return replace(self, **plain, candidates=self._needed_candidates(), score_threshold=threshold)
 
     def _needed_candidates(self) -> int | None:
-        """Return `candidates`, or None where `top_k` would do as well.
+        """Return `candidates`, or None if `top_k` gives the same result.
 
-        Exact lists that are not fused are only ever read from the top, so more than is kept or reranked of them makes
-        no difference. An approximate search finds other chunks when it is asked for more.
+        Exact lists that are not fused are only read from the top, so entries beyond those kept or reranked make no
+        difference. An approximate search finds other chunks at another depth.
         """
         candidates = self.effective_candidates
         if self.search_mode == "sparse" or (self.search_mode == "dense" and self.ann == "exact"):

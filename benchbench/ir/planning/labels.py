@@ -47,12 +47,12 @@ def value_phrase(name: str, value: Any) -> str:
 
 
 def run_label(configuration: Configuration) -> str:
-    """Return what a run does in a few words, such as "hybrid · rrf 60 · top 100 · ≥ 0.5"."""
+    """Return the label of a run, such as "hybrid · rrf 60 · top 100 · ≥ 0.5"."""
     return " · ".join(text for text in (AXIS_WORDS[name].summary(configuration) for name in IN_LABEL) if text)
 
 
 def short_model(name: str) -> str:
-    """Return the last part of a model's name, cut where it is long."""
+    """Return the last part of a model's name, shortened if it is long."""
     short = last_part(name) or name
     return short if len(short) <= LONGEST_MODEL else f"{short[: LONGEST_MODEL - 1]}…"
 

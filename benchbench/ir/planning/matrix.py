@@ -1,4 +1,4 @@
-"""The matrix of a benchmark: lists of values, validated, and the configurations that they spell out."""
+"""The matrix of a benchmark: validated lists of values, and the configurations that they define."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_COMBINATIONS = 100_000  # tried in parsing a matrix, before equal configurat
 
 
 class MatrixError(BenchbenchError):
-    """A matrix that cannot be run; `field` is the key at fault, or "matrix"."""
+    """A matrix is invalid; `field` is the invalid key, or "matrix"."""
 
     code = "invalid_matrix"
 
@@ -69,22 +69,22 @@ class Matrix:
         return matrix
 
     def as_dict(self) -> dict[str, Any]:
-        """Every key with its values, defaults included, as `parse` reads it."""
+        """Return every key with its values, defaults included, as `parse` reads it."""
         axes = {key: list(values) for key, values in self.axes.items()}
         return {"primary_k": self.primary_k, "k_values_for_metrics": list(self.k_values_for_metrics), **axes}
 
     def configurations(self) -> list[Configuration]:
         """Return the distinct runs, in the order of the axes and of the values given, the last axis varying fastest.
 
-        A value that does not touch a search is its default there, so that it does not multiply runs; of equal
-        configurations the first stays.
+        A value that does not affect a search becomes its default there, so it does not multiply runs. Of equal
+        configurations the first is kept.
         """
         combinations = itertools.product(*(self.axes[key] for key in BY_KEY))
         spelled_out = (Configuration(**dict(zip(AXES, values, strict=True))) for values in combinations)
         return list(dict.fromkeys(configuration.normal() for configuration in spelled_out))
 
     def _check_together(self, max_runs: int | None) -> None:
-        """Refuse values that are right alone and wrong together."""
+        """Refuse values that are valid alone but not together."""
         least, greatest = min(self.axes["top_k_values"]), self.k_values_for_metrics[-1]
         if least < greatest:
             always = " (primary_k is always one of them)" if greatest == self.primary_k else ""
@@ -146,7 +146,7 @@ def _refuse_unknown(key: object) -> None:
 def _read(
     key: str, kind: Kind, values: Any, max_values: int | None, canonical: Callable[[Any], Any] = lambda value: value
 ) -> tuple[Any, ...]:
-    """Return the values of a key, each in its one form."""
+    """Return the values of a key in canonical form."""
     if not isinstance(values, (list, tuple)):
         raise MatrixError(f"{key}: give a list, not {shown(values)}.", field=key)
     if not values:

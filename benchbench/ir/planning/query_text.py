@@ -1,4 +1,4 @@
-"""The text that is searched for: the query as asked, or what a language model makes of it."""
+"""The searched text: the query as asked, or a language model's text from it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class QueryText:
 
     @property
     def by_words(self) -> bool:
-        """Return whether what is made is searched by words too. A passage is not: its words are guesses."""
+        """Return whether lexical search uses the texts too. It does not use a passage, whose words are guesses."""
         return self.method in (REWRITE, MULTI)
 
     def prompt(self, question: str) -> str:
@@ -112,5 +112,5 @@ class QueryText:
 
 
 def query_text(text: str) -> str:
-    """Return the one text of a value of the axis. Raises QueryTextError."""
+    """Return the canonical text of a value of the axis. Raises QueryTextError."""
     return str(QueryText.parse(text))

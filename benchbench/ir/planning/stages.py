@@ -1,6 +1,6 @@
-"""Stages of a plan: each a piece of work that several runs may need, with a key that says all it depends on.
+"""Stages of a plan: each is work that several runs may need, with a key of everything that it depends on.
 
-`name` calls it for people.
+`name` is for people.
 """
 
 from __future__ import annotations

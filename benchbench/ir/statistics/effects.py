@@ -1,4 +1,4 @@
-"""Effects of the axes: what each value gains, on average over the matrix."""
+"""Effects of the axes: the gain of each value, on average over the matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frontier of quality and cost: runs that no other run beats in every respect, and the cheapest good one."""
+"""The frontier of quality and cost: runs that no other run dominates, and the cheapest good run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchbench.ir.statistics.significance import Comparison, Pair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One run: the mean of a measure, a latency and the size of its index; None for what is not known."""
+    """One run: the mean of a measure, a latency and the size of its index; None for an unknown one."""
 
     quality: float
     latency_ms: float | None

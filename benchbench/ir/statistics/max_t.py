@@ -15,7 +15,7 @@ from benchbench.ir.statistics.resampling import SAME, Values, blocks, flips
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The pairs as arrays of the same length, and what their differences are."""
+    """The pairs as arrays of the same length, and their differences."""
 
     n: int
     first: NDArray[np.intp]
