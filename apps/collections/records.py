@@ -60,7 +60,7 @@ class DocumentRecord:
         return self.content_hash or sha256(f"{self.title}\n{self.text}".encode()).hexdigest()
 
     def digest(self) -> bytes:
-        """16 bytes that two records share when they state the same."""
+        """Return 16 bytes that are the same for equal records."""
         content = (*self._texts(), self.metadata, [astuple(section) for section in self.sections])
         return sha256(json.dumps(content, sort_keys=True).encode()).digest()[:16]
 
