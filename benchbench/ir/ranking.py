@@ -72,10 +72,10 @@ def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def unit_scores(kind: UnitKind, scores: Scores) -> Scores:
-    """One query's list of scores on the scale [0, 1] with which thresholds compare.
+    """Return one query's list of scores on the scale [0, 1], with which thresholds are compared.
 
-    dense and late_interaction: similarity clipped to [0, 1]. sparse: relative to the query's own best. hybrid: already
-    there. cross_encoder: one sigmoid of the raw logit. Order is kept, but clipping may make scores equal.
+    dense and late_interaction: similarity clipped to [0, 1]. sparse: relative to the query's own best. hybrid:
+    unchanged. cross_encoder: one sigmoid of the raw logit. Order is kept, but clipping may make scores equal.
     """
     match kind:
         case "dense" | "late_interaction":
@@ -124,9 +124,9 @@ def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArr
 def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
     """Return the indices of some scores, ascending, among them all that are at most `band` below the depth-th greatest.
 
-    Selecting from all scores is the slow part of a search. So they are dealt into groups, of which only the greatest
-    are looked at: the depth-th greatest of the groups' maxima is reached by `depth` scores at least, and hence is no
-    greater than the depth-th greatest score. NaN passes, for the selection to find.
+    Selecting from all scores is the slow part of a search. So they are split into groups, and only the groups with the
+    greatest maxima are searched. At least `depth` scores reach the depth-th greatest maximum, so it is at most the
+    depth-th greatest score. NaN passes, so that the selection detects it.
     """
     count = len(scores) // SIFTED_GROUPS
     maxima = scores[: count * SIFTED_GROUPS].reshape(SIFTED_GROUPS, count).max(axis=0)

@@ -1,4 +1,4 @@
-"""Ranks of the expected document and its sections, as the strategy benchmark counts them."""
+"""Ranks of the expected document and its sections, by the rules of the strategy benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class SectionHit:
-    """A hit of a search: its document, and its section where it has one. Section ids are local to their document."""
+    """A hit of a search: its document, and its section if any. Section ids are local to their document."""
 
     document: Hashable
     section: Hashable | None = None
@@ -38,12 +38,12 @@ def section_share(hits: Sequence[SectionHit], document: Hashable, sections: Coll
 
 
 def reciprocal(rank: int) -> float:
-    """1 / rank; 0 where nothing was found."""
+    """Return 1 / rank; 0 if nothing was found."""
     return 0.0 if rank == NOT_FOUND else 1 / rank
 
 
 def order_statistic(values: Sequence[float], p: float) -> float | None:
-    """sorted[min(⌊n · p⌋, n − 1)]: one of the values, as summary.csv defines its p50 and p95. None without values."""
+    """Return sorted[min(⌊n · p⌋, n − 1)], by which summary.csv defines its p50 and p95; None without values."""
     return sorted(values)[min(int(len(values) * p), len(values) - 1)] if values else None
 
 

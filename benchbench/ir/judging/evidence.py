@@ -61,7 +61,7 @@ class Features:
     """The columns of a pool after some grades: one more grade changes those of its query alone."""
 
     def __init__(self, pool: Pool, axes: Axes | None = None) -> None:
-        """`axes` are those of `axes_of`; None without vectors. Grades of a calibrated model come by `inform`."""
+        """Prepare the columns; `axes` are those of `axes_of`, None without vectors. `inform` adds a model's grades."""
         ranks = pool.ranks[(slice(None), *pool.cells.T)]
         by_run = 1.0 / np.log2(ranks + 1.0)
         self._pool = pool

@@ -98,8 +98,10 @@ def settled_together(agreeing: NDArray[np.bool_], shares: Values, confidence: fl
 
 
 def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, confidence: float) -> MoreGrades:
-    """The forecast from `outcomes` of the fillings, the rows of the pairs that decide the verdict, (d,), and `gains`
-    (d, h): the variance that each hole takes from each of these pairs, the holes in the order of judging."""
+    """Return the forecast from `outcomes` of the fillings, the rows of the deciding pairs, (d,), and `gains` (d, h).
+
+    `gains` are the variances that each hole takes from each of these pairs, with the holes in the order of judging.
+    """
     holes = gains.shape[1]
     if not holes or not len(deciding):
         return MoreGrades(middle=0, most=0)

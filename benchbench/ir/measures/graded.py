@@ -56,7 +56,7 @@ class GradedRankings:
         return RunningSums(self.grades)
 
     def until(self, running: Values, cutoff: int | None) -> Values:
-        """One of the running sums, read at the cutoff, or at a ranking's last document where it ends before, (q,)."""
+        """Return one of the running sums at the cutoff, or at a ranking's last document if it is shorter, (q,)."""
         most = running.shape[-1] if cutoff is None else min(cutoff, running.shape[-1])
         ends = np.minimum(self.lengths, most)
         read = np.take_along_axis(running, np.maximum(ends, 1)[:, None] - 1, axis=-1)[:, 0]

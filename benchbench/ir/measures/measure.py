@@ -67,7 +67,7 @@ class Measure:
 
     @property
     def wire(self) -> str:
-        """Its name in the API, exports and events."""
+        """Return the measure's name in the API, exports and events."""
         name = WIRE_NAMES.get((self.name, self.cutoff is not None), self.name)
         return name if self.cutoff is None else f"{name}@{self.cutoff}"
 

@@ -185,12 +185,11 @@ class Ann:
 
 
 def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True) -> float | None:
-    """The share of the first `k` of the exact list that an approximate one has among its first `k`; None where it is
-    empty.
+    """Return the share of the exact list's first `k` that an approximate list has among its first `k`; None if empty.
 
-    Both are scored alike, and a chunk counts when its score reaches that of the last of the exact ones: of chunks that
-    are equally near, any will do. Where they were not searched for in the same set (a strategy that went on below
-    another document looks at other chunks, nearer ones perhaps), one that is nearer must be in the exact list as well.
+    Both have the same scores. A chunk counts if its score reaches that of the last exact one, so equally near chunks
+    are interchangeable. The two may be searches of different sets, because a strategy that continues below another
+    document sees other, perhaps nearer, chunks. Then a nearer chunk must be in the exact list as well.
     """
     wanted = min(k, len(truth))
     if not wanted:

@@ -34,10 +34,10 @@ from benchbench.ir.ranking import UnitKind
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """One run: the stages it would do if it were alone, in order, and what it makes of the last one's list.
+    """One run: its own stages in order, and its processing of the last stage's list.
 
-    That is: the first `candidates` entries, the threshold on their unit scores, the first `top_k` chunks, and of those
-    the documents.
+    The processing takes the first `candidates` entries, applies the threshold to their unit scores, keeps the first
+    `top_k` chunks, and collapses them to documents.
     """
 
     run_key: str
@@ -55,9 +55,9 @@ class RunPlan:
 
     @property
     def list_key(self) -> str:
-        """Return the key of the list of which the run returns the first documents.
+        """Return the key of the list whose first documents the run returns.
 
-        One of its own where its threshold compares other scores than those that order, and drops some from the midst.
+        The run has its own list if its threshold compares other scores than the ranking, and so drops inner entries.
         """
         if self.threshold is None or self.unit_kind != "late_interaction":
             return self.final
@@ -65,7 +65,7 @@ class RunPlan:
 
     @property
     def dense(self) -> DenseStage | None:
-        """Return the dense search that the run does, if it does one."""
+        """Return the run's dense search, if any."""
         return next((stage for stage in self.stages if isinstance(stage, DenseStage)), None)
 
 
@@ -102,7 +102,7 @@ class Plan:
         return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
 
     def explain(self, queries: int) -> str:
-        """Return the work in a few lines: what is done, and what the runs would do one by one."""
+        """Return the work in a few lines: of the plan, and of the runs one by one."""
         one_by_one = Counter[str]()
         for run in self.runs:
             one_by_one.update(Plan(run.stages, (run,)).distinct(queries))

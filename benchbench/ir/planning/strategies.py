@@ -1,6 +1,6 @@
-"""Retrieval strategies, declared: the words and the parameters of each, which `apps/retrieval/strategies` go by.
+"""Declarations of retrieval strategies: their words and parameters, which `apps/retrieval/strategies` implement.
 
-Form, command, API and experiments follow from them.
+Form, command, API and experiments use them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Strategy:
 
     @property
     def example(self) -> str:
-        """Its parameters with their defaults, as JSON."""
+        """Return the strategy's parameters with their defaults, as JSON."""
         return self.opening + json.dumps(self.defaults)
 
 

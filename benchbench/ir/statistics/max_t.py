@@ -50,9 +50,9 @@ class Family:
         return self.deviation > 0
 
     def differences(self, rows: Values) -> Iterator[tuple[slice, Values]]:
-        """Blocks of pairs, and `first` − `second` of these in `rows` (runs, …), in an array of its own.
+        """Yield blocks of pairs, and their `first` − `second` in `rows` (runs, …), in a new array.
 
-        A block has one first run and second runs that follow each other, so that no row is copied for a pair.
+        A block has one first run and consecutive second runs, so rows are not copied for pairs.
         """
         starts = np.flatnonzero(np.diff(self.first, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(self.first)]):
