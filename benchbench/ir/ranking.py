@@ -124,9 +124,9 @@ def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArr
 def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
     """Return the indices of some scores, ascending, among them all that are at most `band` below the depth-th greatest.
 
-    Selecting from all scores is the slow part of a search. So they are split into groups, and only the groups with the
-    greatest maxima are searched. At least `depth` scores reach the depth-th greatest maximum, so it is at most the
-    depth-th greatest score. NaN passes, so that the selection detects it.
+    Selecting from all scores is the slow part of a search. So they are split into groups, and the selection is among
+    the groups' maxima. At least `depth` scores reach the depth-th greatest maximum, so it is at most the depth-th
+    greatest score. NaN passes, so that the final selection detects it.
     """
     count = len(scores) // SIFTED_GROUPS
     maxima = scores[: count * SIFTED_GROUPS].reshape(SIFTED_GROUPS, count).max(axis=0)
@@ -144,8 +144,10 @@ def shape_flaw(vectors: NDArray[Any], count: int, dimension: int) -> str:
 
 
 def flaws(vectors: NDArray[np.floating[Any]], *, unit: bool = True) -> dict[int, str]:
-    """Return what is wrong with each of `vectors` (n, d) that is not sound, by its row: "not finite", "zero", and where
-    they are to be of length 1, "of length 0.5 instead of 1"."""
+    """Return the flaws of invalid `vectors` (n, d) by row: "not finite", "zero", "of length 0.5 instead of 1".
+
+    The length is checked only with `unit`.
+    """
     wide = vectors.astype(np.float32) if vectors.dtype.itemsize < 4 else vectors
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(wide, axis=1)

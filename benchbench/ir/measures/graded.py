@@ -153,10 +153,10 @@ class Truths:
 
     @cached_property
     def _judged(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Values, NDArray[np.bool_]]:
-        """The judged ids that are whole numbers, rising; per judgment query * their count + place, rising; its grade;
-        and which remainders of ids have one that is judged.
+        """Return the rising judged ids that are whole numbers, keys and grades of judgments, and marks of remainders.
 
-        An id of another type stands for a document that is not there: no ranking of numbers holds it.
+        The rising key of a judgment is query * number of ids + place of its id. A mark is set for the remainders that
+        occur among judged ids. An id of another type is a missing document: no ranking of numbers holds it.
         """
         told = [
             (query, document, grade)
