@@ -125,7 +125,7 @@ def clusters(
     seed: int,
     reduction: Reduction = "pca",
 ) -> list[Members]:
-    """Return the clusters of a layer of texts by their `vectors` (n, d): rows, ascending. None if it would not shrink.
+    """Return the clusters of a layer of texts by their `vectors` (n, d): rows, ascending; [] if it would not shrink.
 
     As in RAPTOR (Sarthi et al., 2024): a mixture over all rows (global), then one over each of its components (local),
     each in few dimensions. Each row is in one or more clusters (`mixture_members`). A cluster whose `lengths` (n,)
