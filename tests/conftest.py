@@ -34,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the services, unless this process only hands the tests out to others."""
     if not config.getoption("numprocesses", None):
         embedded.ensure()
+    # The limit of a transaction of the code stays on that of the test, in which a busy machine may import for minutes.
+    settings.BENCHBENCH_IDLE_TRANSACTION_SECONDS = 600
     hypothesis_settings.register_profile("unhurried", deadline=None)  # how busy the machine is decides nothing
     hypothesis_settings.load_profile("unhurried")
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 import yaml
 from django.contrib.auth.models import User
 from django.core.cache import cache
@@ -82,6 +83,7 @@ def test_lists_leave_out_what_others_own(callers: Callers) -> None:
         assert totals == [totals[0]] * 3 + [0], path
 
 
+@pytest.mark.thorough
 def test_lists_take_few_queries_whatever_they_hold_and_however_narrowed(callers: Callers) -> None:
     values = crowded(callers.owner.user)
     first, second = values["run"]
@@ -224,6 +226,7 @@ def test_the_page_to_try_it_acts_in_its_session(callers: Callers) -> None:
 RECORD = "BENCHBENCH_RECORD_EXAMPLES"  # `make openapi` sets it: then they are written anew
 
 
+@pytest.mark.thorough
 def test_the_examples_are_what_was_asked_and_answered(db: None) -> None:
     """Every operation is done once: none is without an example, and none has one that would be refused.
 

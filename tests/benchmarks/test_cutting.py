@@ -120,6 +120,7 @@ MATRICES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=6,
     derandomize=True,
