@@ -24,7 +24,7 @@ TIMES = ("created_at", "updated_at")
 
 
 class Moment(serializers.DateTimeField):
-    """A time in UTC whatever the time zone of the site is."""
+    """A time in UTC, regardless of the time zone of the site."""
 
     def to_representation(self, value: datetime) -> str:
         return timestamp(value)
@@ -38,7 +38,7 @@ class TextOrNull(serializers.CharField):
 
 
 class ModelAnswer(serializers.ModelSerializer):
-    """The columns of a model that `Meta.fields` names, with the model's own help where `Meta.extra_kwargs` has none."""
+    """The columns of a model that `Meta.fields` names, with the model's help texts or those of `Meta.extra_kwargs`."""
 
     serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {models.DateTimeField: Moment}
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
@@ -89,7 +89,7 @@ def present(shape: Any, value: Any, status: int = 200) -> Response:
 
 
 class Page(serializers.Serializer):
-    """A page of a list. A subclass adds the one field that holds the rows, under the name of what they are."""
+    """A page of a list. A subclass adds the field that holds the rows, named after them."""
 
     total = serializers.IntegerField(min_value=0, help_text="Rows on all pages together.")
     page = serializers.IntegerField(min_value=1)
@@ -110,11 +110,11 @@ def answer_page(
     tell: Callable[[Any], Sequence[Any]] = list,
     **about: Any,
 ) -> Response:
-    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for; `tell` makes of them what is told.
+    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for, each row converted by `tell`.
 
-    `about` is told besides the rows: fields of `page` by their names.
+    `about` has further fields of `page` by name.
 
-    Two queries whatever the size, and those of the rows' prefetches. The order must be total, or pages would overlap.
+    Two queries for any size, plus those of the rows' prefetches. The order must be total, or pages would overlap.
     """
     (name,) = set(page().fields) - set(Page().fields) - set(about)
     start = (query["page"] - 1) * query["per_page"]
@@ -138,7 +138,7 @@ class ModelAnswerSchema(OpenApiSerializerExtension):
 
 
 class AnswerSchema(OpenApiDataclassSerializerExtensions):
-    """The same of a dataclass, by its name and docstring; a serializer of its own has its own."""
+    """Schema of an answer from a dataclass: its name and docstring, unless the serializer has its own."""
 
     target_class = "apps.api.answers.Answer"
     match_subclasses = True

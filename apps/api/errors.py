@@ -112,7 +112,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         if _is_away(error):
             return error_pages.unavailable(request, AWAY_SECONDS)
         return error_pages.server_error(request, reference)
-    fault = 500, _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
+    fault = 500, _body("The server failed. Give an administrator the reference.", "server_error", reference=reference)
     status, body = _known(error, reference) or fault
     return JsonResponse(body, status=status, headers=_headers(status))
 

@@ -19,7 +19,7 @@ GREATEST = 2**31 - 1  # what a column of numbers holds
 
 
 class StrictSerializer(serializers.Serializer):
-    """Refuses keys that it does not know, and in forms and query strings keys that stand twice."""
+    """Serializer that refuses unknown keys, and repeated keys in forms and query strings."""
 
     def to_internal_value(self, data: Any) -> Any:
         for key in data if isinstance(data, Mapping) else ():
@@ -28,7 +28,7 @@ class StrictSerializer(serializers.Serializer):
         return super().to_internal_value(self._plain(data) if isinstance(data, QueryDict) else data)
 
     def _plain(self, form: QueryDict) -> dict[str, Any]:
-        """Return a form as the object that it states: REST framework would read an empty value as none at all."""
+        """Return a form as an object; REST framework would read an empty value as missing."""
         plain: dict[str, Any] = {}
         for key, values in form.lists():
             many = isinstance(self.fields[key], serializers.ListField)
@@ -46,7 +46,7 @@ def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]
 
 
 def require_empty(data: Any) -> None:
-    """Refuse a body where nothing can be stated: a key that does nothing must not look as if it did."""
+    """Refuse a body where none is expected, so that a key without effect is not overlooked."""
     if data:
         keys = ", ".join(repr(str(key)[:40]) for key in data) if isinstance(data, Mapping) else kind(data)
         raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {keys}."]})
@@ -109,7 +109,7 @@ class VersionNumber(Whole):
 
 
 class Flag(serializers.BooleanField):
-    """true or false, and none of the other words that REST framework takes for them."""
+    """true or false; REST framework's other words for them are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
         if from_form(self) and data in ("true", "false"):
@@ -120,14 +120,14 @@ class Flag(serializers.BooleanField):
 
 
 class PageQuery(StrictSerializer):
-    """Which page; a list that can be narrowed adds its own keys in a subclass."""
+    """Query parameters of a paginated list; subclasses add filters."""
 
     page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. A page after the last one is empty.")
     per_page = Whole(min_value=1, max_value=100, default=50)
 
 
 class StrictSchema(OpenApiSerializerExtension):
-    """Says in the schema that other keys are refused."""
+    """Schema extension: other keys are refused."""
 
     target_class = StrictSerializer
     match_subclasses = True
@@ -138,7 +138,7 @@ class StrictSchema(OpenApiSerializerExtension):
 
 
 class TextSchema(OpenApiSerializerFieldExtension):
-    """Says in the schema that a text of spaces counts as blank."""
+    """Schema extension: a text of spaces counts as blank."""
 
     target_class = Text
     match_subclasses = True

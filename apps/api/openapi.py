@@ -24,8 +24,8 @@ WARNINGS = "Export-Warnings"
 ERRORS = {  # by status: what its component is called, and what it means
     "400": ("Invalid", "The request is not valid; `errors` says where."),
     "401": ("Unknown", "Not signed in, or the token is unknown."),
-    "403": ("Forbidden", "Not allowed for this user or this token, or the object belongs to somebody else."),
-    "404": ("NotFound", "There is no such object, or it belongs to another parent."),
+    "403": ("Forbidden", "Not allowed for this user or this token, or the object belongs to another user."),
+    "404": ("NotFound", "The object does not exist, or belongs to another parent."),
     "409": ("Conflict", "The state of the object does not allow it."),
     "413": ("TooLarge", "The body is too large."),
     "415": ("UnreadType", "The type of the body is not accepted here."),

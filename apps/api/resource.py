@@ -261,5 +261,5 @@ def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str =
         return row
     noun = rows.model._meta.verbose_name
     if rows.filter(pk=pk).exists():
-        raise PermissionDenied(f"The {noun} {pk} belongs to somebody else: ask its owner to share it with your team.")
+        raise PermissionDenied(f"The {noun} {pk} belongs to another user: ask its owner to share it with your team.")
     raise NotFound(f"There is no {noun} {pk} here.")

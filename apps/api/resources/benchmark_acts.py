@@ -37,7 +37,7 @@ class Cloning(StrictSerializer):
 
 
 class MeasuresWanted(StrictSerializer):
-    """Measures to be computed from the rankings that are stored."""
+    """Measures to compute from stored rankings."""
 
     metrics_to_compute = serializers.ListField(
         child=Text(max_length=LONGEST), min_length=1, max_length=MOST, help_text="Such as map@10, ERR@20."
@@ -52,7 +52,7 @@ class MeasuresAnswer(serializers.Serializer):
     )
     measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
     operation_uuid = serializers.UUIDField(
-        source="operation.pk", allow_null=True, help_text="That measures them on the queue; null: done."
+        source="operation.pk", allow_null=True, help_text="The operation that measures them on the queue; null if done."
     )
 
 
@@ -77,18 +77,18 @@ class RescoredAnswer:
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class ManifestField(serializers.JSONField):
-    """A manifest as another benchmark wrote it: the use case checks what it holds."""
+    """A manifest from a benchmark; the use case checks its content."""
 
 
 class ManifestToRun(StrictSerializer):
-    """A manifest, whose benchmark is to be made again on the same data."""
+    """A manifest to run again on the same data."""
 
     manifest = ManifestField(help_text="As GET …/manifest answered, here or on another site.")
     name = Text(default="", max_length=MAX_LENGTH, help_text="Default: the name in the manifest.")
 
 
 class VerificationAnswer(Answer):
-    """Whether a benchmark repeats every value of the manifest that it was run from, to the last bit."""
+    """Comparison of a benchmark's values with those in the manifest that it was created from."""
 
     reproduces = serializers.BooleanField()
 
@@ -108,25 +108,25 @@ class Acts(Resource):
 
     @post("/<id:benchmark_id>/clone", BenchmarkAnswer, Cloning, act="add", status=201)
     def clone_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
-        """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
+        """Copy a benchmark with its current mapping and indexes; the copy is pending and belongs to you."""
         find_visible(Mapping.objects.all(), benchmark.mapping_id, self.user)  # as for a new one
         return shown(clone(benchmark, owner=self.user, **data))
 
     @post("/<id:benchmark_id>/measures", MeasuresAnswer, MeasuresWanted, statuses=(200, 202), names=KEYS)
     def add_measures(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
-        """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched.
+        """Add measures to the finished runs, computed from stored rankings without searching.
 
-        202 where these are so many that it is left to the queue, with the operation to watch.
+        202 if there are too many for one request: the queue computes them, and the answer has the operation to watch.
         """
         added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]), by=self.user)
         return present(MeasuresAnswer, added, 202 if added.operation else 200)
 
     @post("/<id:benchmark_id>/rescore", RescoredAnswer, Rescoring, statuses=(200, 202))
     def rescore_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
-        """Measure the finished runs on another version of the dataset, from the rankings that are stored.
+        """Measure the finished runs on another version of the dataset, from stored rankings.
 
-        202 where these are so many that it is left to the queue, with the operation to watch. 409 where none has
-        completed, and where the mapping was not resolved for that version.
+        202 if there are too many for one request: the queue computes them, and the answer has the operation to watch.
+        409 if no run has completed, or the mapping is not resolved for that version.
         """
         version = find_version(benchmark, data["version"]) if "version" in data else None
         rescored = rescore(benchmark, version=version, by=self.user)
@@ -144,14 +144,14 @@ class Acts(Resource):
 
     @get("/<id:benchmark_id>/manifest", OpenApiTypes.OBJECT)
     def get_manifest(self, benchmark: Benchmark) -> Response:
-        """Show the manifest of a benchmark, from which it can be run again; 409 before it has ended."""
+        """Get the manifest of a benchmark, with which it can be run again; 409 before it has ended."""
         return Response(manifest_of(benchmark))
 
     @post("/manifest", BenchmarkAnswer, ManifestToRun, act="add", status=201)
     def run_manifest(self, data: dict[str, Any]) -> Benchmark:
-        """Make the benchmark of a manifest again, pending, on the same data, which is found here by its content.
+        """Create a pending benchmark from a manifest; its data is found on this site by content hash.
 
-        400 where it is not a manifest, or its data is not here; the sentence says what is missing or differs.
+        400 if it is not a manifest, or its data is missing here; the error names what is missing or differs.
         """
         if isinstance(data["manifest"], dict):
             require_published(data["manifest"].get("matrix"))
@@ -159,5 +159,5 @@ class Acts(Resource):
 
     @get("/<id:benchmark_id>/verification", VerificationAnswer)
     def verify_benchmark(self, benchmark: Benchmark) -> Verification:
-        """Compare a benchmark with the manifest that it was run from; 409 without one, and before it has ended."""
+        """Compare a benchmark with the manifest that it was created from; 409 without one, and before it has ended."""
         return verify(benchmark)

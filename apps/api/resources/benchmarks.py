@@ -53,13 +53,13 @@ SCHEMA = {
     },
     "description": "A list of values for each key; every combination is a run. What is left out has its default: "
     "without `search_modes` all that the indexes can search, without `indexes` the newest there is. The newest, "
-    "of a name too, is the one that became ready last and holds the documents as they are now.",
+    "of a name too, is the newest ready index of the current documents.",
 }
 
 
 @extend_schema_field(SCHEMA)
 class MatrixField(serializers.DictField):
-    """A matrix as it was stated: what it holds is judged by the use case, which names the key at fault."""
+    """A matrix as received; the use case checks it and names the key at fault."""
 
     def to_internal_value(self, data: Any) -> MappingType[str, Any]:
         return {key: _whole(value) if key in WHOLE else value for key, value in super().to_internal_value(data).items()}
@@ -70,10 +70,10 @@ def _whole(value: Any) -> Any:
 
 
 def completed(matrix: MappingType[str, Any], top_k: int | None) -> dict[str, Any]:
-    """Return a matrix with what the earlier API took from elsewhere, where the matrix itself does not say it.
+    """Return a matrix with the defaults of the earlier API for missing keys.
 
-    Its depth is `top_k`; the cutoffs are those of the usual ones that the least depth reaches, since the earlier API's
-    own default of 10 asks for no more.
+    Its depth is `top_k`. The cutoffs are the usual ones up to the smallest depth, since the earlier API's default depth
+    is 10.
     """
     whole = dict(matrix)
     if top_k is not None:
@@ -91,7 +91,7 @@ def choice(name: str, help_text: str) -> Any:
 
 
 class MatrixRequest(StrictSerializer):
-    """What is searched how, and by which measures."""
+    """A mapping, a matrix of configurations, and measures."""
 
     mapping_id = Identifier(help_text="A resolved mapping, partially or wholly.")
     config_matrix = MatrixField()
@@ -128,7 +128,7 @@ class NewBenchmark(MatrixRequest):
 
 
 class BenchmarkQuery(PageQuery):
-    """Which page of which benchmarks."""
+    """Query parameters for listing benchmarks."""
 
     status_filter = serializers.ChoiceField(Status.choices, required=False)
 
@@ -152,7 +152,7 @@ BenchmarkPage = page_of("benchmarks", BenchmarkAnswer)
 
 
 class StartedAnswer(ModelAnswer):
-    """A benchmark that was started, and the operation to watch."""
+    """A started benchmark, and the operation to watch."""
 
     operation_uuid = serializers.UUIDField(source="operation_id")
     message = serializers.CharField()
@@ -187,10 +187,9 @@ class Benchmarks(Resource):
 
     @post("", BenchmarkAnswer, NewBenchmark, act="add", status=201, names=KEYS, refuses=[404])
     def create_benchmark(self, data: dict[str, Any]) -> Benchmark:
-        """Make a benchmark: a run for each configuration of the matrix, all of them pending.
+        """Create a benchmark with a pending run for each configuration of the matrix.
 
-        A matrix error names its key. 409 where the mapping was not resolved, or not since its dataset or collection
-        changed.
+        A matrix error names its key. 409 if the mapping is not resolved for the current dataset and collection.
         """
         with naming_matrix(data["config_matrix"]):
             mapping, asked = self.searched(data)
@@ -198,7 +197,7 @@ class Benchmarks(Resource):
 
     @post("/preview", PreviewAnswer, BenchmarkPreview, act="view", names=KEYS, refuses=[404])
     def preview_benchmark(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Show what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
+        """Show the runs and the cost of a matrix without creating anything. Raises the same errors as creating."""
         with naming_matrix(data["config_matrix"]):
             mapping, asked = self.searched(data)
             planned = preview(mapping, owner=self.user, **asked)
@@ -216,23 +215,23 @@ class Benchmarks(Resource):
 
     @post("/<id:benchmark_id>/start", StartedAnswer, throttle="start")
     def start_benchmark(self, benchmark: Benchmark) -> Benchmark:
-        """Start a benchmark, or resume one that was cancelled: runs that completed or failed are left as they are.
+        """Start a benchmark, or resume a cancelled one: runs that completed or failed do not change.
 
-        409 while it runs, where no run is left, where the mapping or an index is not current, and where you have as
-        many running as one may (`quota`).
+        409 while it runs, if no run is pending, if the mapping or an index is not current, or if you are at your limit
+        of running benchmarks (`quota`).
         """
         launch(benchmark, by=self.user)
         return started(benchmark, "The benchmark is started.")
 
     @post("/<id:benchmark_id>/cancel", BenchmarkAnswer)
     def cancel_benchmark(self, benchmark: Benchmark) -> Benchmark:
-        """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
+        """Cancel a running benchmark; starting it resumes it. 409 if it is not running."""
         cancel(benchmark)
         return shown(benchmark)
 
     @post("/<id:benchmark_id>/retry", StartedAnswer, throttle="start")
     def retry_benchmark(self, benchmark: Benchmark) -> Benchmark:
-        """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
+        """Retry failed runs, and failed queries of other runs; 409 if nothing failed."""
         retry(benchmark, by=self.user)
         return started(benchmark, "The failed runs are started again.")
 
@@ -240,7 +239,7 @@ class Benchmarks(Resource):
         return Benchmark.objects.select_related("mapping__collection")
 
     def searched(self, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
-        """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
+        """Return the mapping, matrix and measures of a request, in the form that use cases take."""
         rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
         mapping = find_visible(rows, data["mapping_id"], self.user)
         require_published(data["config_matrix"])
@@ -251,7 +250,7 @@ class Benchmarks(Resource):
 
 
 def shown(benchmark: Benchmark) -> Benchmark:
-    """Return a benchmark as it is now, with what is told of it."""
+    """Return the current benchmark with the fields of its answer."""
     return read_again(with_run_counts(Benchmark.objects.all()), benchmark.pk)
 
 

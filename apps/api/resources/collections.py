@@ -63,7 +63,7 @@ CollectionPage = page_of("collections", CollectionAnswer)
 
 
 class SectionStated(StrictSerializer):
-    """A part of a document's text that judgments may point at."""
+    """A section of a document's text that judgments may refer to."""
 
     section_id = Text(max_length=SECTION_ID_LENGTH, trim_whitespace=False, help_text="Local to the document.")
     heading = Text(default="", allow_blank=True, trim_whitespace=False)
@@ -73,7 +73,7 @@ class SectionStated(StrictSerializer):
 
 
 class DocumentStated(StrictSerializer):
-    """A document as its source states it."""
+    """A document to import."""
 
     external_id = Text(max_length=LIMITS["external_id"], trim_whitespace=False, help_text="One in the collection.")
     text = Text(allow_blank=True, trim_whitespace=False)
@@ -86,19 +86,19 @@ class DocumentStated(StrictSerializer):
         max_length=LIMITS["content_hash"],
         help_text="SHA-256 of the file's bytes. Default: that of title, newline, text.",
     )
-    metadata = serializers.DictField(default=dict, help_text="What filters of queries may ask for.")
+    metadata = serializers.DictField(default=dict, help_text="Filters of queries may use these fields.")
     sections = SectionStated(many=True, default=list, help_text="In the document's order, depth first.")
 
 
 class DocumentRecords(StrictSerializer):
-    """Documents to be in a collection: new ones are added, known ones brought to this state."""
+    """Documents to import: new ones are added, existing ones updated."""
 
     documents = serializers.ListField(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
-    remove_missing = Flag(default=False, help_text="Remove the documents that are not stated here.")
+    remove_missing = Flag(default=False, help_text="Remove the documents that this request does not contain.")
 
 
 class DocumentsUpload(StrictSerializer):
-    """The same as a file, for any number of documents."""
+    """A file of documents to import, of any number."""
 
     file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
@@ -106,7 +106,7 @@ class DocumentsUpload(StrictSerializer):
 
 
 class ImportAnswer(Answer):
-    """What an import did."""
+    """Counts of an import."""
 
     document_count = serializers.IntegerField(min_value=0, help_text="Documents in the collection now.")
 
@@ -115,7 +115,7 @@ class ImportAnswer(Answer):
 
 
 class DocumentQuery(PageQuery):
-    """Which documents."""
+    """Query parameters for listing documents."""
 
     external_id = Text(required=False, trim_whitespace=False, max_length=LIMITS["external_id"])
 
@@ -134,7 +134,7 @@ DocumentPage = page_of("documents", DocumentSummary)
 
 
 class SectionAnswer(ModelAnswer):
-    """A part of a document's text."""
+    """A section of a document's text."""
 
     class Meta:
         model = Section
@@ -164,7 +164,7 @@ class Collections(Resource):
     def create_collection(self, data: dict[str, Any]) -> Collection:
         """Make a collection: by JSON an empty one, by a form one of a file's documents.
 
-        409 where you have one of that name.
+        409 if you have a collection of that name.
         """
         if "file" in data:
             return upload_collection(data.pop("file"), owner=self.user, **data)[0]
@@ -177,7 +177,7 @@ class Collections(Resource):
 
     @patch("/<id:collection_id>", CollectionAnswer, CollectionChange)
     def edit_collection(self, collection: Collection, data: dict[str, Any]) -> Collection:
-        """Give a collection another name or description; 409 where its owner has one of that name."""
+        """Change the name or description of a collection; 409 if its owner has another of that name."""
         importing.edit_collection(collection, **data)
         return collection
 
@@ -194,10 +194,10 @@ class Collections(Resource):
 
     @post("/<id:collection_id>/documents", ImportAnswer, DocumentRecords, form=DocumentsUpload, parser=CorpusParser)
     def import_documents(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
-        """Import documents into a collection, all of them or none, and tell what that did.
+        """Import documents into a collection, all or none, and return the counts.
 
-        New ones are added, those of a known `external_id` brought to the state that is stated. What was built and
-        resolved before does not change: build a new version of the index, and resolve the mapping again.
+        New documents are added; those with an existing `external_id` are updated. Indexes and mappings do not change:
+        build a new version of the index and resolve the mapping again.
         """
         if "file" in data:
             report = upload_documents(collection, data.pop("file"), **data)
@@ -208,11 +208,11 @@ class Collections(Resource):
 
     @get("/<id:collection_id>/documents/<id:document_id>", DocumentAnswer)
     def get_document(self, collection: Collection) -> Document:
-        """Show a document with its text, metadata and sections; one that was removed, too."""
+        """Show a document, also a removed one, with its text, metadata and sections."""
         document_id = self.kwargs["document_id"]
         document = collection.documents.filter(uuid=document_id).prefetch_related("sections").first()
         if document is None:
-            raise NotFound(f"There is no document {document_id} here.")
+            raise NotFound(f"This collection does not contain document {document_id}.")
         return document
 
     def find(self, collection_id: UUID, document_id: UUID | None = None) -> Collection:

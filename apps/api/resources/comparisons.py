@@ -30,7 +30,7 @@ LOSSES = [loss.value for loss in CAUSES]
 
 
 class MeasuredOn(StrictSerializer):
-    """By which measure, on which queries."""
+    """The measure and the queries of a comparison."""
 
     version = VersionNumber(help_text="Version of the dataset. Default: the newest on which all runs have values.")
     measure = Text(required=False, max_length=LONGEST, help_text="Such as mrr. Default: the primary measure.")
@@ -38,7 +38,7 @@ class MeasuredOn(StrictSerializer):
 
 
 class ComparisonQuery(MeasuredOn):
-    """Which runs are held against each other."""
+    """Query parameters for comparing runs."""
 
     run = serializers.ListField(
         child=Identifier(),
@@ -55,7 +55,7 @@ class ComparisonQuery(MeasuredOn):
 
 
 class QueryDifferenceQuery(PageQuery, MeasuredOn):
-    """Which two runs are held against each other, query by query."""
+    """Query parameters for comparing two runs query by query."""
 
     run = Identifier()
     baseline = Identifier()
@@ -83,14 +83,14 @@ class Comparisons(Resource):
     def compare_runs(self, query: dict[str, Any]) -> ComparisonReport:
         """Compare runs of one dataset query by query: all pairs, or all with a baseline.
 
-        409 (`incomparable`) where they were measured against different truths: `detail` says how they differ, and
+        409 (`incomparable`) if they were measured against different judgments: `detail` says how they differ and
         what to do. A comparison does not judge: a gate does.
         """
         return comparison_report(self.compared(query, query["run"]))
 
     @get("/queries", QueryDifferencePage, QueryDifferenceQuery, refuses=[404, 409])
     def list_query_differences(self, query: dict[str, Any]) -> Response:
-        """List the queries that two runs answered, those first on which they are furthest apart."""
+        """List the queries that two runs answered, largest difference first."""
         comparison = self.compared(query, [query["run"]])
         place = next(place for place, run in enumerate(comparison.runs) if run.pk == query["run"])
         return answer_page(QueryDifferencePage, every_difference(comparison, place), query, tell=with_queries)
@@ -110,7 +110,7 @@ class Comparisons(Resource):
         )
 
     def find_all(self, run_ids: set[UUID]) -> dict[UUID, Run]:
-        """Return the runs of these ids; raise as `find_visible` does for the first that is not there."""
+        """Return the runs of these ids; raises the error of `find_visible` for the first missing one."""
         rows = Run.objects.select_related(*RELATED)
         runs = {run.pk: run for run in visible(rows.filter(pk__in=run_ids), self.user, through="benchmark")}
         for missing in sorted(run_ids - runs.keys()):
@@ -119,7 +119,7 @@ class Comparisons(Resource):
 
 
 class LostDocumentQuery(PageQuery, VersionQuery):
-    """Which page of which lost documents."""
+    """Query parameters for listing lost documents."""
 
     cause = serializers.ChoiceField(LOSSES, required=False, help_text="Default: all causes.")
 
@@ -129,7 +129,7 @@ class LostDocumentQuery(PageQuery, VersionQuery):
 
 @dataclass(frozen=True)
 class TriageAnswer:
-    """The relevant documents that are not among the first k of a run, counted by what kept them out."""
+    """Counts of relevant documents that are not among the first k of a run, by cause."""
 
     run_id: UUID
     dataset_version: Annotated[int, "Number of the version whose judgments are meant."]
@@ -161,9 +161,9 @@ LostDocumentPage = page_of("documents", LostDocumentAnswer)
 class Triage(RunResource):
     @get("/triage", TriageAnswer, VersionQuery, refuses=[409])
     def triage_run(self, run: Run, query: dict[str, Any]) -> TriageAnswer:
-        """Count the relevant documents that a run lost, by what kept them out.
+        """Count the relevant documents that a run lost, by cause.
 
-        409 where the run has no values, and for a run that was made elsewhere, whose stages are not known.
+        409 if the run has no values, or is an external run, whose stages are unknown.
         """
         triage = triage_of(run, **query)
         losses = triage.losses
@@ -181,7 +181,7 @@ class Triage(RunResource):
 
     @get("/triage/documents", LostDocumentPage, LostDocumentQuery, refuses=[409])
     def list_lost_documents(self, run: Run, query: dict[str, Any]) -> Response:
-        """List the relevant documents that a run lost, of the worst query first, with what happened to each."""
+        """List the relevant documents that a run lost, worst query first, with the cause for each."""
         cause = query.get("cause")
         triage = triage_of(run, version=query.get("version"))
         tell = partial(triage.documents, cause=cause)
@@ -191,6 +191,6 @@ class Triage(RunResource):
     def slice_run(self, run: Run, query: dict[str, Any]) -> RunSlices:
         """Show the means of a run over each slice of the queries, and which slices are weak.
 
-        409 where the run has no values, or its mapping was resolved again since.
+        409 if the run has no values, or its mapping was resolved again since.
         """
         return run_slices(run, **query)

@@ -32,7 +32,7 @@ from benchbench.site.downloads import attachment
 
 
 class DatasetUpload(StrictSerializer):
-    """A file of judged queries, and what to call them; or which dataset they are the next version of."""
+    """A file of judged queries, with the name of a new dataset or the id of an existing one."""
 
     name = Text(required=False, max_length=MAX_LENGTH, help_text="Required without dataset_id, whose name it keeps.")
     description = Text(default="", allow_blank=True, max_length=10_000)
@@ -66,10 +66,10 @@ DatasetPage = page_of("datasets", DatasetAnswer)
 
 
 class UploadedAnswer(DatasetAnswer):
-    """A dataset that was uploaded, and what looks wrong in the file."""
+    """An uploaded dataset, with warnings about its file."""
 
     warnings = serializers.ListField(
-        child=serializers.CharField(), help_text="Sentences, such as which queries nobody judged."
+        child=serializers.CharField(), help_text="Sentences, such as which queries have no judgments."
     )
 
     class Meta(DatasetAnswer.Meta):
@@ -77,7 +77,7 @@ class UploadedAnswer(DatasetAnswer):
 
 
 class ExportQuery(StrictSerializer):
-    """What is downloaded, and how documents are named in it."""
+    """Query parameters for exporting a dataset."""
 
     format = serializers.ChoiceField(list(WRITERS))
     version = VersionNumber(help_text="Default: the newest frozen version.")
@@ -86,7 +86,7 @@ class ExportQuery(StrictSerializer):
 
 @dataclass(frozen=True)
 class UploadFormat:
-    """A format that is read."""
+    """A format for uploads."""
 
     name: str
     label: str
@@ -94,7 +94,7 @@ class UploadFormat:
 
 @dataclass(frozen=True)
 class ExportFormat(UploadFormat):
-    """A format that is written; a directory comes as a zip."""
+    """A format for exports; a directory comes as a zip."""
 
     content_type: str
     extension: str
@@ -126,10 +126,9 @@ class Datasets(Resource):
     def upload_dataset(self, data: dict[str, Any]) -> Response:
         """Upload a dataset.
 
-        201 where that made a dataset, or the next version of one; 200 where you have a dataset of that name and content
-        already, which is answered. 409 where its content is other and neither the file nor `version` states a new
-        version; `dataset_id` makes it the next one of that dataset, whatever the file states. `warnings` says what was
-        read and looks wrong.
+        201 if it created a dataset or a version; 200 with the existing dataset for the same name and
+        content. 409 if the content differs and neither the file nor `version` gives a new version; with `dataset_id` it
+        always becomes the next version of that dataset. `warnings` lists what looks wrong in the file.
         """
         before = self.find_changeable(self.rows(), data["dataset_id"]) if "dataset_id" in data else None
         with upload_turn():
@@ -169,9 +168,9 @@ class Datasets(Resource):
     def export_dataset(self, dataset: Dataset, query: dict[str, Any]) -> HttpResponseBase:
         """Download a version in one of the formats.
 
-        With a mapping every judgment names its document as the collection does, and a BEIR directory holds the corpus.
-        For that you must see the mapping and its collection.
-        400 where the format would make the dataset wrong, 409 where the mapping was not resolved for the version.
+        With a mapping, judgments name documents by the ids of the collection, and a BEIR directory contains the corpus;
+        you must be allowed to view the mapping and its collection.
+        400 if the format cannot represent the dataset, 409 if the mapping is not resolved for the version.
         """
         version = find_version(dataset, query.get("version"))
         mapping = None
@@ -192,7 +191,7 @@ class Datasets(Resource):
 
 
 class DatasetPart(Resource):
-    """What a dataset holds."""
+    """A resource below a dataset."""
 
     model: ClassVar[type[Model]] = Dataset
     route = "benchmark-datasets/<id:dataset_id>"
@@ -205,6 +204,6 @@ class DatasetPart(Resource):
 
 
 class StateQuery(PageQuery):
-    """Which page, and of which version."""
+    """Query parameters for listing queries or judgments of a version."""
 
     version = VersionNumber(help_text="Default: the draft, else the newest version.")

@@ -23,19 +23,19 @@ def formats_of(kind: str) -> list[str]:
 
 
 class BenchmarkExportQuery(VersionQuery):
-    """What of a benchmark is downloaded."""
+    """Query parameters for exporting a benchmark."""
 
     format = serializers.ChoiceField(formats_of("benchmark"))
 
 
 class RunExportQuery(VersionQuery):
-    """What of a run is downloaded."""
+    """Query parameters for exporting a run."""
 
     format = serializers.ChoiceField(formats_of("run"))
 
 
 class ResultsFormat(Answer):
-    """A format that results are written in; a directory comes as a zip."""
+    """A format of results; a directory comes as a zip."""
 
     label = serializers.CharField(source="title")
 
@@ -51,7 +51,7 @@ class ResultsFormats(serializers.Serializer):
 
 
 def files_of(kind: str) -> dict[Any, Any]:
-    """Return the answers of an export as the schema has them: a file of any type that a format has, or a conflict."""
+    """Return the responses of an export for the schema: a file of each format's type, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
     shapes = {"application/json": OpenApiTypes.ANY}
     return {(200, name): shapes.get(name, OpenApiTypes.BINARY) for name in types}
@@ -66,7 +66,7 @@ class Formats(Resource):
 
     @get("export-formats", ResultsFormats)
     def list_export_formats(self) -> dict[str, Any]:
-        """List the formats that the results of benchmarks and runs are written in."""
+        """List the formats for the results of benchmarks and runs."""
         return {"formats": EXPORTERS.values()}
 
 
@@ -86,7 +86,7 @@ class RunExports(Resource):
 
     @get("/export", files_of("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
     def export_run(self, run: Run, query: dict[str, Any]) -> HttpResponseBase:
-        """Download the results of a run; 409 where it has none."""
+        """Download the results of a run; 409 before it has any."""
         return file_of(run, **query)
 
     def find(self, benchmark_id: UUID, run_id: UUID) -> Run:
@@ -95,7 +95,7 @@ class RunExports(Resource):
 
 
 def file_of(subject: Benchmark | Run, *, format: str, version: int | None = None) -> HttpResponseBase:
-    """Answer with a file, which is whole before the answer begins: an error is never a file that breaks off."""
+    """Answer with a file, complete before the answer begins, so that no error truncates it."""
     exporter = EXPORTERS[format]
     answer = attachment(
         lambda file: write_pieces(export(subject, format, version=version), file),

@@ -54,12 +54,12 @@ class RunUpload(StrictSerializer):
         child=Text(max_length=LONGEST),
         default=list,
         max_length=MOST,
-        help_text="Of a new benchmark besides precision, recall, ndcg, mrr and ap, such as ERR@20.",
+        help_text="Further measures, such as ERR@20; precision, recall, ndcg, mrr and ap are always computed.",
     )
 
 
 class RunReportAnswer(Answer):
-    """What a file holds for the queries of the dataset version."""
+    """Counts of a run file for the queries of the dataset version."""
 
     format = serializers.ChoiceField(list(FORMATS))
     notes = serializers.ListField(
@@ -72,7 +72,7 @@ class RunReportAnswer(Answer):
 
 
 class ImportedRunAnswer(Answer):
-    """A run that was made of a file."""
+    """A run imported from a file."""
 
     class Meta:
         dataclass = RunResult
@@ -95,10 +95,10 @@ class ExternalRuns(DatasetPart):
 
     @post("/external-runs", RunImportAnswer, form=RunUpload, parser=RunParser, act="add", status=201, names=NAMES)
     def upload_run(self, dataset: Dataset, data: dict[str, Any]) -> dict[str, Any]:
-        """Upload rankings that were made elsewhere, and measure them as any other run.
+        """Upload rankings of another system and measure them like any run.
 
-        They become the run of a new benchmark, or one more of the benchmark that is named. What is wrong with a file is
-        said with its line. 409 where the benchmark has these rankings already.
+        They become a run of a new benchmark, or of the benchmark in the request. Errors name the line of the file.
+        409 if the benchmark has these rankings already.
         """
         benchmark = None
         if "benchmark_id" in data:

@@ -23,7 +23,7 @@ from benchbench.ir.gate import Outcome
 
 
 class NewBaseline(StrictSerializer):
-    """A run that other runs of its dataset will be compared with."""
+    """A run for others of its dataset to be compared with."""
 
     run_id = Identifier(help_text="A completed run of the dataset.")
     name = Text(
@@ -33,7 +33,7 @@ class NewBaseline(StrictSerializer):
 
 
 class BaselineQuery(PageQuery):
-    """Which page of which baselines."""
+    """Query parameters for listing baselines."""
 
     retired = Flag(required=False, help_text="true: only retired ones; false: only current ones; default: all.")
 
@@ -85,20 +85,20 @@ class RunField(serializers.Field):
 
 
 class GateRules(StrictSerializer):
-    """The rules by which a run is judged."""
+    """Rules for judging a run."""
 
     rules = RulesField()
     baseline = Text(allow_null=True, default=None, help_text="Name or id of a current baseline.")
 
 
 class BenchmarkGateRules(GateRules):
-    """The rules by which runs of a benchmark are judged."""
+    """Rules for judging runs of a benchmark."""
 
     run = RunField(allow_null=True, default=None, help_text="Default: the best run.")
 
 
 class GateAnswer(Answer):
-    """The outcome of a gate, and how it came about."""
+    """The outcome of a gate, with the check of each rule."""
 
     markdown = serializers.CharField(help_text="The same as a comment for a pull request.")
 
@@ -120,8 +120,8 @@ class Baselines(Resource):
     def approve_baseline(self, dataset: Dataset, data: dict[str, Any]) -> Baseline:
         """Approve a completed run of the dataset as a baseline.
 
-        The baseline of that name so far is retired. 409 where the run did not complete, has the name already, or you
-        may not see the baseline that has it.
+        The current baseline of that name is retired. 409 if the run did not complete, is that baseline already, or you
+        may not view the current baseline.
         """
         runs = Run.objects.filter(benchmark__dataset_version__dataset=dataset)
         run = find_visible(runs, data["run_id"], self.user, through="benchmark")
@@ -135,12 +135,12 @@ class Baselines(Resource):
 
     @delete("/<id:baseline_id>")
     def delete_baseline(self, baseline: Baseline) -> None:
-        """Delete a retired baseline, which keeps its benchmark from being deleted; 409 while it is current."""
+        """Delete a retired baseline, so that its benchmark can be deleted; 409 while it is current."""
         delete_baseline(baseline)
 
     @post("/<id:baseline_id>/retire", BaselineAnswer)
     def retire_baseline(self, baseline: Baseline) -> Baseline:
-        """Retire a baseline; it stays in the list. 409 where it is retired already."""
+        """Retire a baseline; it remains in the list. 409 if it is retired already."""
         retire(baseline, by=self.user)
         return baseline
 
@@ -153,7 +153,7 @@ OWNER = "run__benchmark"
 
 
 def told(dataset: Dataset) -> QuerySet[Baseline]:
-    """Return the baselines of a dataset with what is told of each."""
+    """Return the baselines of a dataset with the rows that their answers need."""
     return dataset.baselines.select_related("run", "approved_by", "retired_by")
 
 
@@ -162,7 +162,7 @@ class BenchmarkGates(Resource):
 
     @post("benchmarks/<id:benchmark_id>/gate", GateAnswer, BenchmarkGateRules, act="view", tags=["gates"])
     def gate_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> dict[str, Any]:
-        """Judge the best run of a benchmark, the run of a number, or all of them; 200 whatever the outcome."""
+        """Judge the best run of a benchmark, the run of a number, or all of them. 200 for a failed gate too."""
         subject = find_run(benchmark, data["run"]) if isinstance(data["run"], int) else benchmark
         return judged(self.user, subject, data, every_run=data["run"] == "all")
 
@@ -173,7 +173,7 @@ class RunGates(Resource):
 
     @post("runs/<id:run_id>/gate", GateAnswer, GateRules, act="view", tags=["gates"])
     def gate_run(self, run: Run, data: dict[str, Any]) -> dict[str, Any]:
-        """Judge the run that the address names; 200 whatever the outcome."""
+        """Judge the run that the address names. 200 for a failed gate too."""
         return judged(self.user, run, data)
 
 

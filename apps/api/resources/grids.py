@@ -45,15 +45,15 @@ class NewGrid(StrictSerializer):
 
 
 class CellAnswer(Answer):
-    """An index of a grid that is planned."""
+    """A planned index of a grid."""
 
-    name = serializers.CharField(help_text="What it is called, or would be: it says what it is made of.")
+    name = serializers.CharField(help_text="Its name, derived from its settings.")
     state = serializers.ChoiceField(
         ["ready", "begun", "new", "unavailable"],
-        help_text="ready: there is such an index. begun: there is one, still to be built. new: it would be made. "
+        help_text="ready: the index exists. begun: it exists and is not built yet. new: it would be created. "
         "unavailable: it cannot be made here, for the reason in error.",
     )
-    index = serializers.UUIDField(allow_null=True, help_text="The index that is there.")
+    index = serializers.UUIDField(allow_null=True, help_text="The existing index.")
     error = serializers.CharField(allow_null=True)
 
     class Meta:
@@ -62,7 +62,7 @@ class CellAnswer(Answer):
 
 
 class GridPlan(serializers.Serializer):
-    """What an index grid would make."""
+    """The indexes that a grid would create."""
 
     indexes = CellAnswer(many=True)
 
@@ -88,10 +88,10 @@ class Grids(Resource):
 
     @post("", GridMade, NewGrid, act="add", status=202, throttle="start", tags=["indexes"])
     def build_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
-        """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
+        """Create an index for each strategy and encoder, and enqueue the builds: all or none.
 
-        An index that is there with the same ingredients is taken. 409 while the collection has no documents, where a
-        part is not to be had here, and where more would be building than one may (`quota`).
+        An existing index with the same settings is reused. 409 if the collection has no documents, a model or package
+        is missing, or you would exceed your limit of builds (`quota`).
         """
         made = make_grid(collection, grid_of(data), owner=self.user, by=self.user)
         rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
@@ -99,7 +99,7 @@ class Grids(Resource):
 
     @post("/preview", GridPlan, NewGrid, act="view", tags=["indexes"])
     def preview_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
-        """Show which indexes of a grid are there, and which would be made, without making anything."""
+        """Show which indexes of a grid exist and which would be created, without creating any."""
         cells = plan_grid(collection, grid_of(data), owner=self.user)
         return {"indexes": [cell.as_dict() for cell in cells]}
 

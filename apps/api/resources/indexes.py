@@ -78,7 +78,7 @@ class NewIndex(StrictSerializer):
     llm_parameters = serializers.DictField(
         default=dict,
         help_text='{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}: provider is '
-        "the name of a server of this site's settings, by default the first; cache false asks anew for each query.",
+        "the name of a server of this site's settings, by default the first; cache false asks again for each query.",
     )
 
     def to_internal_value(self, data: Any) -> Any:
@@ -88,7 +88,7 @@ class NewIndex(StrictSerializer):
 
 
 class IndexStats(serializers.Serializer):
-    """What building took and made."""
+    """Costs and counts of a build."""
 
     duration_sec = serializers.FloatField(
         min_value=0,
@@ -148,7 +148,7 @@ class BuildStarted:
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """What indexes and matrices are made of. Encoders and rerankers may be others: any published model of the kind."""
+    """Values for indexes and matrices. Any published model may be an encoder or reranker."""
 
     encoders: Annotated[list[str], "The default first; then those of the ready indexes that you see, by name."]
     strategies: list[str]
@@ -174,9 +174,9 @@ class CollectionIndexes(Resource):
 
     @post("", IndexAnswer, NewIndex, act="add", status=201, tags=["indexes"])
     def create_index(self, collection: Collection, data: dict[str, Any]) -> Index:
-        """Declare an index of a collection, the next version of its name; building it makes it searchable.
+        """Create an index of a collection, as the next version of its name; build it to search it.
 
-        409 while the collection has no documents.
+        409 if the collection has no documents.
         """
         made = create_index(collection, owner=self.user, **data)
         return read_again(with_operation(Index.objects.all()), made.pk)
@@ -191,7 +191,7 @@ class Indexes(Resource):
 
     @get("/options", IndexOptions)
     def get_index_options(self) -> IndexOptions:
-        """Show what an index, or the matrix of a benchmark, can be made of here."""
+        """List the values that this site offers for indexes and matrices."""
         return IndexOptions(
             encoders=known_encoders(visible(Index.objects.all(), self.user)),
             strategies=list(STRATEGIES),
@@ -204,7 +204,7 @@ class Indexes(Resource):
 
     @get("/<id:index_id>", IndexAnswer)
     def get_index(self, index: Index) -> Index:
-        """Show an index, and what building it took."""
+        """Show an index with the costs of its build."""
         return index
 
     @delete("/<id:index_id>")
@@ -214,10 +214,9 @@ class Indexes(Resource):
 
     @post("/<id:index_id>/build", BuildStarted, status=202, throttle="start")
     def build_index(self, index: Index) -> BuildStarted:
-        """Have a worker build an index; one that failed goes on where it stopped.
+        """Enqueue the build of an index; a failed build resumes where it stopped.
 
-        409 where it is ready, and so never changes, or is being built, and where you have as many building as one may
-        (`quota`).
+        409 if the index is ready or being built, or if you are at your limit of builds (`quota`).
         """
         operation = build_index(index, by=self.user)
         return BuildStarted(index.pk, Index.Status(index.status), operation.pk)

@@ -21,7 +21,7 @@ KINDS = Grade.Kind.choices
 
 
 class NextRequest(StrictSerializer):
-    """How many items to hold at once."""
+    """The number of items to hold at once."""
 
     count = Whole(default=1, min_value=1, max_value=MOST_AHEAD)
 
@@ -61,11 +61,11 @@ class ItemAnswer(serializers.Serializer):
     document_external_id = serializers.CharField(source="item.document.external_id")
     document_title = serializers.CharField(source="item.document.title")
     document_uri = serializers.CharField(source="item.document.uri")
-    passage = serializers.CharField(help_text="The part that some run found it by; empty where that is not known.")
+    passage = serializers.CharField(help_text="The text by which a run found it; empty if unknown.")
     passage_start = serializers.IntegerField(source="start", min_value=0, help_text="In characters of the text.")
-    text = serializers.CharField(help_text="Its beginning; the whole is at the address of the item.")
+    text = serializers.CharField(help_text="Its beginning; the address of the item has the whole text.")
     text_is_cut = serializers.BooleanField(source="is_cut")
-    grade = GivenGrade(allow_null=True, help_text="Yours; null where you gave none.")
+    grade = GivenGrade(allow_null=True, help_text="Your answer; null before you give one.")
     others = GivenGrade(many=True, help_text="Of other judges, in a round that is not blind, once you graded it.")
 
 
@@ -74,12 +74,12 @@ class HandedItems(serializers.Serializer):
 
     items = ItemAnswer(many=True)
     is_open = serializers.BooleanField()
-    answered_at = Moment(allow_null=True, help_text="Where that is not null, the question is settled.")
-    hands_out = serializers.BooleanField(help_text="false: no further item comes, to anybody.")
+    answered_at = Moment(allow_null=True, help_text="Time at which the question was settled; null before.")
+    hands_out = serializers.BooleanField(help_text="false: judges get no further items.")
 
 
 class GradeGiven(StrictSerializer):
-    """What you say of an item: a grade, or that you skip it, or that it cannot be told."""
+    """Your answer for an item: a grade, skip, or can't tell."""
 
     item_id = Whole()
     grade = Whole(allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
@@ -89,31 +89,31 @@ class GradeGiven(StrictSerializer):
 
 
 class GradesGiven(StrictSerializer):
-    """What you say of items, all or none. What is sent twice is kept once."""
+    """Your answers for items, stored all or none. Repeated answers are stored once."""
 
     grades = serializers.ListField(child=GradeGiven(), min_length=1, max_length=500)
 
 
 class GradesKept(serializers.Serializer):
-    """What is kept of what you said."""
+    """Your stored answers."""
 
     grades = GivenGrade(many=True)
 
 
 class UndoRequest(StrictSerializer):
-    """How many grades to take back, the last first."""
+    """The number of grades to withdraw, last first."""
 
     count = Whole(default=1, min_value=1, max_value=grading.MOST_UNDONE)
 
 
 class UngradeRequest(StrictSerializer):
-    """The items of which you take back what you said."""
+    """The items whose answers you withdraw."""
 
     item_ids = serializers.ListField(child=Whole(), min_length=1, max_length=5000)
 
 
 class Ungraded(serializers.Serializer):
-    """How many grades were taken back."""
+    """The number of withdrawn grades."""
 
     count = serializers.IntegerField(min_value=0)
 
@@ -127,7 +127,7 @@ class Adjudication(StrictSerializer):
 
 
 class SplitItem(serializers.Serializer):
-    """An item whose judges are split evenly, with what they said."""
+    """An item whose judges are split evenly, with their answers."""
 
     item = ItemAnswer()
     grades = GivenGrade(many=True)
@@ -140,7 +140,7 @@ class SplitItems(serializers.Serializer):
 
 
 class RoundPart(Resource):
-    """What a round holds."""
+    """A resource below a round."""
 
     route = "judging-rounds/<id:round_id>"
 
@@ -154,24 +154,24 @@ class Grades(RoundPart):
     # Items are asked for with each grade, which counts as a write. A repeated request renews what is held.
     @post("/next", HandedItems, NextRequest, act="add", throttle="read", keeps_answer=False)
     def next_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
-        """Hand out the next items to you, at most `count`, those that you hold already first.
+        """Claim the next items for you, at most `count`, beginning with those that you hold.
 
-        They are yours for ten minutes from when you ask last; what you hold and do not grade goes to others then. 409
-        where you do not judge in the round, and once it is closed.
+        You hold them for ten minutes after your last request; ungraded items then go to others. 409 if you are not a
+        judge of the round, or it is closed.
         """
         return handed(round, next_items(round, self.user, **data))
 
     @get("/grades", MyGradePage, PageQuery)
     def list_my_grades(self, round: Round, query: dict[str, Any]) -> QuerySet[Grade]:
-        """List what you said in a round, the latest first."""
+        """List your answers in a round, latest first."""
         return grading.grades_by(round, self.user).select_related("item__query", "item__document")
 
     @post("/grades", GradesKept, GradesGiven, act="add")
     def grade_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
-        """Say what you think of items, in place of what you said before: all or none.
+        """Store your answers for items, all or none; they replace earlier ones.
 
-        Sent again it is kept once. A grade is kept too where the item has gone to another judge meanwhile. What you
-        skip goes to others. 409 where you do not judge in the round, and once it is closed.
+        Repeated answers are stored once. A grade is stored even if the item has gone to another judge meanwhile.
+        Skipped items go to others. 409 if you are not a judge of the round, or it is closed.
         """
         grades = data["grades"]
         with transaction.atomic():
@@ -180,12 +180,12 @@ class Grades(RoundPart):
 
     @post("/grades/undo", HandedItems, UndoRequest, act="add")
     def undo_grades(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
-        """Take back your last grades, at most ten, and hold their items again. 409 where there is none."""
+        """Withdraw your last grades, at most ten, and hold their items again. 409 if you have no grades."""
         return handed(round, shown(grading.undo(round, self.user, **data)))
 
     @post("/grades/remove", Ungraded, UngradeRequest, act="add")
     def ungrade_items(self, round: Round, data: dict[str, Any]) -> dict[str, int]:
-        """Take back what you said of these items, which go to whoever comes next."""
+        """Withdraw your answers for these items, which go to the next judge."""
         return {"count": grading.ungrade(round, self.user, data["item_ids"])}
 
 
@@ -194,14 +194,14 @@ class Items(RoundPart):
 
     @get("/items/<int:item_id>", ItemAnswer)
     def get_item(self, round: Round) -> Shown:
-        """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
+        """Show an item of a round with the whole text of its document; 409 if you are not a member of the round."""
         require_part(round, self.user)
         (told,) = show(round, self.user, shown([self.item_of(round)]), most_text=None)
         return told
 
     @get("/adjudications", SplitItems)
     def list_split_items(self, round: Round) -> dict[str, Any]:
-        """List the items whose judges are split evenly, with what they said. 409 where you do not lead the round."""
+        """List the items whose judges are split evenly, with their answers. 409 if you do not lead the round."""
         require_lead(round, self.user)
         split = {item_id: agreed for item_id, agreed in agreed_of(round).items() if agreed.split}
         rows = show(round, self.user, shown(list(split)))
@@ -209,19 +209,19 @@ class Items(RoundPart):
 
     @post("/adjudications", GivenGrade, Adjudication)
     def adjudicate(self, round: Round, data: dict[str, Any]) -> Grade:
-        """Decide the grade of an item whose judges are split. 409 where they are not, or you do not lead the round."""
+        """Decide the grade of an item whose judges are split. 409 if they are not, or you do not lead the round."""
         return grading.adjudicate(round, data["item_id"], self.user, data["grade"], note=data["note"])
 
     @delete("/adjudications/<int:item_id>", act="change")
     def withdraw_adjudication(self, round: Round) -> None:
-        """Take back what you decided of an item, which waits again; nothing happens where nothing was decided.
+        """Withdraw your decision on an item, which then waits again. Without a decision nothing happens.
 
-        409 where somebody else decided, the round is closed, or you do not lead it.
+        409 if another user decided, the round is closed, or you do not lead it.
         """
         grading.withdraw_adjudication(round, self.item_of(round), self.user)
 
     def item_of(self, round: Round) -> int:
-        """Return the item that the address names; raise NotFound where the round has none such."""
+        """Return the item of the address; raises NotFound if the round does not contain it."""
         item_id: int = self.kwargs["item_id"]
         if not round.items.filter(pk=item_id).exists():
             raise NotFound(f'The round "{round}" has no item {item_id}.')

@@ -37,7 +37,7 @@ GRADE: dict[str, Any] = {"min_value": records.GRADES.start, "max_value": records
 
 @extend_schema_field(DOC_REF)
 class DocRefField(serializers.Field):
-    """What a judgment calls its document."""
+    """The reference of a judgment to its document."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         doc_ref = records.as_doc_ref(data)
@@ -49,7 +49,7 @@ class DocRefField(serializers.Field):
 
 
 class GradeStated(StrictSerializer):
-    """A grade for a document that is judged already, under the reference that it has."""
+    """A new grade for a judged document, which keeps its reference."""
 
     relevance_grade = Whole(source="grade", **GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
     section_refs = serializers.ListField(
@@ -70,14 +70,14 @@ class JudgmentStated(GradeStated):
 
 
 class JudgmentEdited(JudgmentStated):
-    """A grade for a document and a query; the grade null takes the judgment away."""
+    """A grade for a document and a query; a null grade removes the judgment."""
 
     query_key = Text(max_length=records.LENGTHS["key"], trim_whitespace=False)
-    relevance_grade = Whole(source="grade", **GRADE, allow_null=True, help_text="null: nobody judged it.")
+    relevance_grade = Whole(source="grade", **GRADE, allow_null=True, help_text="null: remove the judgment.")
 
 
 class JudgmentsEdited(StrictSerializer):
-    """Judgments that are stated together, all or none."""
+    """Judgments to store together, all or none."""
 
     judgments = serializers.ListField(child=JudgmentEdited(), min_length=1, max_length=MOST_EDITS)
 
@@ -104,7 +104,7 @@ class JudgmentAnswer(ModelAnswer):
 
 
 class JudgmentsQuery(StateQuery):
-    """Which judgments."""
+    """Query parameters for listing judgments."""
 
     query_key = Text(required=False, trim_whitespace=False)
 
@@ -113,7 +113,7 @@ JudgmentPage = page_of("judgments", JudgmentAnswer)
 
 
 class BulkAnswer(Answer):
-    """The result of stating judgments together."""
+    """Counts of the stored judgments."""
 
     version = serializers.IntegerField(
         source="version.number", help_text="The version with the result: the draft, if there is one."
@@ -127,7 +127,7 @@ class BulkAnswer(Answer):
 class Judgments(DatasetPart):
     @get("/judgments", JudgmentPage, JudgmentsQuery)
     def list_judgments(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Judgment]:
-        """List the judgments of a version; without one of the draft, else of the newest version."""
+        """List the judgments of a version; by default of the draft, else of the newest version."""
         rows = find_version(dataset, query.get("version"), edited=True).judgments.order_by("query_id", "id")
         if "query_key" in query:
             rows = rows.filter(query__key=query["query_key"])
@@ -135,7 +135,7 @@ class Judgments(DatasetPart):
 
     @post("/judgments/bulk", BulkAnswer, JudgmentsEdited)
     def edit_judgments(self, dataset: Dataset, data: dict[str, Any]) -> Edited:
-        """State many judgments in the draft, all of them or none; an error names the row."""
+        """Store many judgments in the draft, all or none; an error names the row."""
         edits = [
             JudgmentEdit(row.pop("query_key"), row["doc_ref"], None if row["grade"] is None else self.record(row))
             for row in data["judgments"]
@@ -144,7 +144,7 @@ class Judgments(DatasetPart):
 
     @get("/queries/<int:query_id>/judgments", JudgmentPage, StateQuery)
     def list_judgments_of_query(self, query: Query, state: dict[str, Any]) -> QuerySet[Judgment]:
-        """List the judgments of a query; without a version those of the last one that has it in this wording."""
+        """List the judgments of a query; by default in the last version with this wording."""
         if "version" in state:
             rows = find_version(query.dataset, state["version"]).judgments.filter(query=query)
         else:
@@ -153,9 +153,9 @@ class Judgments(DatasetPart):
 
     @post("/queries/<int:query_id>/judgments", JudgmentAnswer, JudgmentStated, statuses=(201, 200))
     def state_judgment(self, query: Query, data: dict[str, Any]) -> Response:
-        """State in the draft what grade a document has.
+        """Store the grade of a document in the draft.
 
-        201 where nobody judged it under that reference yet; 200 where this replaces a judgment, or says the same.
+        201 for a new reference; 200 if this replaces or repeats a judgment.
         """
         require_current(query)
         known = query.judgments.filter(ref_hash=ref_hash(data["doc_ref"]), until__isnull=True).exists()
@@ -164,22 +164,21 @@ class Judgments(DatasetPart):
 
     @get("/queries/<int:query_id>/judgments/<int:judgment_id>", JudgmentAnswer)
     def get_judgment(self, judgment: Judgment) -> Judgment:
-        """Show a judgment, one of an older version too."""
+        """Show a judgment of any version."""
         return judgment
 
     @put("/queries/<int:query_id>/judgments/<int:judgment_id>", JudgmentAnswer, GradeStated)
     def change_judgment(self, judgment: Judgment, data: dict[str, Any]) -> Judgment:
-        """Change the grade of the document in the draft, under the reference that it has.
+        """Change the grade of a document in the draft; its reference stays.
 
-        The answer has another id where a frozen version holds the judgment that was. 409 for one that was changed or
-        removed since.
+        The answer has a new id if a frozen version contains the old judgment. 409 if it was changed or removed since.
         """
         require_current(judgment)
         return self.judge(judgment.query, {"doc_ref": judgment.doc_ref, **data})
 
     @delete("/queries/<int:query_id>/judgments/<int:judgment_id>", act="change")
     def remove_judgment(self, judgment: Judgment) -> None:
-        """Take a judgment out of the draft, so that nobody judged the document; frozen versions keep it."""
+        """Remove a judgment from the draft; the document is then unjudged. Frozen versions keep it."""
         require_current(judgment)
         remove_judgment(judgment.query.dataset, judgment.query.key, judgment.doc_ref)
 

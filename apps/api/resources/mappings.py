@@ -25,7 +25,7 @@ LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution
 
 
 class MappingRequest(StrictSerializer):
-    """Which collection the dataset is laid over."""
+    """The collection to map a dataset to."""
 
     collection_id = Identifier()
     name = Text(default="", allow_blank=True, max_length=MAX_LENGTH, help_text="Without: after both.")
@@ -55,13 +55,13 @@ class MappingAnswer(ModelAnswer):
 
 
 class UnresolvedQuery(PageQuery):
-    """Which page, and of which outcome."""
+    """Query parameters for listing unresolved judgments."""
 
     outcome = serializers.ChoiceField(LOST, required=False)
 
 
 class Candidate(ModelAnswer):
-    """A document that an ambiguous reference fits."""
+    """A document that matches an ambiguous reference."""
 
     class Meta:
         model = Document
@@ -69,7 +69,7 @@ class Candidate(ModelAnswer):
 
 
 class Unresolved(ModelAnswer):
-    """A judgment that found no document, and why."""
+    """A judgment without a document, with the reason."""
 
     query_id = serializers.IntegerField(source="judgment.query_id")
     query_key = serializers.CharField(source="judgment.query.key")
@@ -102,13 +102,13 @@ class ResolvedAnswer(MappingAnswer):
 
 
 class CheckRequest(StrictSerializer):
-    """Which version of the dataset is looked up."""
+    """The version of the dataset to check."""
 
     version = VersionNumber(help_text="Default: the draft, else the newest version.")
 
 
 class CheckedAnswer(Answer):
-    """What looking up references found; nothing is stored."""
+    """Result of checking references, without storing it."""
 
     version = serializers.IntegerField()
     dangling_count = serializers.IntegerField(
@@ -129,14 +129,14 @@ class Mappings(DatasetPart):
 
     @get("", MappingAnswer(many=True))
     def list_mappings(self, dataset: Dataset) -> Response:
-        """List the mappings of a dataset, newest first: all of them, in one list without pages."""
+        """List all mappings of a dataset, newest first, without pages."""
         require_empty(self.request.query_params)
         rows = visible(dataset.mappings.order_by("-created_at", "id"), self.user)
         return Response(MappingAnswer(rows.select_related("dataset_version"), many=True).data)
 
     @post("", MappingAnswer, MappingRequest, act="add", status=201, names={"collection": "collection_id"})
     def create_mapping(self, dataset: Dataset, data: dict[str, Any]) -> Mapping:
-        """Map a dataset to a collection, not resolved yet; 409 where the mapping exists."""
+        """Map a dataset to a collection, unresolved; 409 if the mapping exists."""
         collection = find_visible(Collection.objects.all(), data["collection_id"], self.user)
         return create_mapping(dataset, collection, name=data["name"], owner=self.user)
 
@@ -152,11 +152,11 @@ class Mappings(DatasetPart):
 
     @post("/<id:mapping_id>/resolve", ResolvedAnswer, statuses=(200, 202), throttle="start", names={"dataset": None})
     def resolve_mapping(self, mapping: Mapping) -> Response:
-        """Give each judgment of the newest frozen version its document, or the reason why it has none.
+        """Find the document of each judgment of the newest frozen version, or the reason why it is missing.
 
-        200 where that was quick; 202 where it is left to the queue, with the operation to watch: until that ends the
-        mapping keeps what it had. 409 while an operation resolves it, where no version is frozen yet, and where you
-        have as many on the queue as one may (`quota`).
+        200 if that is done; 202 if the queue does it, with the operation to watch: until it ends the mapping does not
+        change. 409 while an operation resolves it, if no version is frozen, or if you are at your limit of queued
+        operations (`quota`).
         """
         resolved = resolve(mapping, by=self.user)
         mapping, operation = resolved.mapping, resolved.operation
@@ -166,7 +166,7 @@ class Mappings(DatasetPart):
 
     @get("/<id:mapping_id>/unresolved", UnresolvedPage, UnresolvedQuery)
     def list_unresolved(self, mapping: Mapping, query: dict[str, Any]) -> Response:
-        """List the judgments that found no document, with the reason, and what ambiguous ones might mean."""
+        """List the judgments without a document, with the reason and the candidates of ambiguous ones."""
         rows = unresolved_of(mapping)
         if "outcome" in query:
             rows = rows.filter(outcome=query["outcome"])
@@ -174,9 +174,9 @@ class Mappings(DatasetPart):
 
     @post("/<id:mapping_id>/check", CheckedAnswer, CheckRequest, act="view")
     def check_mapping(self, mapping: Mapping, data: dict[str, Any]) -> dict[str, Any]:
-        """Look up the references of a version, the draft too, among the documents as they are; nothing is stored.
+        """Check the references of a version or draft against the current documents, without storing anything.
 
-        Sections that a judgment names are looked up as well. 409 where there are too many for one request.
+        Sections of judgments are checked too. 409 if there are too many for one request.
         """
         version = find_version(mapping.dataset, data.get("version"), edited=True)
         references = check_version(version, mapping.collection)

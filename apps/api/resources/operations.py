@@ -17,7 +17,7 @@ KINDS = [str(kind) for kind in HANDLERS]
 
 
 class OperationQuery(PageQuery):
-    """Which operations."""
+    """Query parameters for listing operations."""
 
     status_filter = serializers.ChoiceField(Status.choices, required=False)
     kind = serializers.ChoiceField(KINDS, required=False)
@@ -51,7 +51,7 @@ OperationPage = page_of("operations", OperationAnswer)
 
 
 class OperationState(OperationAnswer):
-    """An operation with its progress: what the WebSocket says first, as `current_state`."""
+    """An operation with its progress; the WebSocket sends it first, as `current_state`."""
 
     event = serializers.CharField(help_text="The type of its events.")
     progress = serializers.DictField(help_text="The data of such an event, by docs/events.md.")
@@ -66,7 +66,7 @@ class Operations(Resource):
 
     @get("", OperationPage, OperationQuery)
     def list_operations(self, query: dict[str, Any]) -> QuerySet[Operation]:
-        """List operations, newest first; those of a status, or of a kind."""
+        """List operations, newest first, also by status or kind."""
         fields = {"status": query.get("status_filter"), "kind": query.get("kind")}
         return self.newest().filter(**{key: value for key, value in fields.items() if value})
 
@@ -77,7 +77,7 @@ class Operations(Resource):
 
     @post("/<id:operation_id>/cancel", OperationState)
     def cancel_operation(self, operation: Operation) -> Operation:
-        """Cancel an operation: workers stop between parts, and what they have stored stays. 409 after its end."""
+        """Cancel an operation: workers stop after their batch, whose results stay. 409 after its end."""
         cancel_operation(operation)
         return with_progress(operation)
 

@@ -26,13 +26,13 @@ AT_CUTOFFS = {"type": "object", "additionalProperties": MEAN, "description": 'By
 
 
 class VersionQuery(StrictSerializer):
-    """On which version of the dataset the values are."""
+    """The version of the dataset that runs are measured on."""
 
     version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
 
 
 class RunQueryQuery(PageQuery):
-    """Which page, and on which version of the dataset the values are."""
+    """Query parameters for listing the rankings of a run."""
 
     version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
 
@@ -47,7 +47,7 @@ class RunQueryQuery(PageQuery):
     }
 )
 class MetricsField(serializers.Field):
-    """Means by family, as they come."""
+    """Means by family of measures."""
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -63,7 +63,7 @@ class RunAnswer(Answer):
 
 
 class ResultsAnswer(Answer):
-    """The outcome of a benchmark: its runs in their order, and a summary."""
+    """The results of a benchmark: its runs in order, and a summary."""
 
     runs = RunAnswer(many=True)
 
@@ -72,7 +72,7 @@ class ResultsAnswer(Answer):
 
 
 class WholeRunAnswer(RunAnswer):
-    """A run with its means, and what they rest on."""
+    """A run with its means and provenance."""
 
     benchmark_id = serializers.UUIDField()
     is_external = serializers.BooleanField(help_text="Whether its rankings were made elsewhere.")
@@ -85,7 +85,7 @@ class WholeRunAnswer(RunAnswer):
 
 
 class AnswerPage(Page):
-    """A page of what a run answered, in the order of the queries' ids."""
+    """A page of the rankings of a run, in the order of the queries' ids."""
 
     run_id = serializers.UUIDField()
     primary_k = serializers.IntegerField()
@@ -102,14 +102,14 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class CoverageAnswer(MeasuredRun):
-    """How far the values of a run rest on judgments."""
+    """Shares of judged documents in a run."""
 
     measures: list[CoverageRow]
 
 
 @dataclass(frozen=True)
 class SectionMeansAnswer(MeasuredRun):
-    """How well a run finds documents and sections, over the judgments that name sections."""
+    """Means of a run over judgments that name sections, for documents and sections."""
 
     judgments: Annotated[int, "Judgments that name sections and whose query was answered; 0: no means."]
     rows: list[SectionRow]
@@ -119,7 +119,7 @@ class SectionMeansAnswer(MeasuredRun):
 
 @dataclass(frozen=True)
 class ContentMean:
-    """A mean over the queries that state something to compare with."""
+    """A mean over the queries with evidence or an answer."""
 
     name: Literal["evidence_recall", "answer_token_overlap", "rouge_l"]
     mean: float | None
@@ -128,7 +128,7 @@ class ContentMean:
 
 @dataclass(frozen=True)
 class ContentAnswer(MeasuredRun):
-    """What the first chunks of a run hold of the evidence and the answers that queries state."""
+    """Coverage of the evidence and answers of queries by the first chunks of a run."""
 
     k: Annotated[int, "Chunks that are looked at."]
     queries: Annotated[int, "That state evidence or an answer and were answered."]
@@ -142,7 +142,7 @@ class Results(Resource):
 
     @get("/<id:benchmark_id>/results", ResultsAnswer, VersionQuery)
     def get_results(self, benchmark: Benchmark, query: dict[str, Any]) -> Outcome:
-        """Show the runs of a benchmark with their means, in their order; at any status, final means only."""
+        """Show the runs of a benchmark in order, with their final means, at any status."""
         return results(benchmark, version=version_of(benchmark, query.get("version")))
 
     def rows(self) -> QuerySet[Benchmark]:
@@ -157,13 +157,13 @@ class BenchmarkRuns(Resource):
 
     @get("", WholeRunAnswer, VersionQuery)
     def get_run(self, run: Run, query: dict[str, Any]) -> dict[str, Any]:
-        """Show a run: its means, and what they rest on."""
+        """Show a run with its means and provenance."""
         own = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
         return own | vars(run_results(run, version=version_of(run, query.get("version"))))
 
     @get("/queries", AnswerPage, RunQueryQuery)
     def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
-        """List the rankings of a run, for each query that was searched so far."""
+        """List the rankings of a run for the queries searched so far."""
         version = version_of(run, query.get("version"))
         asked = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
         return answer_page(
@@ -181,7 +181,7 @@ class BenchmarkRuns(Resource):
 
 
 class RunResource(Resource):
-    """What a measured run is worth; 409 for one without values."""
+    """Reports on a measured run; 409 for one without values."""
 
     model = Run
     route = "runs/<id:run_id>"
@@ -199,14 +199,14 @@ class RunResource(Resource):
 class RunMeasures(RunResource):
     @get("/coverage", CoverageAnswer, VersionQuery, refuses=[409])
     def get_run_coverage(self, run: Run, query: dict[str, Any]) -> CoverageAnswer:
-        """Show how much of the values of a run rests on judgments."""
+        """Show the shares of judged documents in a run."""
         evaluation = values_on(run, **query)
         rows = [replace(row, name=Measure.parse(row.name).wire) for row in coverage_of(evaluation)]
         return CoverageAnswer(*about(evaluation), rows)
 
     @get("/sections", SectionMeansAnswer, VersionQuery, refuses=[409])
     def get_run_sections(self, run: Run, query: dict[str, Any]) -> SectionMeansAnswer:
-        """Show how well a run finds the sections that judgments name."""
+        """Show the means of a run for the sections that judgments name."""
         evaluation = values_on(run, **query)
         means = section_means(evaluation)
         rows = (means.n, means.rows, means.doc_mrr, means.section_mrr) if means else (0, [], None, None)
@@ -214,7 +214,7 @@ class RunMeasures(RunResource):
 
     @get("/content", ContentAnswer, VersionQuery, refuses=[409])
     def get_run_content(self, run: Run, query: dict[str, Any]) -> ContentAnswer:
-        """Show what the first chunks of a run hold of the evidence and the answers that queries state."""
+        """Show how far the first chunks of a run cover the evidence and answers of queries."""
         evaluation = values_on(run, **query)
         content = content_of(evaluation)
         means = [ContentMean(name, mean, n) for name, (_, mean, n) in zip(NAMES, content.means, strict=True)]

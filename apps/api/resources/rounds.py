@@ -59,19 +59,19 @@ class NewRound(StrictSerializer):
     guidelines = Text(default="", allow_blank=True, max_length=LONGEST_GUIDELINES)
     overlap = Number(default=0.0, help_text="From 0 to 1, graded by several judges.")
     overlap_judges = Whole(default=2, min_value=2, max_value=10)
-    blind = Flag(default=True, help_text="While it is open, nobody sees grades of others.")
+    blind = Flag(default=True, help_text="While it is open, judges do not see each other's grades.")
 
 
 class RoundChanges(StrictSerializer):
-    """What to change of an open round."""
+    """Changes to an open round."""
 
-    goes_on = Flag(required=False, help_text="true: items are handed out although its question is settled.")
+    goes_on = Flag(required=False, help_text="true: judges get items after its question is settled.")
     judges = serializers.ListField(child=Text(max_length=150), required=False, min_length=1, max_length=MOST_JUDGES)
     guidelines = Text(required=False, allow_blank=True, max_length=LONGEST_GUIDELINES)
 
 
 class RoundQuery(PageQuery):
-    """Which page of which rounds."""
+    """Query parameters for listing rounds."""
 
     state = serializers.ChoiceField(Round.State.choices, required=False)
 
@@ -87,12 +87,12 @@ class ScaleAnswer(serializers.Serializer):
 class RoundAnswer(ModelAnswer):
     """A judging round."""
 
-    dataset_version = serializers.IntegerField(source="dataset_version.number", help_text="That it began from.")
+    dataset_version = serializers.IntegerField(source="dataset_version.number", help_text="Version at its start.")
     run_ids = serializers.SerializerMethodField()
     judges = serializers.SerializerMethodField()
     scale = ScaleAnswer(many=True)
     closed_version = serializers.IntegerField(
-        source="closed_version.number", allow_null=True, help_text="The version that it became."
+        source="closed_version.number", allow_null=True, help_text="The version made from its grades."
     )
 
     class Meta:
@@ -115,16 +115,16 @@ RoundPage = page_of("rounds", RoundAnswer)
 
 
 class CloseRequest(StrictSerializer):
-    """How to close a round."""
+    """Options for closing a round."""
 
-    leave_out_split = Flag(default=False, help_text="Leave out what waits for adjudication.")
+    leave_out_split = Flag(default=False, help_text="Leave out items that wait for adjudication.")
     with_draft = Flag(default=False, help_text="Freeze other edits in the dataset's draft too.")
     label = Text(default="", allow_blank=True, max_length=50)
     note = Text(default="", allow_blank=True, max_length=10_000)
 
 
 class ClosedAnswer(Answer):
-    """What closing a round did."""
+    """The result of closing a round."""
 
     version = serializers.IntegerField(allow_null=True, source="version.number")
     sentence = serializers.CharField()
@@ -140,15 +140,15 @@ class Rounds(Resource):
 
     @get("", RoundPage, RoundQuery)
     def list_rounds(self, query: dict[str, Any]) -> QuerySet[Round]:
-        """List judging rounds, newest first: yours, your team's, and those in which you judge."""
+        """List judging rounds, newest first: yours, your team's, and those that you judge."""
         return self.newest().filter(state=query["state"]) if "state" in query else self.newest()
 
     @post("", RoundAnswer, NewRound, act="add", status=201, names={"runs": "run_ids"}, refuses=[404])
     def open_round(self, data: dict[str, Any]) -> Round:
         """Open a judging round over completed runs of one mapping.
 
-        Its items are what the runs return in their first documents and the dataset has not judged. 409 where the
-        mapping is not resolved for what dataset and collection are now.
+        Its items are the unjudged documents among the first that the runs return. 409 if the mapping is not resolved
+        for the current dataset and collection.
         """
         rows = Run.objects.select_related("benchmark__mapping")
         runs = [find_visible(rows, pk, self.user, through="benchmark") for pk in data.pop("run_ids")]
@@ -163,9 +163,9 @@ class Rounds(Resource):
 
     @patch("/<id:round_id>", RoundAnswer, RoundChanges)
     def change_round(self, round: Round, data: dict[str, Any]) -> Round:
-        """Change an open round: whether it goes on once its question is settled, its judges, its guidelines.
+        """Change an open round: whether it continues once its question is settled, its judges, its guidelines.
 
-        409 for a round that is closed, and where you judge in it and do not lead it.
+        409 if the round is closed, or you judge in it and do not lead it.
         """
         if "judges" in data:
             data["judges"] = find_judges(data["judges"], nameable(self.user, round))
@@ -174,7 +174,7 @@ class Rounds(Resource):
 
     @delete("/<id:round_id>")
     def delete_round(self, round: Round) -> None:
-        """Delete a round with its grades; the version that it became stays. 409 where you do not lead it."""
+        """Delete a round with its grades; the version made from it stays. 409 if you do not lead it."""
         require_lead(round, self.user)
         round.delete()
 
@@ -182,21 +182,21 @@ class Rounds(Resource):
     def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
 
-        Nothing is searched. 409 for a round that is closed or that you do not lead, and, unless the request says
-        otherwise, where items wait for adjudication or the dataset's draft has other edits.
+        Nothing is searched. 409 if the round is closed, you do not lead it, or, unless the request allows it, items
+        wait for adjudication or the dataset's draft has other edits.
         """
         return close_round(round, self.user, **data)
 
     @get("/<id:round_id>/state", RoundReport)
     def get_round_state(self, round: Round) -> RoundReport:
-        """Show how far a round is, each judge's pace, what is settled and about how many grades more are needed."""
+        """Show the progress of a round: each judge's pace, what is settled, and about how many grades are missing."""
         return round_report(round, known_state(round))
 
     @get("/<id:round_id>/agreement", AgreementReport)
     def get_agreement(self, round: Round) -> AgreementReport:
-        """Show how far the judges of a round agree.
+        """Show the agreement of the judges of a round.
 
-        409 where the round is blind and open, and you do not lead it.
+        409 if the round is blind and open, and you do not lead it.
         """
         if round.blind and round.is_open:
             require_lead(round, self.user)

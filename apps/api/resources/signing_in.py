@@ -15,7 +15,7 @@ from apps.api.resource import Resource, post
 
 
 class Credentials(StrictSerializer):
-    """Who signs in, and for what."""
+    """User name, password and scope."""
 
     username = Text(max_length=150)
     password = Text(max_length=1000, trim_whitespace=False, style={"input_type": "password"})
@@ -27,7 +27,7 @@ class Credentials(StrictSerializer):
 
 
 class Refreshing(StrictSerializer):
-    """The refresh token that was answered last."""
+    """The last refresh token."""
 
     refresh = Text(max_length=5000)
 
@@ -39,9 +39,9 @@ class TokenPair(serializers.Serializer):
     refresh = serializers.CharField(help_text="Exchanged for the next pair, once; lasts days.")
 
 
-@method_decorator(never_cache, name="dispatch")  # nobody in between keeps a token
+@method_decorator(never_cache, name="dispatch")  # no cache may store a token
 class SigningIn(Resource):
-    """Operations for those who have no token yet."""
+    """Operations for clients without a token."""
 
     route = "auth"
     authentication_classes: list[Any] = []
@@ -54,12 +54,12 @@ class SigningIn(Resource):
 
     @post("/token/refresh", TokenPair, Refreshing, throttle="auth", keeps_answer=False)
     def refresh(self, data: dict[str, Any]) -> dict[str, str]:
-        """Exchange a refresh token for the next pair; one that comes a second time ends its sign-in."""
+        """Exchange a refresh token for the next pair; a token sent a second time ends its sign-in."""
         return exchange(**data)
 
     @post("/token/revoke", None, Refreshing, throttle="auth", keeps_answer=False)
     def sign_out(self, data: dict[str, Any]) -> None:
-        """End a sign-in by its refresh token, and every token that came of it."""
+        """End a sign-in by its refresh token, and all tokens issued from it."""
         sign_out(**data)
 
     def get_authenticate_header(self, request: Request) -> str:

@@ -25,7 +25,7 @@ BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
 
 
 class QueriesQuery(StateQuery):
-    """Which queries."""
+    """Query parameters for listing queries."""
 
     query_key = Text(required=False, trim_whitespace=False)
 
@@ -75,37 +75,37 @@ QueryPage = page_of("queries", QueryAnswer)
 class Queries(DatasetPart):
     @get("/queries", QueryPage, QueriesQuery)
     def list_queries(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Query]:
-        """List the queries of a version; without one of the draft, else of the newest version."""
+        """List the queries of a version; by default of the draft, else of the newest version."""
         rows = find_version(dataset, query.get("version"), edited=True).queries.order_by("id")
         return rows.filter(key=query["query_key"]) if "query_key" in query else rows
 
     @post("/queries", QueryAnswer, NewQuery, status=201)
     def add_query(self, dataset: Dataset, data: dict[str, Any]) -> Query:
-        """Add a query to the draft; 409 where the dataset has one of that key."""
+        """Add a query to the draft; 409 if the dataset has one with that key."""
         return add_query(dataset, QueryRecord(**data))
 
     @get("/queries/<int:query_id>", QueryAnswer)
     def get_query(self, query: Query) -> Query:
-        """Show a query, one of an older version too."""
+        """Show a query of any version."""
         return query
 
     @patch("/queries/<int:query_id>", QueryAnswer, QueryChange)
     def edit_query(self, query: Query, data: dict[str, Any]) -> Query:
-        """Change a query in the draft, all but its key.
+        """Change a query in the draft; its key stays.
 
-        The answer has another id where a frozen version holds the wording that was. 409 for a query that was
-        reworded or removed since.
+        The answer has a new id if a frozen version contains the old wording. 409 if the query was reworded or removed
+        since.
         """
         return edit_query(query, data)
 
     @delete("/queries/<int:query_id>", act="change")
     def remove_query(self, query: Query) -> None:
-        """Take a query and its judgments out of the draft; frozen versions keep it."""
+        """Remove a query and its judgments from the draft; frozen versions keep them."""
         remove_query(query)
 
 
 class FreezeRequest(StrictSerializer):
-    """What to say of the version that the draft becomes."""
+    """Label and notes of the version that the draft becomes."""
 
     label = Text(default="", allow_blank=True, max_length=LABEL_LENGTH, help_text="Such as 2026-11.")
     note = Text(default="", allow_blank=True, max_length=10_000)
@@ -146,7 +146,7 @@ class ChangesAnswer(Answer):
 
 
 class VersionDetail(VersionAnswer):
-    """A version, and what it changes where it is the draft."""
+    """A version; a draft with its changes."""
 
     changes = ChangesAnswer(allow_null=True)
 
@@ -155,13 +155,13 @@ class VersionDetail(VersionAnswer):
 
 
 class DifferenceQuery(StrictSerializer):
-    """How much of a difference."""
+    """Query parameters for listing differences."""
 
     limit = Whole(default=50, min_value=1, max_value=500, help_text="Rows of each kind.")
 
 
 class ChangedQuery(QueryAnswer):
-    """A query that was reworded or described differently."""
+    """A query whose text or description changed."""
 
     text_before = serializers.CharField()
 
@@ -185,7 +185,7 @@ class DifferenceAnswer(serializers.Serializer):
     """
 
     number = serializers.IntegerField(min_value=1, source="version.number")
-    since = serializers.IntegerField(min_value=0, help_text="The version before; 0 where there is none.")
+    since = serializers.IntegerField(min_value=0, help_text="The previous version; 0 for the first.")
     sentence = serializers.CharField(source="counts.sentence")
     seen = serializers.CharField(source="digest", help_text="For freezing exactly this: it changes with every edit.")
     totals = inline_serializer("Totals", {kind: serializers.IntegerField() for kind in KINDS})
@@ -200,33 +200,33 @@ class DifferenceAnswer(serializers.Serializer):
 class Versions(DatasetPart):
     @get("/versions", VersionPage, PageQuery)
     def list_versions(self, dataset: Dataset, query: dict[str, Any]) -> Response:
-        """List the versions of a dataset, newest first; the draft is the first where there is one."""
+        """List the versions of a dataset, newest first, beginning with the draft."""
         rows = dataset.versions.order_by("-number")
         return answer_page(VersionPage, rows, query, tell=lambda shown: [counted(row) for row in shown])
 
     @post("/versions", VersionAnswer, FreezeRequest, status=201)
     def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:
-        """Freeze the draft: it becomes the newest version and never changes again; 409 where nothing was edited.
+        """Freeze the draft: it becomes the newest version and never changes again; 409 without edits.
 
-        `seen` of its difference freezes just what was looked at: 409 where it was edited since.
+        With `seen` of its difference, only that content is frozen: 409 if it was edited since.
         """
         return freeze(dataset, **data)
 
     @get("/versions/<int:number>", VersionDetail)
     def get_version(self, version: DatasetVersion) -> DatasetVersion:
-        """Show a version; of the draft also what it changes."""
+        """Show a version; for a draft also its changes."""
         vars(version)["changes"] = changes_of(version) if version.frozen_at is None else None
         return counted(version)
 
     @delete("/versions/<int:number>", act="change")
     def discard_draft(self, version: DatasetVersion) -> None:
-        """Discard the draft and every edit in it, for good; 409 for a frozen version, which goes with its dataset."""
+        """Discard the draft and all its edits permanently; 409 for a frozen version, deleted only with its dataset."""
         require_draft(version)
         discard_draft(version.dataset)
 
     @get("/versions/<int:number>/difference", DifferenceAnswer, DifferenceQuery)
     def get_difference(self, version: DatasetVersion, query: dict[str, Any]) -> dict[str, Any]:
-        """Show row by row what a version or the draft changes of the version before it."""
+        """Show the changes of a version or draft row by row."""
         difference = difference_of(version)
         rows = {kind: getattr(difference, kind)[: query["limit"]] for kind in KINDS}
         names = ("version", "since", "counts", "digest", "totals")
