@@ -100,7 +100,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a bug with its reference in the log: to the API as JSON, elsewhere as a page."""
+    """Answer an error that no view answered, and log it with a reference: to the API as JSON, elsewhere as a page.
+
+    It is a bug, a full disk, or a failure of PostgreSQL or Redis.
+    """
     reference = uuid.uuid4().hex
     logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
     error = sys.exc_info()[1]

@@ -218,7 +218,7 @@ class Resource(ViewSet):
         did = isinstance(response, Response) and response.status_code < 400  # and is not a repeated answer
         operation = self.declared(request.method) if did else None
         if operation and operation.permission != "view" and hasattr(self, "model"):
-            log(request, self, response)
+            log(request, self, operation, response)
         return super().finalize_response(request, response, *args, **kwargs)
 
     def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
@@ -227,7 +227,7 @@ class Resource(ViewSet):
         super().permission_denied(request, message, code)
 
 
-def log(request: Request, view: Resource, response: Response) -> None:
+def log(request: Request, view: Resource, operation: Operation, response: Response) -> None:
     """Log a request in the history of each row, by the first line of its operation's docstring.
 
     Many judgments in one request are one entry. Grades are not logged: each has a row with its judge and its time.
@@ -237,7 +237,7 @@ def log(request: Request, view: Resource, response: Response) -> None:
     models = {f"{model._meta.model_name}_id": model for model in apps.get_models() if issubclass(model, PublicModel)}
     sentence = f"API: {(getattr(view, view.action).__doc__ or '').strip().splitlines()[0]}"
     names = [name for name in view.kwargs if name in models]
-    if request.method == "DELETE" and names and models[names[-1]] is view.model:
+    if operation.permission == "delete":
         note_deleted(request.user, view.model, view.kwargs[names[-1]], sentence)
         return
     keys = {name: view.kwargs[name] for name in names[-1:]}

@@ -121,6 +121,15 @@ def test_requests_are_told_of_what_they_changed(callers: Callers, library: Mappi
     assert (deleted.object_id, deleted.is_deletion(), deleted.user.username) == (str(benchmark.pk), True, "owner")
 
 
+def test_a_query_taken_out_of_a_draft_is_no_deletion_of_its_dataset(callers: Callers, db: None) -> None:
+    dataset = make_dataset({"q1": [], "q2": []}, owner=callers.owner.user)
+    path = f"/benchmark-datasets/{dataset.pk}"
+    assert callers.owner.delete(f"{path}/queries/{dataset.queries.get(key='q1').pk}").status_code == 204
+    assert callers.owner.delete(f"{path}/versions/2").status_code == 204
+    entries = LogEntry.objects.order_by("pk")
+    assert [(entry.object_id, entry.is_change()) for entry in entries] == [(str(dataset.pk), True)] * 2
+
+
 def test_what_is_made_has_its_maker(callers: Callers, db: None) -> None:
     for _ in range(2):  # sent again, it does nothing more
         made = callers.owner.post("/collections", {"name": "fruit"}, **{"Idempotency-Key": "once"})

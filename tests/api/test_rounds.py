@@ -82,6 +82,8 @@ def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Calle
         ("PATCH", "", {"goes_on": True}),
         ("GET", "adjudications", None),
         ("POST", "adjudications", {"item_id": item["item_id"], "grade": 1}),
+        ("POST", "llm-judges/preview", {}),
+        ("GET", "verdicts?unknown=1", None),
         ("DELETE", "", None),
     ):
         answer = judge.ask(method, f"{path}/{where}".rstrip("/"), body)

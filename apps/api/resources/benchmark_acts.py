@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -12,8 +11,8 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, present
 from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber
-from apps.api.resource import Resource, find_visible, get, post
-from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, shown
+from apps.api.resource import find_visible, get, post
+from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, shown
 from apps.benchmarks.defining.creating import clone, require_published
 from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.measuring.measures import LONGEST, MOST, add_measures, besides_the_usual
@@ -97,14 +96,8 @@ class VerificationAnswer(Answer):
         fields = ["reproduces", "source", "differences", "environment"]
 
 
-class Acts(Resource):
+class Acts(BenchmarkResource):
     """Acts on an existing benchmark."""
-
-    model = Benchmark
-    route = "benchmarks"
-
-    def rows(self) -> QuerySet[Benchmark]:
-        return Benchmark.objects.select_related("mapping__collection")
 
     @post("/<id:benchmark_id>/clone", BenchmarkAnswer, Cloning, act="add", status=201)
     def clone_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:

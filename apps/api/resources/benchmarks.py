@@ -175,14 +175,21 @@ class PreviewAnswer(Answer):
 KEYS = {"mapping": "mapping_id", "matrix": "config_matrix", "measures": "metrics_to_compute"}
 
 
-class Benchmarks(Resource):
+class BenchmarkResource(Resource):
+    """Benchmarks, each with the collection that says whether it is external."""
+
     model = Benchmark
     route = "benchmarks"
 
+    def rows(self) -> QuerySet[Benchmark]:
+        return Benchmark.objects.select_related("mapping__collection")
+
+
+class Benchmarks(BenchmarkResource):
     @get("", BenchmarkPage, BenchmarkQuery)
     def list_benchmarks(self, query: dict[str, Any]) -> QuerySet[Benchmark]:
         """List benchmarks, newest first."""
-        rows = with_run_counts(self.newest())
+        rows = with_run_counts(self.newest().select_related(None))
         return rows.filter(status=query["status_filter"]) if "status_filter" in query else rows
 
     @post("", BenchmarkAnswer, NewBenchmark, act="add", status=201, names=KEYS, refuses=[404])
@@ -234,9 +241,6 @@ class Benchmarks(Resource):
         """Retry failed runs, and failed queries of other runs; 409 if nothing failed."""
         retry(benchmark, by=self.user)
         return started(benchmark, "The failed runs are started again.")
-
-    def rows(self) -> QuerySet[Benchmark]:
-        return Benchmark.objects.select_related("mapping__collection")
 
     def searched(self, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
         """Return the mapping, matrix and measures of a request, in the form that use cases take."""

@@ -10,7 +10,7 @@ from rest_framework.exceptions import NotFound
 from apps.api.answers import TIMES, Answer, ModelAnswer, page_of
 from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, Whole
 from apps.api.parsers import CorpusParser
-from apps.api.resource import Resource, delete, find_visible, get, patch, post
+from apps.api.resource import Resource, delete, get, patch, post
 from apps.collections import importing
 from apps.collections.models import Collection, Document, Section, live
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
@@ -207,16 +207,18 @@ class Collections(Resource):
         return vars(report) | {"document_count": collection.document_count}
 
     @get("/<id:collection_id>/documents/<id:document_id>", DocumentAnswer)
-    def get_document(self, collection: Collection) -> Document:
+    def get_document(self, document: Document) -> Document:
         """Show a document, also a removed one, with its text, metadata and sections."""
-        document_id = self.kwargs["document_id"]
-        document = collection.documents.filter(uuid=document_id).prefetch_related("sections").first()
+        return document
+
+    def find(self, collection_id: UUID, document_id: UUID | None = None) -> Any:
+        collection = super().find(collection_id=collection_id)
+        if document_id is None:
+            return collection
+        document = collection.documents.filter(uuid=document_id).first()
         if document is None:
             raise NotFound(f"This collection does not contain document {document_id}.")
         return document
-
-    def find(self, collection_id: UUID, document_id: UUID | None = None) -> Collection:
-        return find_visible(Collection.objects.all(), collection_id, self.user)
 
 
 def _record(number: int, data: dict[str, Any]) -> DocumentRecord:

@@ -2,7 +2,6 @@
 
 import json
 from typing import Any
-from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
@@ -10,8 +9,8 @@ from rest_framework import serializers
 
 from apps.api.answers import Answer
 from apps.api.openapi import WARNINGS, file_headers
-from apps.api.resource import Resource, find_visible, get
-from apps.api.resources.results import VersionQuery
+from apps.api.resource import Resource, get
+from apps.api.resources.results import BenchmarkRuns, VersionQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporting import EXPORTERS, Exporter, export, file_name, lost_failures
 from benchbench.local_files.placing import write_pieces
@@ -80,18 +79,11 @@ class BenchmarkExports(Resource):
         return file_of(benchmark, **query)
 
 
-class RunExports(Resource):
-    model = Run
-    route = "benchmarks/<id:benchmark_id>/runs/<id:run_id>"
-
+class RunExports(BenchmarkRuns):
     @get("/export", files_of("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
     def export_run(self, run: Run, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a run; 409 before it has any."""
         return file_of(run, **query)
-
-    def find(self, benchmark_id: UUID, run_id: UUID) -> Run:
-        benchmark = find_visible(Benchmark.objects.all(), benchmark_id, self.user)
-        return find_visible(benchmark.runs.select_related("benchmark"), run_id, self.user, through="benchmark")
 
 
 def file_of(subject: Benchmark | Run, *, format: str, version: int | None = None) -> HttpResponseBase:

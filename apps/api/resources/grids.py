@@ -3,13 +3,12 @@
 from typing import Any
 
 from django.core.validators import RegexValidator
-from django.db.models import QuerySet
 from rest_framework import serializers
 
 from apps.api.answers import Answer
 from apps.api.fields import Flag, StrictSerializer, Text
-from apps.api.resource import Resource, post
-from apps.api.resources.indexes import ENCODER, NO_NAME, IndexAnswer
+from apps.api.resource import post
+from apps.api.resources.indexes import ENCODER, NO_NAME, CollectionIndexes, IndexAnswer
 from apps.collections.models import Collection
 from apps.retrieval.describing import with_operation
 from apps.retrieval.grids import Grid, make_grid, plan_grid
@@ -82,9 +81,8 @@ def grid_of(data: dict[str, Any]) -> Grid:
     )
 
 
-class Grids(Resource):
-    model = Index
-    route = "collections/<id:collection_id>/indexes/grid"
+class Grids(CollectionIndexes):
+    route = f"{CollectionIndexes.route}/grid"
 
     @post("", GridMade, NewGrid, act="add", status=202, throttle="start", tags=["indexes"])
     def build_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
@@ -102,6 +100,3 @@ class Grids(Resource):
         """Show which indexes of a grid exist and which would be created, without creating any."""
         cells = plan_grid(collection, grid_of(data), owner=self.user)
         return {"indexes": [cell.as_dict() for cell in cells]}
-
-    def rows(self) -> QuerySet[Collection]:
-        return Collection.objects.all()

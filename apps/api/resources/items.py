@@ -144,7 +144,7 @@ class RoundPart(Resource):
 
     route = "judging-rounds/<id:round_id>"
 
-    def find(self, round_id: UUID, item_id: int | None = None) -> Any:
+    def find(self, round_id: UUID) -> Any:
         return find_visible(Round.objects.select_related("mapping", "dataset_version"), round_id, self.user)
 
 
@@ -193,10 +193,10 @@ class Items(RoundPart):
     model = Round
 
     @get("/items/<int:item_id>", ItemAnswer)
-    def get_item(self, round: Round) -> Shown:
+    def get_item(self, item: RoundItem) -> Shown:
         """Show an item of a round with the whole text of its document; 409 if you are not a member of the round."""
-        require_part(round, self.user)
-        (told,) = show(round, self.user, shown([self.item_of(round)]), most_text=None)
+        require_part(item.round, self.user)
+        (told,) = show(item.round, self.user, shown([item.pk]), most_text=None)
         return told
 
     @get("/adjudications", SplitItems)
@@ -213,19 +213,21 @@ class Items(RoundPart):
         return grading.adjudicate(round, data["item_id"], self.user, data["grade"], note=data["note"])
 
     @delete("/adjudications/<int:item_id>", act="change")
-    def withdraw_adjudication(self, round: Round) -> None:
+    def withdraw_adjudication(self, item: RoundItem) -> None:
         """Withdraw your decision on an item, which then waits again. Without a decision nothing happens.
 
         409 if another user decided, the round is closed, or you do not lead it.
         """
-        grading.withdraw_adjudication(round, self.item_of(round), self.user)
+        grading.withdraw_adjudication(item.round, item.pk, self.user)
 
-    def item_of(self, round: Round) -> int:
-        """Return the item of the address; raises NotFound if the round does not contain it."""
-        item_id: int = self.kwargs["item_id"]
-        if not round.items.filter(pk=item_id).exists():
+    def find(self, round_id: UUID, item_id: int | None = None) -> Any:
+        round = super().find(round_id)
+        if item_id is None:
+            return round
+        item = round.items.filter(pk=item_id).first()
+        if item is None:
             raise NotFound(f'The round "{round}" has no item {item_id}.')
-        return item_id
+        return item
 
 
 def handed(round: Round, items: list[RoundItem]) -> dict[str, Any]:

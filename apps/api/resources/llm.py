@@ -70,6 +70,8 @@ class VerdictsQuery(StrictSerializer):
 
 
 class LLMJudging(RoundPart):
+    """Judging by a model, for the users who lead the round."""
+
     model = Round
 
     @get("/llm-judges", LLMJudges)
@@ -78,7 +80,6 @@ class LLMJudging(RoundPart):
 
         A model without a current calibration has no figures. 409 if you do not lead the round.
         """
-        require_lead(round, self.user)
         return LLMJudges([judge_report(judge) for judge in judges_of(round)])
 
     @post("/llm-judges", LLMStarted, LLMRequest, status=202, throttle="start")
@@ -97,7 +98,6 @@ class LLMJudging(RoundPart):
 
         409 if the round is closed, or you do not lead it.
         """
-        require_lead(round, self.user)
         return preview(round, **data)
 
     @post("/calibration-sample", SampleAnswer, SampleRequest, status=201)
@@ -114,5 +114,9 @@ class LLMJudging(RoundPart):
 
         409 if you do not lead the round.
         """
-        require_lead(round, self.user)
         return verdicts_of(round, find_llm_judge(round, query["llm"]))
+
+    def find(self, round_id: UUID) -> Round:
+        round: Round = super().find(round_id)
+        require_lead(round, self.user)
+        return round

@@ -141,7 +141,8 @@ class Rounds(Resource):
     @get("", RoundPage, RoundQuery)
     def list_rounds(self, query: dict[str, Any]) -> QuerySet[Round]:
         """List judging rounds, newest first: yours, your team's, and those that you judge."""
-        return self.newest().filter(state=query["state"]) if "state" in query else self.newest()
+        rows = self.newest().prefetch_related("round_runs", "judges")
+        return rows.filter(state=query["state"]) if "state" in query else rows
 
     @post("", RoundAnswer, NewRound, act="add", status=201, names={"runs": "run_ids"}, refuses=[404])
     def open_round(self, data: dict[str, Any]) -> Round:
@@ -203,5 +204,4 @@ class Rounds(Resource):
         return agreement_of(round)
 
     def rows(self) -> QuerySet[Round]:
-        related = ("dataset_version", "closed_version", "mapping")
-        return Round.objects.select_related(*related).prefetch_related("round_runs", "judges")
+        return Round.objects.select_related("dataset_version", "closed_version", "mapping")
