@@ -11,7 +11,7 @@ from apps.benchmarks.gates.gating import GateError, gate
 from apps.benchmarks.gates.reports import markdown_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Run
+from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from benchbench.ir.gate import CheckReport, Outcome
@@ -65,6 +65,16 @@ def test_it_judges_the_best_run_by_what_is_stored_and_what_its_rankings_say(mapp
         "failed queries": PASSED,
     }
     assert result.outcome == UNDECIDED
+
+
+def test_a_slice_is_of_its_queries_in_any_order_of_an_evaluation(mapping):
+    benchmark = search(mapping, [1, 1, *GOOD[2:]])
+    evaluation = Evaluation.objects.get()
+    evaluation.values = [list(reversed(row)) for row in evaluation.values]
+    evaluation.query_ids = list(reversed(evaluation.query_ids))
+    evaluation.save()
+    check = checks(gate(benchmark, rules=read_rules("slices: {hard: {minimum_queries: 2, mrr: 1}}")))["RR in hard"]
+    assert (check.n, check.value) == (2, 1.0)
 
 
 def test_a_floor_under_the_skip_policy_leaves_out_what_has_no_answer(mapping):

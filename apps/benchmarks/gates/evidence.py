@@ -8,7 +8,7 @@ import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of, values_of
-from apps.benchmarks.measuring.slicing import slicing_of
+from apps.benchmarks.measuring.slicing import slicing_of_truth
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import truth
@@ -44,6 +44,13 @@ class Ground:
             return self.truths.n_relevant == 0
         grades = truth(self.benchmark.mapping, self.version, unresolved="count").grades
         return np.array([max(grades[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
+
+    @cached_property
+    def slices(self) -> dict[str, Mask]:
+        """Return the mask of each slice, by its name; a slice that the dataset states has its label too."""
+        slices = slicing_of_truth(self.version, self.truth).slices
+        by_label = {slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"}
+        return by_label | {slice_.name: slice_.members for slice_ in slices}
 
 
 class MeasuredRun:
@@ -81,10 +88,6 @@ class MeasuredRun:
 def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> Evidence:
     """Return the evidence that the rules need about a run."""
     ground = measured.ground
-    slices = slicing_of(ground.benchmark, measured.evaluation).slices
-    by_label = {
-        slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"
-    }  # as named in datasets
     answered = np.array([query_id in measured.lengths for query_id in ground.query_ids], bool)
     timing = measured.run.timing
     mean = {"mean": timing["total_ms"]} if timing.get("total_ms") is not None else {}
@@ -94,7 +97,7 @@ def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> E
         counted=answered & ground.in_means,
         n_judgments=np.array([len(judged) for judged in ground.grades.values()], np.int64),
         values=measured.values(rules.measures),
-        slices=by_label | {slice_.name: slice_.members for slice_ in slices},
+        slices=ground.slices if any(floor.slice for floor in rules.floors) else {},
         unanswerable=ground.unanswerable,
         returned=np.array([measured.lengths.get(query_id, 0) > 0 for query_id in ground.query_ids], bool),
         latency_ms=mean | timing.get("percentiles", {}).get("total_ms", {}),

@@ -11,7 +11,7 @@ from apps.benchmarks.measuring.evaluating import truths_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.versions import FIELDS, facts_of
-from apps.mappings.truth import truth_hash
+from apps.mappings.truth import Truth, truth_hash
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import mean
 from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of
@@ -80,8 +80,7 @@ def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]
                 "The mapping was resolved again since these values were measured, so they cannot be shown by slice: "
                 "re-score the benchmark."
             )
-        counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in truth.grades.items()}
-        made = slicing_by(rows, evaluation.query_ids, counts)
+        made = slicing_by(rows, evaluation.query_ids, _relevant(truth))
         if evaluation.truth_hash:
             cache.set(_key(benchmark, evaluation), made, KEPT_SECONDS)
         yield made
@@ -93,6 +92,16 @@ def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple
         return (slicing_of(benchmark, evaluation) if evaluation else None), ""
     except SlicingError as error:
         return None, error.message
+
+
+def slicing_of_truth(version: DatasetVersion, truth: Truth) -> Slicing:
+    """Return the slices of a version's queries, in the order of its `truth`. One query."""
+    rows = {row.pk: row for row in version.queries.only("key", *FIELDS)}
+    return slicing_by(rows, list(truth.grades), _relevant(truth))
+
+
+def _relevant(truth: Truth) -> dict[int, int]:
+    return {query: sum(grade > 0 for grade in grades.values()) for query, grades in truth.grades.items()}
 
 
 def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
