@@ -1,5 +1,6 @@
 """Shared and isolated execution find the same."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class TestOneLongBatch:
     def told_after_every_query(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
         settings.BENCHBENCH_BATCH_SECONDS = 60
         monkeypatch.setattr(execution, "TOLD_SECONDS", 0)
+        monkeypatch.setattr(execution, "REPORTING_SHARE", math.inf)
 
     @pytest.fixture
     def benchmark(self, transactional_db: None) -> Benchmark:

@@ -34,7 +34,8 @@ from apps.retrieval.llms.servers import checked_llm, full_name
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
-TOLD_SECONDS = 2  # between reports, since reporting disturbs the timing
+TOLD_SECONDS = 2  # least time between reports, since reporting disturbs the timing
+REPORTING_SHARE = 0.1  # most of an isolated batch's time that goes to reports, each of which measures all lists
 _asked_before: deque[str] = deque(maxlen=256)  # runs whose language model this process has warmed up
 
 
@@ -162,9 +163,9 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
     """Run each (repetition, query, run) alone, with runs shuffled per query by the benchmark's seed.
 
     The first query runs once untimed, to warm up models and caches. The payload `alone` keeps other batches off the
-    host. Exact counterparts of approximate runs are searched in the first repetition only. Between queries, at most
-    every TOLD_SECONDS, report the provisional means by `truth`: a batch may take long, and its runs have no other
-    values before it ends.
+    host. Exact counterparts of approximate runs are searched in the first repetition only. Between queries report the
+    provisional means by `truth`, at most every TOLD_SECONDS and in at most REPORTING_SHARE of the time: a batch may
+    take long, and its runs have no other values before it ends.
     """
     benchmark, queries, lease = work.benchmark, work.queries, work.lease
     plans = {str(run.pk): plan_of([run]) for run in work.runs}
@@ -172,9 +173,9 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
     lists: list[FinalList] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: Noted = {}
-    told_at = time.monotonic()
     done = 0
     _warm_up(work, plans)
+    report_at = time.monotonic() + TOLD_SECONDS
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         keys = list(plans)
         random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
@@ -189,9 +190,10 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
             for stage_key, told in stages.notes.items() if repetition == 1 else ():
                 for name, more in told.items():
                     note(notes, stage_key, name, more)
-        if time.monotonic() - told_at >= TOLD_SECONDS:
+        if (started := time.monotonic()) >= report_at:
             lease.report(done, {"runs": measure_lists(benchmark, work.runs, truth, lists).sums()}, always=True)
-            told_at = time.monotonic()
+            ended = time.monotonic()
+            report_at = ended + max(TOLD_SECONDS, (ended - started) / REPORTING_SHARE)
     return lists, outcomes, notes
 
 
