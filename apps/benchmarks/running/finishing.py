@@ -105,12 +105,13 @@ class Notes:
 def notes_of(benchmark: Benchmark) -> Notes:
     notes = Notes(defaultdict(set), defaultdict(list), {}, Counter())
     done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by")
-    for result in done.order_by("pk").values_list("result", flat=True).iterator():
-        for run_id, part in result["runs"].items():
+    rows = done.order_by("pk").values_list("result__made_by", "result__runs", "result__notes")
+    for made_by, runs, of_stages in rows.iterator():
+        for run_id, part in runs.items():
             notes.short[run_id].update(part["short"])
-            if result["made_by"] not in notes.environments[run_id]:
-                notes.environments[run_id].append(result["made_by"])
-        for stage, noted in result["notes"].items():
+            if made_by not in notes.environments[run_id]:
+                notes.environments[run_id].append(made_by)
+        for stage, noted in of_stages.items():
             notes.stalls[stage] += noted.pop(STALLS, 0)
             for name, ids in noted.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
