@@ -1,6 +1,6 @@
 """Outcomes of the queries of a run, and names of documents, as exporters write them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.text import slugify
@@ -9,8 +9,9 @@ from apps.benchmarks.measuring.reading import results_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Judgment, Query
-from apps.mappings.truth import Unresolved
+from apps.mappings.truth import Unresolved, require_resolved
 from apps.results.triage.queries import evaluation_of, why_unmeasured
+from apps.results.triage.sections import Expected, expected_of
 from benchbench.database.binary import batched
 from benchbench.errors import BenchbenchError, ConflictError
 
@@ -101,6 +102,40 @@ def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
         given.add((judgment.query_id, name))
         names[Unresolved.of(judgment.pk)] = name
     return names
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Input of a benchmark's runs: the queries of a version, and the expected documents by query id."""
+
+    benchmark: Benchmark
+    queries: Sequence[Query]
+    expected: Mapping[int, Sequence[Expected]]
+    names: Mapping[int, str]  # by the keys of a truth
+
+    @property
+    def repetitions(self) -> int:
+        """Number of times that each query was asked: always 1 under shared execution."""
+        isolated = self.benchmark.execution == Benchmark.Execution.ISOLATED
+        return self.benchmark.runs_per_query if isolated else 1
+
+    def name_of(self, expected: Expected) -> str:
+        return self.names[expected.key]
+
+
+def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
+    """Return the queries and expected documents of a benchmark on `version`. Four queries.
+
+    Raises TruthError unless the mapping is resolved for it.
+    """
+    require_resolved(benchmark.mapping, version)
+    by_query: dict[int, list[Expected]] = {}
+    every = expected_of(benchmark, version)
+    for expected in every:
+        by_query.setdefault(expected.query_id, []).append(expected)
+    keys = {expected.key for expected in every}
+    queries = list(version.queries.only("key", "text").order_by("pk"))
+    return Asked(benchmark, queries, by_query, names_of(keys, benchmark))
 
 
 def slug_of(benchmark: Benchmark) -> str:

@@ -12,8 +12,7 @@ from django.db.models import Sum
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import version_text
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, outcomes_at
-from apps.results.exporters.strategy_searches import asked_of
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, asked_of, measured, outcomes_at
 from benchbench.database.binary import batched
 from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines

@@ -12,8 +12,8 @@ from apps.benchmarks.repeating.manifests import definition_of, own_evaluations
 from apps.datasets.models import DatasetVersion
 from apps.operations.handlers import tracebacks_of
 from apps.results.configurations import keys_of, phrases, searched_by
-from apps.results.exporters.outcomes import measured, slug_of
-from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
+from apps.results.exporters.outcomes import Asked, asked_of, measured, slug_of
+from apps.results.exporters.strategy_searches import failed_searches, searches_of
 from apps.retrieval.models import Index
 from apps.retrieval.naming import other_words, size_words
 from benchbench.files import strategy_results as results

@@ -3,33 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import execution_of
-from apps.datasets.models import DatasetVersion, Query
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, names_of
-from apps.results.triage.sections import NAMES, Expected, Found, content_of, expected_of, found_sections, has_content
+from apps.datasets.models import Query
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Asked
+from apps.results.triage.sections import NAMES, Found, content_of, found_sections, has_content
 from benchbench.database.binary import batched
 from benchbench.files.strategy_results import Content, Search
 from benchbench.ir.sections import SectionHit, doc_rank
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Input of a benchmark's runs: the queries of a version, and the expected documents by query id."""
-
-    benchmark: Benchmark
-    queries: Sequence[Query]
-    expected: Mapping[int, Sequence[Expected]]
-    names: Mapping[int, str]  # by the keys of a truth
-
-    @property
-    def repetitions(self) -> int:
-        """Number of times that each query was asked: always 1 under shared execution."""
-        isolated = self.benchmark.execution == Benchmark.Execution.ISOLATED
-        return self.benchmark.runs_per_query if isolated else 1
-
-    def name_of(self, expected: Expected) -> str:
-        return self.names[expected.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +22,6 @@ class _Told:
 
 
 NOTHING = _Told({}, {})
-
-
-def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
-    """Return the queries and expected documents of a benchmark on `version`. Four queries."""
-    by_query: dict[int, list[Expected]] = {}
-    every = expected_of(benchmark, version)
-    for expected in every:
-        by_query.setdefault(expected.query_id, []).append(expected)
-    keys = {expected.key for expected in every}
-    queries = list(version.queries.only("key", "text").order_by("pk"))
-    return Asked(benchmark, queries, by_query, names_of(keys, benchmark))
 
 
 def failed_searches(asked: Asked, error: str) -> Iterator[Search]:

@@ -1,11 +1,11 @@
 """Judged shares of the values of a run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from django.core.cache import cache
@@ -19,6 +19,7 @@ from benchbench.errors import ConflictError
 from benchbench.ir.coverage import cover, is_uneven
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
 
+T = TypeVar("T")
 LOW = 0.5  # warn below: fewer than half of the documents that a value reads are judged
 KEPT_SECONDS = 24 * 3600
 
@@ -56,14 +57,18 @@ def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
 
     Raises CoverageError if the mapping was resolved again since the evaluation.
     """
-    key = f"coverage:{evaluation.pk}:{evaluation.truth_hash}:{state_of(evaluation)}"
-    return cast(list[CoverageRow], cache.get_or_set(key, partial(_coverage, evaluation), KEPT_SECONDS))
+    return cached("coverage", evaluation, partial(_coverage, evaluation))
 
 
-def state_of(evaluation: Evaluation) -> str:
-    """Return a hash of an evaluation's state: measuring again may replace it under the same id."""
-    told = [evaluation.means, evaluation.query_count, evaluation.failed_queries, evaluation.unsearched_queries]
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T:
+    """Return the result of `compute` for an evaluation, from the cache if possible; `name` says of what.
+
+    The key includes the state of the evaluation, because measuring again may replace it under the same id.
+    """
+    counts = evaluation.query_count, evaluation.failed_queries, evaluation.unsearched_queries
+    state = sha256(json.dumps([evaluation.means, *counts], sort_keys=True).encode()).hexdigest()
+    key = f"{name}:{evaluation.pk}:{evaluation.truth_hash}:{state}"
+    return cast(T, cache.get_or_set(key, compute, KEPT_SECONDS))
 
 
 def uneven(judged: Mapping[str, float | None]) -> str:

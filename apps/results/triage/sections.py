@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
-from django.core.cache import cache
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import KeptError, kept_chunks, rankings_of
@@ -16,7 +15,7 @@ from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, Query, alive_in
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved, truth_hash
-from apps.results.leaderboard.coverage import KEPT_SECONDS, state_of
+from apps.results.leaderboard.coverage import cached
 from apps.retrieval.models import Chunk
 from benchbench.database.binary import batched
 from benchbench.errors import ConflictError
@@ -231,8 +230,7 @@ def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
     evidence that is not text.
     """
     k = k or evaluation.run.benchmark.primary_k
-    key = f"content:{evaluation.pk}:{k}:{state_of(evaluation)}"
-    return cast(Content, cache.get_or_set(key, partial(_content, evaluation, k), KEPT_SECONDS))
+    return cached(f"content:{k}", evaluation, partial(_content, evaluation, k))
 
 
 def has_content(evaluation: Evaluation) -> bool:
