@@ -154,7 +154,7 @@ def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | No
 
 
 def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
-    """Return a warning if queries failed and the format cannot mark them; else ""."""
+    """Return a warning if queries of a run failed or were never asked and the format cannot mark them; else ""."""
     if exporter.marks_failures or isinstance(subject, Benchmark):
         return ""
     evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)

@@ -231,11 +231,14 @@ class Client:
         return self._of_round("POST", round, "calibration-sample", once=True, json={"size": size})
 
     def llm_judges(self, round: Thing) -> list[Answer]:
-        """Return the models that judge a round, newest first, each with its calibration."""
+        """Return the models that judge a round, the one started last first, each with its calibration."""
         return list(self._of_round("GET", round, "llm-judges")["judges"])
 
     def verdicts(self, round: Thing, *, llm: str = "") -> Answer:
-        """Return the verdicts `human`, `human + llm` and `corrected` with the model `llm`, by default the newest."""
+        """Return the verdicts `human`, `human + llm` and `corrected` with the model `llm`.
+
+        By default it is the model that was started last.
+        """
         return self._of_round("GET", round, "verdicts", params={"llm": llm} if llm else {})
 
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:

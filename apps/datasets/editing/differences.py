@@ -110,7 +110,7 @@ class Difference:
         return dict(totals)
 
     def counts(self) -> Changes:
-        """Return the totals in words for a sentence."""
+        """Return the totals as changes, each of which counts once: queries added, removed and reworded together."""
         totals = self.totals
         return Changes(
             added=totals["judgments_added"],
