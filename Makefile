@@ -69,7 +69,7 @@ audit: $(INSTALLED_DEV) ## for a release: known holes of the packages, and the l
 
 openapi: $(INSTALLED_DEV) ## write docs/openapi.yaml and its examples anew, after a change of the API
 	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn
-	BENCHBENCH_RECORD_EXAMPLES=1 $(BIN)/python -m pytest --quiet tests/api/test_addresses.py -k examples_are
+	BENCHBENCH_RECORD_EXAMPLES=1 $(BIN)/python -m pytest --quiet -m '' tests/api/test_addresses.py -k examples_are
 	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
 perf: $(INSTALLED_DEV) ## measure speed at full size, in half an hour or more: see perf/README.md

@@ -83,7 +83,6 @@ def test_lists_leave_out_what_others_own(callers: Callers) -> None:
         assert totals == [totals[0]] * 3 + [0], path
 
 
-@pytest.mark.thorough
 def test_lists_take_few_queries_whatever_they_hold_and_however_narrowed(callers: Callers) -> None:
     values = crowded(callers.owner.user)
     first, second = values["run"]

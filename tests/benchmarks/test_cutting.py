@@ -116,20 +116,32 @@ MATRICES = st.fixed_dictionaries(
         "rrf_k_values": st.permutations([5, 60]),
         "candidates": some(None, 25),
         "use_reranker": some(False, True),
+        "ann": some("exact", "hnsw"),
     }
 )
-
-
-@pytest.mark.thorough
-@settings(
-    max_examples=6,
+ANY_MATRIX = settings(
     derandomize=True,
     database=None,
     phases=[Phase.generate],  # to shrink a matrix takes minutes
     suppress_health_check=list(HealthCheck),
 )
+
+
+@settings(ANY_MATRIX, max_examples=3)
+@given(matrix=MATRICES, draw=st.randoms(use_true_random=False))
+def test_a_run_finds_the_same_in_a_matrix(pieces, matrix, draw):
+    assert_independent(pieces, matrix, draw)
+
+
+@pytest.mark.thorough
+@settings(ANY_MATRIX, max_examples=20)
 @given(matrix=MATRICES, draw=st.randoms(use_true_random=False))
 def test_a_run_finds_the_same_in_any_matrix(pieces, matrix, draw):
+    assert_independent(pieces, matrix, draw)
+
+
+def assert_independent(pieces: Mapping, matrix: dict[str, list[Any]], draw: Any) -> None:
+    """Check that some runs of a matrix find and are worth the same as each alone."""
     together = completed(pieces, matrix)
     rankings, values = run_key(together), values_of(together)
     configurations = Matrix.parse({**OF_PIECES, **matrix}).configurations()
