@@ -47,9 +47,10 @@ def main() -> None:
         round, seconds = opened(runs, judges, order)
         print(f"{order}: opened with {round.item_count:,} items in {seconds:.1f} s; {statements(round, judges[0])}")
         with serving("worker"), serving("daphne") as server:
-            sessions = signed_in(judges, round)
+            sessions = [Session(round, judge, seed) for seed, judge in enumerate(judges)]
+            watcher = Session(round, judges[0], 99)
             for pause in (1.0, 0.0):
-                told(f"{order}, {pause:g} s between grades", measured(server, sessions, options.grades, pause))
+                told(f"{order}, {pause:g} s between grades", measured(server, sessions, watcher, options.grades, pause))
         print(f"  state: {states(round, judges[0])}")
 
 
@@ -156,29 +157,34 @@ def until_up(what: str) -> None:
     raise SystemExit(f"{what} did not start within a minute.")
 
 
-def data_of(page: bytes) -> Any:
-    """Return what the page of a judge holds for its script."""
-    held = re.search(r'<script id="judging-data" type="application/json">(.*?)</script>', page.decode(), re.S)
-    assert held
-    return json.loads(held[1])
-
-
 class Session:
-    """The browser of a judge: one connection, and the page that it has open."""
+    """The open page of a judge, with a connection to the site that is served, or `here` in this process."""
 
-    def __init__(self, cookie: str, judge_url: str, state_url: str, seed: int) -> None:
-        self.cookie, self.judge_url, self.state_url = cookie, judge_url, state_url
+    def __init__(self, round: Any, judge: Any, seed: int, *, here: bool = False) -> None:
+        from django.test import Client
+        from django.urls import reverse
+
+        judge_url, self.state_url = (
+            reverse(f"admin:{name}", args=[round.pk]) for name in ("round_judge", "round_state_fragment")
+        )
+        self.client, self.here = Client(), here
+        self.client.force_login(judge)
         self.connection = http.client.HTTPConnection("localhost", PORT, timeout=60)
         self.draw = np.random.default_rng(seed)
-        self.data = data_of(self.ask("GET", judge_url))
+        script = r'<script id="judging-data" type="application/json">(.*?)</script>'
+        self.data = json.loads(re.findall(script, self.ask("GET", judge_url).decode(), re.S)[0])
         self.held: list[int] = self.data["held"]
-        self.token = "a" * 32
 
     def ask(self, method: str, path: str, body: Any = None) -> bytes:
+        data = "" if body is None else json.dumps(body)
+        if self.here:
+            own = self.client.generic(method, path, data, content_type="application/json")
+            assert own.status_code == 200, own.content[:500]
+            return own.content
         token = "a" * 32
-        headers = {"Cookie": f"sessionid={self.cookie}; csrftoken={token}", "X-CSRFToken": token}
-        data = None if body is None else json.dumps(body)
-        self.connection.request(method, path, data, headers | {"Content-Type": "application/json"})
+        cookie = f"sessionid={self.client.cookies['sessionid'].value}; csrftoken={token}"
+        headers = {"Cookie": cookie, "X-CSRFToken": token, "Content-Type": "application/json"}
+        self.connection.request(method, path, data, headers)
         answer = self.connection.getresponse()
         read = answer.read()
         assert answer.status == 200, (answer.status, read[:500])
@@ -197,20 +203,7 @@ class Session:
         return seconds
 
 
-def signed_in(judges: list[Any], round: Any) -> list[Session]:
-    from django.test import Client
-    from django.urls import reverse
-
-    sessions = []
-    for seed, judge in enumerate(judges):
-        client = Client()
-        client.force_login(judge)
-        urls = [reverse(f"admin:{name}", args=[round.pk]) for name in ("round_judge", "round_state_fragment")]
-        sessions.append(Session(client.cookies["sessionid"].value, urls[0], urls[1], seed))
-    return sessions
-
-
-def measured(server: int, sessions: list[Session], grades: int, pause: float) -> dict[str, Any]:
+def measured(server: int, sessions: list[Session], watcher: Session, grades: int, pause: float) -> dict[str, Any]:
     """Let all judges grade at once; return the seconds of each exchange, and the CPU of server and PostgreSQL."""
 
     def grading(session: Session) -> list[float]:
@@ -222,14 +215,14 @@ def measured(server: int, sessions: list[Session], grades: int, pause: float) ->
 
     ended = threading.Event()
     looks: list[float] = []
-    watcher = threading.Thread(target=watching, args=(sessions[0], ended, looks))
+    looking = threading.Thread(target=watching, args=(watcher, ended, looks))
     began, before, load = time.perf_counter(), cpu_of(server), cpu_of_postgres()
-    watcher.start()
+    looking.start()
     with ThreadPoolExecutor(JUDGES) as pool:
         seconds = [second for part in pool.map(grading, sessions) for second in part]
     took = time.perf_counter() - began
     ended.set()
-    watcher.join()
+    looking.join()
     count = len(seconds)
     return {
         "seconds": seconds,
@@ -240,9 +233,8 @@ def measured(server: int, sessions: list[Session], grades: int, pause: float) ->
     }
 
 
-def watching(session: Session, ended: threading.Event, looks: list[float]) -> None:
+def watching(watcher: Session, ended: threading.Event, looks: list[float]) -> None:
     """Look at the state again and again, as open pages of the round do."""
-    watcher = Session(session.cookie, session.judge_url, session.state_url, 99)
     while not ended.wait(WATCHED):
         began = time.perf_counter()
         watcher.ask("GET", watcher.state_url)
@@ -259,9 +251,8 @@ def cpu_of_postgres() -> float:
     """Return those of PostgreSQL and all its processes, which come and go with connections."""
     from django.db import connection
 
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        own = cursor.fetchone()[0]
+    connection.ensure_connection()
+    own = connection.connection.info.backend_pid
     postmaster = Path(f"/proc/{own}/stat").read_text().rpartition(")")[2].split()[1]
     others = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
     return cpu_of(int(postmaster), children=True) + sum(cpu_of(int(pid)) for pid in others)
@@ -270,37 +261,23 @@ def cpu_of_postgres() -> float:
 def statements(round: Any, judge: Any) -> str:
     """Return how many statements an exchange takes, as a judge's page makes it."""
     from django.db import connection
-    from django.test import Client
     from django.test.utils import CaptureQueriesContext
-    from django.urls import reverse
 
-    client = Client()
-    client.force_login(judge)
-    data = data_of(client.get(reverse("admin:round_judge", args=[round.pk])).content)
-    item, *have = data["held"]
-    body = {"said": [{"key": "1", "item": item, "kind": "grade", "grade": 0}], "have": have, "count": AHEAD}
+    page = Session(round, judge, 0, here=True)
     with CaptureQueriesContext(connection) as captured:
-        assert client.post(data["url"], body, content_type="application/json").json()["refused"] == []
+        page.grade()
     ours = [row["sql"] for row in captured if row["sql"].split()[0] in ("SELECT", "INSERT", "UPDATE", "DELETE")]
     return f"{len(ours)} statements an exchange"
 
 
 def states(round: Any, judge: Any) -> str:
     """Return how long the state takes after each of ten grades where no worker is, as its page shows it."""
-    from django.test import Client
-    from django.urls import reverse
-
     time.sleep(25.0)  # until the worker counts as gone
-    client = Client()
-    client.force_login(judge)
-    data = data_of(client.get(reverse("admin:round_judge", args=[round.pk])).content)
-    held, seconds = data["held"], []
+    page, seconds = Session(round, judge, 0, here=True), []
     for _ in range(11):
-        item, *have = held
-        body = {"said": [{"key": "1", "item": item, "kind": "grade", "grade": 1}], "have": have, "count": AHEAD}
-        held = client.post(data["url"], body, content_type="application/json").json()["held"]
+        page.grade()
         began, cpu = time.perf_counter(), time.process_time()
-        assert client.get(reverse("admin:round_state_fragment", args=[round.pk])).status_code == 200
+        page.ask("GET", page.state_url)
         seconds.append((time.perf_counter() - began, time.process_time() - cpu))
     (first, _), *others = seconds
     wall, cpu = np.median(np.array(others), axis=0) * 1e3

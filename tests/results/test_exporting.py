@@ -16,6 +16,7 @@ from django.urls import reverse
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
+from apps.mappings.truth import TruthError
 from apps.results.exporters.outcomes import ExportError
 from apps.results.exporters.tables import strictly_falling
 from apps.results.exporting import EXPORTERS, export, export_to
@@ -136,6 +137,9 @@ def test_what_cannot_be_exported_says_why(exported):
         whole(exported.runs.get(run_order=4), "trec-run")
     with pytest.raises(ExportError, match='"on the way" is running: export it once it has ended'):
         export(make_benchmark(exported.mapping, name="on the way", status="running"), "json")
+    exported.mapping.dataset_version = None
+    with pytest.raises(TruthError, match="is pending: resolve it first"):
+        whole(exported.runs.get(run_order=4), "spec-002")
 
 
 def test_white_space_in_an_id_is_an_error_and_no_second_column(exported):
