@@ -113,10 +113,10 @@ def played(collection: Collection, way: Way, prior: Prior, seed: int, *, runs: i
             given.add(number)
             judging.grade(pool.item(number), grades[number])
         state = judging.state(bounds=False)
-        if state.settled:
+        if state.is_settled:
             break
-        if state.more.middle is not None:
-            result.forecasts.append((target, target + state.more.middle))
+        if state.grades_needed.middle is not None:
+            result.forecasts.append((target, target + state.grades_needed.middle))
     result.grades, result.wrong = len(given), state.verdict != group_of(rankings, hidden, seed)
     return result
 

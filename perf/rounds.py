@@ -122,7 +122,7 @@ def opened(runs: list[Any], judges: list[Any], order: str) -> tuple[Any, float]:
 
     began = time.perf_counter()
     round = open_round(runs, RoundOptions(order, order=order, overlap=0.1), judges=judges, owner=judges[0])
-    round.goes_on = True
+    round.continue_after_settled = True
     round.save()
     return round, time.perf_counter() - began
 

@@ -62,7 +62,7 @@ class RoundAdmin(FactAdmin):
     @admin.action(description="Go on although it is settled", permissions=["act"])
     def go_on_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def go_on(row: Round) -> str:
-            change_round(row, staff(request), goes_on=True)
+            change_round(row, staff(request), continue_after_settled=True)
             return f'"{row}" hands out further items.'
 
         return self.each(request, queryset, go_on)
@@ -86,7 +86,7 @@ class RoundAdmin(FactAdmin):
         if leads:
             needs = "judging.change_round"
             buttons.append(Button("Adjudicate", "balance", href=_url("round_adjudicate", obj), needs=needs))
-            if obj.answered_at and not obj.goes_on:
+            if obj.settled_at and not obj.continue_after_settled:
                 buttons.append(Button("Go on", "play_arrow", "go_on_selected"))
             buttons.append(Button("Close …", "lock", href=_url("round_close", obj), needs=needs))
         return buttons

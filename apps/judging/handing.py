@@ -40,9 +40,9 @@ def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     require_judge(round, judge)
     if not 1 <= count <= MOST_AHEAD:
         raise RoundError(f"Ask for 1 to {MOST_AHEAD} items at once, not {count}.", field="count")
-    if round.hands_out:
+    if round.offers_items:
         ask_for_renewal(round)
-    return _take(round, judge, count) if round.hands_out else []
+    return _take(round, judge, count) if round.offers_items else []
 
 
 # One statement, because it runs with every grade and Django takes longer to build these conditions than PostgreSQL to

@@ -15,7 +15,7 @@ from benchbench.errors import BenchbenchError, ConflictError
 
 EVERY = "judging.view_all_round"
 # Closing and changing a round lock it FOR UPDATE, which conflicts with this lock. Judges share it, and it does not
-# delay the update of `answered_at` when the state is renewed. Django cannot ask for this lock.
+# delay the update of `settled_at` when the state is renewed. Django cannot ask for this lock.
 HOLD = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
 
 
@@ -114,7 +114,7 @@ def change_round(
     round: Round,
     by: Any,
     *,
-    goes_on: bool | None = None,
+    continue_after_settled: bool | None = None,
     judges: Sequence[User] | None = None,
     guidelines: str | None = None,
 ) -> Round:
@@ -126,9 +126,11 @@ def change_round(
     require_lead(round, by)
     round = read_again(Round.objects.select_for_update(of=("self",)), round.pk)
     require_open(round)
-    round.goes_on = round.goes_on if goes_on is None else goes_on
+    round.continue_after_settled = (
+        round.continue_after_settled if continue_after_settled is None else continue_after_settled
+    )
     round.guidelines = round.guidelines if guidelines is None else guidelines
-    round.save(update_fields=["goes_on", "guidelines", "updated_at"])
+    round.save(update_fields=["continue_after_settled", "guidelines", "updated_at"])
     if judges is not None:
         require_judges(judges, overlap_judges=round.overlap_judges if round.overlap else 1)
         round.judges.set(judges)

@@ -60,10 +60,12 @@ class Round(OwnedModel):
     pool_size = models.PositiveIntegerField(
         default=0, editable=False, help_text="Pairs without a judgment in the first documents of its runs."
     )
-    answered_at = models.DateTimeField(
+    settled_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When its question was settled: no item is handed out then."
     )
-    goes_on = models.BooleanField(default=False, help_text="Items are handed out although its question is settled.")
+    continue_after_settled = models.BooleanField(
+        default=False, help_text="Items are handed out although its question is settled."
+    )
     closed_at = models.DateTimeField(null=True, blank=True, editable=False)
     closed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, editable=False, on_delete=models.SET_NULL, related_name="+"
@@ -125,9 +127,9 @@ class Round(OwnedModel):
         return frozenset(self.judges.through.objects.filter(round=self).values_list("user_id", flat=True))
 
     @property
-    def hands_out(self) -> bool:
-        """Whether judges get further items: it is open, and its question is not settled or `goes_on` is set."""
-        return self.is_open and (self.answered_at is None or self.goes_on)
+    def offers_items(self) -> bool:
+        """Whether judges get further items: it is open, and not settled or `continue_after_settled`."""
+        return self.is_open and (self.settled_at is None or self.continue_after_settled)
 
 
 class RoundRun(models.Model):
@@ -203,7 +205,7 @@ class Grade(models.Model):
     class Kind(models.TextChoices):
         GRADE = "grade"
         SKIP = "skip"
-        CANT_TELL = "cant_tell", "can't tell"
+        CANNOT_JUDGE = "cannot_judge", "can't judge"
 
     class Source(models.TextChoices):
         HUMAN = "human"
@@ -214,7 +216,7 @@ class Grade(models.Model):
     judge = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     judge_name = models.CharField(max_length=200, help_text="Of a language model: model, prompt and their versions.")
     adjudicates = models.BooleanField(default=False, help_text="It decides where the judges' grades are split.")
-    kind = models.CharField(max_length=10, choices=Kind, default=Kind.GRADE)
+    kind = models.CharField(max_length=12, choices=Kind, default=Kind.GRADE)
     grade = models.SmallIntegerField(null=True)
     note = models.TextField(blank=True)
     seconds = models.FloatField(null=True, help_text="From when the item was shown to when it was graded.")
@@ -227,7 +229,8 @@ class Grade(models.Model):
             models.UniqueConstraint(fields=["item", "source", "judge_name", "adjudicates"], name="grade_once"),
             models.UniqueConstraint(fields=["item"], condition=Q(adjudicates=True), name="grade_one_adjudication"),
             models.CheckConstraint(
-                condition=Q(kind="grade", grade__isnull=False) | Q(kind__in=["skip", "cant_tell"], grade__isnull=True),
+                condition=Q(kind="grade", grade__isnull=False)
+                | Q(kind__in=["skip", "cannot_judge"], grade__isnull=True),
                 name="grade_of_kind",
             ),
             models.CheckConstraint(condition=Q(source__in=["human", "llm"]), name="grade_source"),
@@ -252,7 +255,7 @@ class RoundState(models.Model):
     front = models.JSONField(default=list, help_text="Items that were put in place last, in their order.")
     basis = models.CharField(max_length=64, help_text="Hash of what the board was read from.")
     board = models.BinaryField(null=True, help_text="The question and the items, packed.")
-    renewed_at = models.DateTimeField(null=True)
+    computed_at = models.DateTimeField(null=True)
     evidence = models.JSONField(
         default=dict,
         db_default={},
@@ -272,7 +275,9 @@ class LLMJudge(PublicModel):
     revision = models.CharField(max_length=200, help_text="As its server tells it; unknown where it tells none.")
     prompt_version = models.CharField(max_length=20)
     prompt_hash = models.CharField(max_length=64, help_text="Of the prompt with the scale and the guidelines.")
-    most = models.PositiveIntegerField(null=True, help_text="At most so many answers, the last time it was started.")
+    item_limit = models.PositiveIntegerField(
+        null=True, help_text="At most so many answers, the last time it was started."
+    )
 
     class Meta:
         verbose_name = "model that judges"

@@ -73,7 +73,7 @@ def progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
     judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
     told = progress_of(operation)
-    counts = grade_counts(judge) if judge else {"graded": 0, "cant_tell": 0}
+    counts = grade_counts(judge) if judge else {"graded": 0, "cannot_judge": 0}
     stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
     return {
         **common_fields(operation),
@@ -99,7 +99,7 @@ def _grade(judge: LLMJudge, item: RoundItem) -> Grade:
         item=item,
         source=Grade.Source.LLM,
         judge_name=judge.name,
-        kind=Grade.Kind.CANT_TELL if grade is None else Grade.Kind.GRADE,
+        kind=Grade.Kind.CANNOT_JUDGE if grade is None else Grade.Kind.GRADE,
         grade=grade,
         note="" if grade is not None else reply.text.strip()[:200],
         seconds=reply.ms / 1000,

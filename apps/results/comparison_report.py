@@ -32,7 +32,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     pair = comparison.comparison.pair(runs[1], runs[0])
     return {
         "verdict": told.verdict,
-        "about": told.about,
+        "notes": told.notes,
         "dataset_version": str(comparison.version),
         "runs": [
             vars(_run_report(run, comparison.labels[place])) for run, place in zip((before, after), runs, strict=True)
@@ -101,7 +101,7 @@ class DifferenceReport(PairReport):
     """A run against another: `run` − `against`."""
 
     run: UUID
-    against: UUID
+    reference: UUID
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class ComparisonReport:
     """Runs compared query by query."""
 
     verdict: Annotated[str | None, "A sentence; null where nothing is tested."]
-    tested: Annotated[bool, "Only the primary measure is tested, and no slice that is small."]
-    about: Annotated[list[str], "What was compared, and what was left out."]
+    is_tested: Annotated[bool, "Only the primary measure is tested, and no slice that is small."]
+    notes: Annotated[list[str], "What was compared, and what was left out."]
     dataset_version: str
     measure: str
     slice: str | None
@@ -145,8 +145,8 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
     pairs = [pair.reversed if pair.first == reference else pair for pair in statistics.pairs]
     return ComparisonReport(
         verdict=told.verdict or None,
-        tested=comparison.tested,
-        about=told.about,
+        is_tested=comparison.is_tested,
+        notes=told.notes,
         dataset_version=str(comparison.version),
         measure=Measure.parse(comparison.measure).wire,
         slice=comparison.slice.name if comparison.slice else None,
@@ -158,7 +158,9 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
         runs=[_compared_run(comparison, place) for place in comparison.order],
         differences=[
             DifferenceReport(
-                run=ids[pair.first], against=ids[pair.second], **vars(_pair_report(pair, tested=comparison.tested))
+                run=ids[pair.first],
+                reference=ids[pair.second],
+                **vars(_pair_report(pair, is_tested=comparison.is_tested)),
             )
             for pair in pairs
         ],
@@ -174,7 +176,7 @@ def _compared_run(comparison: RunComparison, place: int) -> ComparedRun:
         benchmark_id=run.benchmark_id,
         duration_ms=cost_ms(run),
         mean=comparison.comparison.means[place],
-        standing=comparison.standing(place) if comparison.tested else None,
+        standing=comparison.standing(place) if comparison.is_tested else None,
     )
 
 
@@ -185,13 +187,13 @@ def _described(row: Described, ids: Sequence[UUID]) -> list[DescribedRun]:
     ]
 
 
-def _pair_report(pair: Pair, *, tested: bool = True) -> PairReport:
+def _pair_report(pair: Pair, *, is_tested: bool = True) -> PairReport:
     return PairReport(
         difference=pair.difference,
         interval=[pair.interval.low, pair.interval.high],
-        simultaneous=_interval(pair.simultaneous) if tested else None,
-        p=pair.p_adjusted if tested else None,
-        significant=pair.significant if tested else None,
+        simultaneous=_interval(pair.simultaneous) if is_tested else None,
+        p=pair.p_adjusted if is_tested else None,
+        significant=pair.significant if is_tested else None,
         effect=pair.effect,
         wins=pair.wins,
         ties=pair.ties,
@@ -202,7 +204,7 @@ def _pair_report(pair: Pair, *, tested: bool = True) -> PairReport:
 def text_of(facts: dict[str, Any]) -> str:
     """Return the facts of `compare_pair` as lines of text: the verdict if tested, then a table."""
     lines = [facts["verdict"]] if "verdict" in facts else []
-    lines += [*facts.get("about", []), f"Dataset {facts['dataset_version']}."]
+    lines += [*facts.get("notes", []), f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):
         timed = run["execution"] and f"times {run['execution']}"
         parts = [run.get("label"), str(run["id"]), f"git {run['git_sha'] or 'unknown'}", timed]

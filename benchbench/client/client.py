@@ -215,16 +215,18 @@ class Client:
         """Make a round the next version of its dataset; `more` is `leave_out_split`, `with_draft`, `label`, `note`."""
         return self._of_round("POST", round, "close", once=True, json=more)
 
-    def llm_cost(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
+    def llm_cost(self, round: Thing, llm: str, *, item_limit: int | None = None) -> Answer:
         """Return the cost of judging at most `most` items by a model (`ollama:llama3`), without calling it."""
-        return self._of_round("POST", round, "llm-judges/preview", reads=True, json={"llm": llm, "most": most})
+        return self._of_round(
+            "POST", round, "llm-judges/preview", reads=True, json={"llm": llm, "item_limit": item_limit}
+        )
 
-    def judge_by_llm(self, round: Thing, llm: str, *, most: int | None = None) -> Answer:
+    def judge_by_llm(self, round: Thing, llm: str, *, item_limit: int | None = None) -> Answer:
         """Let a model judge the items it has not judged, the calibration sample first; `wait` for the result.
 
-        Its grades are stored separately and never count as people's. `most` limits their number.
+        Its grades are stored separately and never count as people's. `item_limit` limits their number.
         """
-        return self._of_round("POST", round, "llm-judges", once=True, json={"llm": llm, "most": most})
+        return self._of_round("POST", round, "llm-judges", once=True, json={"llm": llm, "item_limit": item_limit})
 
     def draw_calibration_sample(self, round: Thing, size: int) -> Answer:
         """Freeze a uniform sample of 30 to 500 of a round's pairs, on which people and models are compared."""

@@ -131,8 +131,8 @@ class CheckReport:
     """The result of one rule."""
 
     name: str
-    wanted: str
-    found: str
+    required: str
+    observed: str
     outcome: Outcome
     n: Annotated[int | None, "Queries that the check looked at."] = None
     value: float | None = None

@@ -11,7 +11,7 @@ const RENEW_MS = 240_000; // a lease lasts ten minutes
 const IDLE_MS = 1_800_000; // who does nothing for so long holds nothing any more
 const TOO_SOON_MS = 200; // a key that bounces, or a double tap, is no second grade
 const MOST_UNDONE = 10;
-const LETTERS = { c: "cant_tell", s: "skip", u: "undo", n: "note", f: "full", g: "scale" };
+const LETTERS = { c: "cannot_judge", s: "skip", u: "undo", n: "note", f: "full", g: "scale" };
 
 const $ = (id) => document.getElementById(`judging-${id}`);
 
@@ -63,7 +63,7 @@ class Desk {
         }
         $("note").value = note;
         $("note-box").open = Boolean($("note").value);
-        for (const key of document.querySelectorAll("[data-say=grade], [data-say=skip], [data-say=cant_tell]")) key.disabled = !item;
+        for (const key of document.querySelectorAll("[data-say=grade], [data-say=skip], [data-say=cannot_judge]")) key.disabled = !item;
         this.shownAt = performance.now();
         this.away = 0;
         if (this.announced) {
@@ -108,7 +108,7 @@ class Desk {
 
     label(kind, grade) {
         const { name } = this.data.scale.find((entry) => entry.grade === grade) ?? {};
-        return { grade: `${grade} ${name}`, skip: "Skipped", cant_tell: "Can’t tell" }[kind];
+        return { grade: `${grade} ${name}`, skip: "Skipped", cannot_judge: "Can’t judge" }[kind];
     }
 
     announce(...sentences) {

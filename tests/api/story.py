@@ -247,7 +247,7 @@ def grade(walk: Walk, benchmark: str) -> None:
     said = {"item_id": first, "grade": 2, "note": "Step by step.", "seconds": 6.5}
     walk.ask("POST", f"{path}/grades", {"grades": [said]})
     walk.ask("GET", f"{path}/grades")
-    walk.caller.post(f"{path}/grades", {"grades": [{"item_id": second, "kind": "cant_tell"}]})
+    walk.caller.post(f"{path}/grades", {"grades": [{"item_id": second, "kind": "cannot_judge"}]})
     walk.ask("POST", f"{path}/grades/undo", {"count": 1})
     walk.caller.post(f"{path}/grades", {"grades": [{"item_id": second, "grade": 1}]})
     walk.ask("POST", f"{path}/grades/remove", {"item_ids": [second]})
@@ -268,8 +268,8 @@ def judge_by_model(walk: Walk, path: str) -> None:
     """Let a language model judge a round, with a sample of it to calibrate it."""
     walk.ask("POST", f"{path}/calibration-sample", {"size": 30})
     with ollama_server():
-        walk.ask("POST", f"{path}/llm-judges/preview", {"llm": "ollama:llama3", "most": 30})
-        walk.ask("POST", f"{path}/llm-judges", {"llm": "ollama:llama3", "most": 30})
+        walk.ask("POST", f"{path}/llm-judges/preview", {"llm": "ollama:llama3", "item_limit": 30})
+        walk.ask("POST", f"{path}/llm-judges", {"llm": "ollama:llama3", "item_limit": 30})
         walk.ask("GET", f"{path}/llm-judges")
         walk.ask("GET", f"{path}/verdicts", llm="ollama:llama3")
 

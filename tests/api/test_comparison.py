@@ -42,10 +42,10 @@ def test_it_says_of_two_runs_what_the_command_says(callers: Callers, compared: B
     before, after, _ = runs_of(compared)
     facts = callers.reader.get(PATH, baseline=before.pk, run=after.pk).json()
     told = compare_pair(before, after)
-    for key in ("verdict", "about", "dataset_version", "warnings"):
+    for key in ("verdict", "notes", "dataset_version", "warnings"):
         assert facts[key] == told[key]
     [difference] = facts["differences"]
-    assert (difference["run"], difference["against"]) == (str(after.pk), str(before.pk))
+    assert (difference["run"], difference["reference"]) == (str(after.pk), str(before.pk))
     assert {key: difference[key] for key in difference if key in told["primary"]} == {
         key: told["primary"][key] for key in difference if key in told["primary"]
     }
@@ -65,10 +65,10 @@ def test_without_a_baseline_every_pair_is_compared(callers: Callers, compared: B
     runs = runs_of(compared)
     facts = callers.owner.get(PATH, run=[run.pk for run in runs]).json()
     statistics = compare_runs(runs).comparison
-    assert (facts["baseline"], facts["tested"], len(facts["differences"])) == (None, True, 3)
+    assert (facts["baseline"], facts["is_tested"], len(facts["differences"])) == (None, True, 3)
     best = facts["runs"][0]
     assert (best["id"], best["standing"], best["mean"]) == (facts["reference"], "best", max(statistics.means))
-    by_pair = {(one["run"], one["against"]): one for one in facts["differences"]}
+    by_pair = {(one["run"], one["reference"]): one for one in facts["differences"]}
     worst = by_pair[str(runs[0].pk), facts["reference"]]
     assert worst["significant"]
     assert worst["simultaneous"][1] < 0
@@ -79,12 +79,12 @@ def test_what_is_only_described_has_no_p(callers: Callers, compared: Benchmark) 
     query = {"run": [run.pk for run in runs_of(compared)]}
     for asked in ({"measure": "mrr"}, {"measure": "RR"}, {"slice": "category: rare"}):
         facts = callers.owner.get(PATH, **query, **asked).json()
-        assert (facts["tested"], facts["verdict"]) == (False, None)
+        assert (facts["is_tested"], facts["verdict"]) == (False, None)
         assert {one["p"] for one in facts["differences"]} == {None}
         assert {one["standing"] for one in facts["runs"]} == {None}
     assert (facts["slice"], facts["queries"]) == ("category: rare", 5)
     facts = callers.owner.get(PATH, **query, slice="category: billing", measure="ndcg@10", seed=7).json()
-    assert (facts["tested"], facts["queries"], facts["seed"]) == (True, 35, 7)
+    assert (facts["is_tested"], facts["queries"], facts["seed"]) == (True, 35, 7)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_run_tells_its_slices_and_which_are_weak(callers: Callers, sliced: Ben
     billing, search = slices["category: billing"], slices["category: search"]
     assert [billing[key] for key in ("partition", "label", "queries")] == ["category", "billing", 20]
     assert billing["weak"]["mean"] == pytest.approx(billing["metrics_flat"]["ndcg@10"])
-    assert billing["weak"]["others"] == pytest.approx(search["metrics_flat"]["ndcg@10"])
+    assert billing["weak"]["other_mean"] == pytest.approx(search["metrics_flat"]["ndcg@10"])
     assert billing["weak"]["p"] < 0.05
     assert search["weak"] is None
 

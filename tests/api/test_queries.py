@@ -206,11 +206,11 @@ def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Cal
         **{"judgments_added": 1, "judgments_changed": 1, "queries_changed": 1}
     }
     callers.owner.delete(path_of(path, "sour"))
-    late = callers.owner.post(f"{path}/versions", {"seen": told["seen"]})
+    late = callers.owner.post(f"{path}/versions", {"digest": told["digest"]})
     assert (late.status_code, "edited since you looked at it" in late.json()["detail"]) == (409, True)
     again = callers.owner.get(f"{path}/versions/2/difference", limit=1).json()
     assert [query["query_key"] for query in again["queries_removed"]] == ["sour"]
-    assert callers.owner.post(f"{path}/versions", {"seen": again["seen"]}).status_code == 201
+    assert callers.owner.post(f"{path}/versions", {"digest": again["digest"]}).status_code == 201
     assert callers.owner.get(f"{path}/versions/2/difference").json()["queries_removed"] == again["queries_removed"]
     assert callers.owner.get(f"{path}/versions/2/difference", limit=0).status_code == 400
     assert callers.other.get(f"{path}/versions/2/difference").status_code == 403

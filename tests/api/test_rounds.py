@@ -60,12 +60,12 @@ def test_grades_of_others_are_told_after_ones_own_and_only_where_it_is_not_blind
     (item,) = handed(callers.owner, opened)
     one = f"{path}/items/{item['item_id']}"
     callers.owner.post(f"{path}/grades", {"grades": [{"item_id": item["item_id"], "grade": 2}]})
-    assert judge.get(one).json()["others"] == []
+    assert judge.get(one).json()["other_grades"] == []
     assert judge.get(f"{path}/agreement").status_code == 409
     Round.objects.update(blind=False)
-    assert judge.get(one).json()["others"] == [], "not before they graded it"
+    assert judge.get(one).json()["other_grades"] == [], "not before they graded it"
     judge.post(f"{path}/grades", {"grades": [{"item_id": item["item_id"], "grade": 0}]})
-    assert [row["grade"] for row in judge.get(one).json()["others"]] == [2]
+    assert [row["grade"] for row in judge.get(one).json()["other_grades"]] == [2]
     agreement = judge.get(f"{path}/agreement").json()
     assert (agreement["shared"], agreement["alpha_low"]) == (1, None)
     assert agreement["pairs"][0]["items"][0][2] == [item["item_id"]], "other: 0, owner: 2"
@@ -79,7 +79,7 @@ def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Calle
     assert [row["grade"] for row in judge.get(f"{path}/grades").json()["grades"]] == [1]
     for method, where, body in (
         ("POST", "close", {}),
-        ("PATCH", "", {"goes_on": True}),
+        ("PATCH", "", {"continue_after_settled": True}),
         ("GET", "adjudications", None),
         ("POST", "adjudications", {"item_id": item["item_id"], "grade": 1}),
         ("POST", "llm-judges/preview", {}),

@@ -85,7 +85,7 @@ def repeated(mapping: Mapping, judge: User) -> World:
     stated = RoundOptions(name="what is missing", order="depth", depth=10)
     judged = open_round(list(again.runs.all()), stated, judges=[judge])
     with ollama_server():
-        wait(start_judging(judged, "ollama:llama3", by=judge, most=1)[1])
+        wait(start_judging(judged, "ollama:llama3", by=judge, item_limit=1)[1])
     return told(mapping, again, again.runs.get(), index, operation, judged) | {"manifest": manifest}
 
 

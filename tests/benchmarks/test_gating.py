@@ -47,10 +47,10 @@ def test_it_judges_the_best_run_by_what_is_stored_and_what_its_rankings_say(mapp
     result = gate(benchmark, rules=rules)
     found = checks(result)
     assert result.verdicts[0].run.run_order == 2
-    assert result.chosen == "the best of 2 completed runs by nDCG@10"
+    assert result.run_selection == "the best of 2 completed runs by nDCG@10"
     assert found["RR"].value == pytest.approx(15 / 21)  # `none` counts as 0
     assert found["Success@1"].value == pytest.approx(10 / 21)
-    assert found["Success@1 of named queries"].found == "1 of 2 below: q11 (.0000)"
+    assert found["Success@1 of named queries"].observed == "1 of 2 below: q11 (.0000)"
     assert {name: check.outcome for name, check in found.items()} == {
         "RR": PASSED,
         "Success@1": FAILED,
@@ -132,7 +132,7 @@ def test_the_best_of_many_is_held_against_the_baseline_as_one_of_many(mapping):
 
 
 def width(check: CheckReport) -> float:
-    low, high = check.found.replace("−", "-").split("[")[1].rstrip("]").split(", ")
+    low, high = check.observed.replace("−", "-").split("[")[1].rstrip("]").split(", ")
     return float(high) - float(low)
 
 
@@ -165,14 +165,14 @@ def test_failed_queries_are_in_no_mean_but_counted(mapping):
     benchmark = search(mapping, [0, 0, *BEST[2:]])
     found = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.9}\ncoverage: {failed_queries: 1}")))
     assert (found["RR"].n, found["RR"].value) == (19, pytest.approx(18 / 19))
-    assert (found["failed queries"].outcome, found["failed queries"].found) == (FAILED, "2: q01, q02")
+    assert (found["failed queries"].outcome, found["failed queries"].observed) == (FAILED, "2: q01, q02")
 
 
 def test_a_floor_over_the_few_queries_that_were_answered_is_no_pass(mapping):
     benchmark = search(mapping, [1, *[0] * 19])
     found = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}"))
     assert checks(found)["Success@1"].outcome == PASSED
-    assert checks(found)["failed queries"].wanted == "≤ 0"
+    assert checks(found)["failed queries"].required == "≤ 0"
     assert checks(found)["failed queries"].outcome == FAILED
     allowed = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}\ncoverage: {failed_queries: 19}"))
     assert {found.outcome, allowed.outcome} == {UNDECIDED}
@@ -187,13 +187,13 @@ def test_the_best_of_what_completed_is_not_decided_unless_runs_may_fail(mapping)
     benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
     strict, lenient = (read_rules(f"floors: {{mrr: 0.7}}\nruns_may_fail: {word}") for word in ("false", "true"))
     found = gate(benchmark, rules=strict)
-    assert found.chosen == "the only completed run (1 cancelled, 1 failed)"
+    assert found.run_selection == "the only completed run (1 cancelled, 1 failed)"
     check = checks(found)["completed runs"]
-    assert (check.found, check.outcome) == ("1 of 3", UNDECIDED)
+    assert (check.observed, check.outcome) == ("1 of 3", UNDECIDED)
     assert "the best run may be among them" in markdown_of(found)
     assert found.outcome == UNDECIDED
     allowed = gate(benchmark, rules=lenient)
-    assert (allowed.outcome, allowed.chosen) == (PASSED, found.chosen)
+    assert (allowed.outcome, allowed.run_selection) == (PASSED, found.run_selection)
     assert gate(benchmark.runs.get(run_order=1), rules=strict).outcome == PASSED
     assert gate(benchmark, rules=strict, every_run=True).outcome == FAILED
     assert gate(benchmark, rules=lenient, every_run=True).outcome == PASSED

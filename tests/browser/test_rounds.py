@@ -43,7 +43,7 @@ def opened_for(*names: str, **options: Any) -> Round:
     benchmark = make_orchard()
     ada = User.objects.get(username="ada")
     opened = open_for(benchmark, list(User.objects.filter(username__in=["ada", *names])), owner=ada, **options)
-    Round.objects.update(goes_on=True)  # else it stops by itself once its question is settled
+    Round.objects.update(continue_after_settled=True)  # else it stops by itself once its question is settled
     return opened
 
 
@@ -81,7 +81,7 @@ def test_thirty_grades_by_keyboard_alone(page: Page) -> None:
     kept(page)
     assert count(opened) == 30
 
-    # Undo; a note; can't tell; skip; and undo once more after the page was loaded anew.
+    # Undo; a note; can't judge; skip; and undo once more after the page was loaded anew.
     page.keyboard.press("u")
     said(page, "Taken back: 2 Relevant. Again: ")
     page.wait_for_timeout(SETTLED)
@@ -94,7 +94,7 @@ def test_thirty_grades_by_keyboard_alone(page: Page) -> None:
     tap(page, "s")
     kept(page)
     rows = outside(lambda: list(Grade.objects.order_by("-graded_at")[:3].values_list("kind", "grade", "note")))
-    assert rows == [("skip", None, ""), ("cant_tell", None, ""), ("grade", 0, "Not 2 but 0.")]
+    assert rows == [("skip", None, ""), ("cannot_judge", None, ""), ("grade", 0, "Not 2 but 0.")]
     judge(page, opened)
     for _ in range(11):
         page.keyboard.press("u")

@@ -268,7 +268,7 @@ def test_a_model_judges_at_the_addresses_of_the_schema() -> None:
     answers: list[Any] = [(200, {}), (202, {}), (201, {"size": 30}), (200, {"judges": []}), (200, {})]
     with scripted(*answers) as site:
         client = Client(site.address)
-        client.llm_cost("r", "ollama:llama3", most=5)
+        client.llm_cost("r", "ollama:llama3", item_limit=5)
         client.judge_by_llm("r", "ollama:llama3")
         client.draw_calibration_sample("r", 30)
         assert client.llm_judges("r") == []
@@ -278,5 +278,9 @@ def test_a_model_judges_at_the_addresses_of_the_schema() -> None:
         keyed = ["idempotency-key" in headers for _, _, headers, _ in site.asked]
     for method, path in asked:
         assert method.lower() in SCHEMA["paths"][path.replace("/r/", "/{round_id}/")]
-    assert bodies == [{"llm": "ollama:llama3", "most": 5}, {"llm": "ollama:llama3", "most": None}, {"size": 30}]
+    assert bodies == [
+        {"llm": "ollama:llama3", "item_limit": 5},
+        {"llm": "ollama:llama3", "item_limit": None},
+        {"size": 30},
+    ]
     assert keyed == [False, True, True, False, False]

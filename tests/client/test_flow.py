@@ -60,12 +60,12 @@ def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str
         assert (opened["order"], opened["run_ids"], opened["judges"]) == ("queries", runs, ["ada"])
         assert (opened["item_count"], opened["uniform_share"]) == (10, 0.1)
         handed = client.next_items(opened, count=4)
-        assert handed["hands_out"]
+        assert handed["offers_items"]
         assert len({item["query_key"] for item in handed["items"]}) in (1, 2)
         ids = [item["item_id"] for item in handed["items"]]
         said = [{"item_id": item, "grade": 2, "note": "Ripe."} for item in ids[:3]]
         for _ in range(2):  # as where the answer was lost
-            given = client.grade(opened, [*said, {"item_id": ids[3], "kind": "cant_tell"}])
+            given = client.grade(opened, [*said, {"item_id": ids[3], "kind": "cannot_judge"}])
             assert [(row["item_id"], row["grade"], row["note"]) for row in given] == [
                 *((item, 2, "Ripe.") for item in ids[:3]),
                 (ids[3], None, ""),
@@ -74,7 +74,7 @@ def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str
         assert sorted(item["item_id"] for item in back["items"]) == sorted(ids[2:])
         assert {item["item_id"] for item in client.next_items(opened, count=2)["items"]} == set(ids[2:])
         state = client.round_state(opened)
-        assert (state["done"], state["wanted"], state["is_open"]) == (2, 10, True)
+        assert (state["completed_gradings"], state["total_gradings"], state["is_open"]) == (2, 10, True)
         assert [(judge["judge"], judge["graded"]) for judge in state["judges"]] == [("ada", 2)]
         closed = client.close_round(opened, label="ripe")
         assert (closed["version"], closed["judgments"], closed["judged"]) == (2, 2, 0)

@@ -50,7 +50,7 @@ def only(rules: Rules, **given: Any) -> CheckReport:
 
 def test_a_floor_is_on_the_mean_of_what_counts_and_is_inclusive():
     check = only(Rules(floors=(Floor(NDCG, 0.5),)))
-    assert (check.name, check.wanted, check.found, check.n) == ("nDCG@10", "≥ .5000", ".5000", 3)
+    assert (check.name, check.required, check.observed, check.n) == ("nDCG@10", "≥ .5000", ".5000", 3)
     assert (check.outcome, check.value) == (PASSED, 0.5)
     assert only(Rules(floors=(Floor(NDCG, 0.51),))).outcome == FAILED
 
@@ -71,13 +71,13 @@ def test_a_floor_is_on_the_mean_that_it_names(mean, name, value, n):
 
 def test_what_rounds_to_its_limit_shows_why_it_failed():
     check = only(Rules(floors=(Floor(NDCG, 0.7),)), values={NDCG: np.array([0.69999, 0, 0.69999, 0.69999])})
-    assert (check.outcome, check.found) == (FAILED, "0.69999")
+    assert (check.outcome, check.observed) == (FAILED, "0.69999")
 
 
 def test_a_floor_of_a_slice_counts_only_its_queries():
     rules, answered = Rules(floors=(Floor(NDCG, 0.6, "hard"),)), np.zeros(4, bool)
     check = only(rules, failed=answered, values={NDCG: np.array([1.0, 0.9, 0.1, 0.0])}, counted=~answered)
-    assert (check.name, check.found, check.n, check.outcome) == ("nDCG@10 in hard", ".5000", 2, FAILED)
+    assert (check.name, check.observed, check.n, check.outcome) == ("nDCG@10 in hard", ".5000", 2, FAILED)
 
 
 def test_a_floor_of_a_slice_that_lost_too_many_queries_decides_nothing():
@@ -123,13 +123,13 @@ def test_a_large_significant_change_fails(change, difference, outcome):
 def test_a_change_says_what_it_could_not_rule_out():
     difference = Difference(-0.005, (-0.04, 0.03), False, 60)
     check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: difference})
-    assert check.found == "−.0050 [−.0400, +.0300]"
+    assert check.observed == "−.0050 [−.0400, +.0300]"
     assert check.note == "60 queries do not rule out a loss of .0400."
 
 
 def test_named_queries_must_not_fail():
     check = only(Rules(must_not_fail=(MustNotFail(("a", "b", "c"), NDCG, 0.6),)))
-    assert (check.outcome, check.found, check.n) == (FAILED, "2 of 3 below: b (an error), c (.5000)", 3)
+    assert (check.outcome, check.observed, check.n) == (FAILED, "2 of 3 below: b (an error), c (.5000)", 3)
     assert only(Rules(must_not_fail=(MustNotFail(("a", "c"), NDCG, 0.5),))).outcome == PASSED
     unknown = only(Rules(must_not_fail=(MustNotFail(("a", "z"), NDCG, 0.5),)))
     assert (unknown.outcome, unknown.note) == (UNDECIDED, "The dataset version has no query z.")
@@ -138,7 +138,7 @@ def test_named_queries_must_not_fail():
 def test_false_answers_are_a_share_of_the_queries_that_have_none():
     asked = {"unanswerable": np.array([True, True, False, True]), "returned": np.array([True, False, True, False])}
     check = only(Rules(false_answers=0.4), **asked)
-    assert (check.outcome, check.found, check.n) == (FAILED, ".5000 (1 of 2 answered)", 2)
+    assert (check.outcome, check.observed, check.n) == (FAILED, ".5000 (1 of 2 answered)", 2)
     assert only(Rules(false_answers=0.5), **asked).outcome == PASSED
     assert only(Rules(false_answers=0.5), unanswerable=np.zeros(4, bool)).outcome == UNDECIDED
 
@@ -162,7 +162,7 @@ def test_a_latency_has_a_limit(statistic, limit, given, outcome):
 
 def test_failed_queries_are_counted_and_named():
     check = only(Rules(failed_queries=0))
-    assert (check.outcome, check.found, check.n) == (FAILED, "1: b", 4)
+    assert (check.outcome, check.observed, check.n) == (FAILED, "1: b", 4)
     assert only(Rules(failed_queries=1)).outcome == PASSED
 
 

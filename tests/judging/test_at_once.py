@@ -121,7 +121,7 @@ def test_judges_and_the_renewal_of_the_state_wait_for_no_grade(benchmark: Benchm
         grade_item(opened, of_ada.pk, ada, grade=2)
         elsewhere(lambda: grade_item(loaded(opened), of_grace.pk, grace, grade=2)).result(SECONDS)
         elsewhere(lambda: renew(loaded(opened))).result(SECONDS)
-        elsewhere(lambda: Round.objects.filter(pk=opened.pk).update(answered_at=None)).result(SECONDS)  # as renewing
+        elsewhere(lambda: Round.objects.filter(pk=opened.pk).update(settled_at=None)).result(SECONDS)  # as renewing
         assert len(elsewhere(lambda: next_items(loaded(opened), grace)).result(SECONDS)) == 1
     with transaction.atomic():
         undo(opened, ada)

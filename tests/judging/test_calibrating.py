@@ -54,7 +54,7 @@ def test_figures_are_those_of_the_sample_alone(calibrated: LLMJudge, opened: Rou
     for item in rest[:50]:
         grade_item(opened, item.pk, ada, grade=2 - grade_of(item))  # a person who errs elsewhere
     told = calibration_of(calibrated)
-    assert (told.used, told.why_not, told.warnings) == (SIZE, None, [])
+    assert (told.graded_by_both, told.unavailable_reason, told.warnings) == (SIZE, None, [])
     assert told.figures is not None
     rows = opened.calibration_items.order_by("place").select_related("item__query", "item__document")
     people = [grade_of(row.item) for row in rows]
@@ -71,8 +71,8 @@ def test_figures_are_those_of_the_sample_alone(calibrated: LLMJudge, opened: Rou
         assert mean == pytest.approx(np.mean(given))
     assert told.figures.tau is not None
     assert told.figures.tau > 0
-    assert told.figures.values is not None
-    assert told.figures.values > 0
+    assert told.figures.mean_absolute_difference is not None
+    assert told.figures.mean_absolute_difference > 0
 
 
 def test_no_figure_is_told_without_a_calibration(opened: Round, ada: User, server: LLMServer) -> None:
@@ -80,13 +80,13 @@ def test_no_figure_is_told_without_a_calibration(opened: Round, ada: User, serve
 
     def refused(why: str) -> CalibrationReport:
         told = calibration_of(judge)
-        assert why in (told.why_not or "")
+        assert why in (told.unavailable_reason or "")
         assert told.figures is None
         verdicts = {one.policy: one for one in verdicts_of(judge.round, judge).verdicts}
         assert verdicts[HUMAN].pairs
         for policy in (FILLED, CORRECTED):
             refusal = verdicts[policy]
-            assert (refusal.pairs, refusal.best_run_ids, refusal.sentence) == ([], [], refusal.why_not)
+            assert (refusal.pairs, refusal.best_run_ids, refusal.sentence) == ([], [], refusal.unavailable_reason)
             assert "has no calibration" in refusal.sentence
             assert why in refusal.sentence
         return told
@@ -95,12 +95,12 @@ def test_no_figure_is_told_without_a_calibration(opened: Round, ada: User, serve
     draw_sample(opened, SIZE, ada)
     refused("0 pairs of the calibration sample are judged")
     grade_sample(opened, ada, 29)
-    assert refused("31 pairs wait for people's grades").used == 29
+    assert refused("31 pairs wait for people's grades").graded_by_both == 29
     row = opened.calibration_items.select_related("item__query", "item__document").get(place=31)
     grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
-    assert refused("29 pairs").used == 29, "what comes later in the order waits for those before it"
+    assert refused("29 pairs").graded_by_both == 29, "what comes later in the order waits for those before it"
     grade_sample(opened, ada, 30)
-    assert calibration_of(judge).used == 31
+    assert calibration_of(judge).graded_by_both == 31
 
 
 def test_it_is_stale_when_model_prompt_or_scale_change(
@@ -110,10 +110,10 @@ def test_it_is_stale_when_model_prompt_or_scale_change(
         judge = LLMJudge.objects.select_related("round").get(pk=calibrated.pk)
         told = calibration_of(judge)
         assert told.is_stale
-        assert why in (told.why_not or "")
+        assert why in (told.unavailable_reason or "")
         assert told.figures is None
         for policy in (FILLED, CORRECTED):
-            assert "stale" in (of_policy(judge, policy).why_not or "")
+            assert "stale" in (of_policy(judge, policy).unavailable_reason or "")
         assert of_policy(judge, HUMAN).best_run_ids
 
     scale = opened.scale
@@ -138,10 +138,10 @@ def test_what_people_or_the_model_cannot_tell_stays_out_and_is_counted(
     calibrated: LLMJudge, opened: Round, ada: User
 ) -> None:
     first, second = opened.calibration_items.order_by("place")[:2]
-    grade_item(opened, first.item_id, ada, kind="cant_tell")
-    Grade.objects.filter(item=second.item_id, source="llm").update(kind="cant_tell", grade=None)
+    grade_item(opened, first.item_id, ada, kind="cannot_judge")
+    Grade.objects.filter(item=second.item_id, source="llm").update(kind="cannot_judge", grade=None)
     told = calibration_of(calibrated)
-    assert (told.used, told.cant_tell_people, told.cant_tell_model) == (SIZE - 2, 1, 1)
+    assert (told.graded_by_both, told.cannot_judge_people, told.cannot_judge_model) == (SIZE - 2, 1, 1)
 
 
 def test_a_judge_whose_kin_reranks_or_rewrites_is_warned_of(calibrated: LLMJudge, opened: Round) -> None:
@@ -182,10 +182,10 @@ def test_three_verdicts_side_by_side_each_under_its_own_name(calibrated: LLMJudg
     human, filled, corrected = told.verdicts
     assert [one.policy for one in told.verdicts] == ["human", "human + llm", "corrected"]
     assert [len(one.pairs) for one in told.verdicts] == [3, 3, 0]
-    assert (human.by_model, human.judged) == (0, filled.judged)
-    assert human.holes == filled.by_model == calibrated.round.pool_size - SIZE
-    assert filled.holes == 0
-    assert (human.gain, filled.gain) == (None, None)
+    assert (human.model_judged, human.judged) == (0, filled.judged)
+    assert human.unjudged == filled.model_judged == calibrated.round.pool_size - SIZE
+    assert filled.unjudged == 0
+    assert (human.sample_gain, filled.sample_gain) == (None, None)
     assert "Open a round whose order is by queries" in corrected.sentence, "this one is in random order"
     assert len({one.meaning for one in told.verdicts}) == 3
     assert list(Evaluation.objects.order_by("pk").values()) == stored, "what is stored stays human"
@@ -195,7 +195,7 @@ def test_three_verdicts_side_by_side_each_under_its_own_name(calibrated: LLMJudg
 def test_without_a_model_there_is_the_verdict_of_people_alone(opened: Round) -> None:
     human, *others = verdicts_of(opened, None).verdicts
     assert len(human.pairs) == 3
-    assert {one.why_not for one in others} == {"No model has judged this round."}
+    assert {one.unavailable_reason for one in others} == {"No model has judged this round."}
 
 
 def test_the_human_verdict_does_not_move_with_the_models_grades(
@@ -225,21 +225,21 @@ def test_a_correction_that_cannot_be_says_why(calibrated: LLMJudge, opened: Roun
     Grade.objects.filter(pk=Grade.objects.filter(source="llm", item__calibration=None)[0].pk).delete()
     total = opened.pool_size
     assert f"The model judged {total - 1} of {total} pairs" in of_policy(calibrated, CORRECTED).sentence
-    assert of_policy(calibrated, FILLED).holes == 1
+    assert of_policy(calibrated, FILLED).unjudged == 1
     Round.objects.update(measure="AP", order="queries")
     judge = LLMJudge.objects.get(pk=calibrated.pk)
     assert of_policy(judge, HUMAN).pairs
-    assert of_policy(judge, CORRECTED).why_not
+    assert of_policy(judge, CORRECTED).unavailable_reason
 
 
 def test_where_every_run_was_deleted_nothing_is_compared(calibrated: LLMJudge, opened: Round) -> None:
     opened.runs.clear()
     for told in verdicts_of(opened, calibrated).verdicts:
         assert (told.pairs, told.best_run_ids) == ([], [])
-        assert told.why_not
+        assert told.unavailable_reason
     figures = calibration_of(calibrated)
     assert figures.figures is not None, "the grades are there"
-    assert (figures.figures.tau, figures.figures.values) == (None, None)
+    assert (figures.figures.tau, figures.figures.mean_absolute_difference) == (None, None)
 
 
 def test_where_a_run_was_deleted_the_sample_is_no_sample_and_the_answer_says_what_to_do(

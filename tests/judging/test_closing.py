@@ -67,7 +67,7 @@ def test_a_round_without_a_grade_closes_and_leaves_the_dataset(
     benchmark: Benchmark, round_of_ada: Round, ada: User
 ) -> None:
     (item,) = next_items(round_of_ada, ada)
-    grade_item(round_of_ada, item.pk, ada, kind="cant_tell")
+    grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     closed = close_round(round_of_ada, ada)
     assert closed.version is None
     assert "no grade to keep" in closed.sentence

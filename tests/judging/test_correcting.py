@@ -70,7 +70,7 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
     rest = [place for place in range(len(board.query_ids)) if place not in sampled]
     assert 10 <= len(sampled) < len(board.query_ids) - 10
     told = told_of(calibrated)
-    assert (told.why_not, told.sampled) == (None, len(sampled))
+    assert (told.unavailable_reason, told.sampled_queries) == (None, len(sampled))
     person, model = (
         board.values(board.truths(board.known, board.people)),
         board.values(board.truths(board.known, board.model)),
@@ -97,11 +97,11 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     )
     sampled = [board_of(opened, calibrated).query_ids[place] for place in sampled_of(board_of(opened, calibrated))]
     assert told.judged == opened.items.filter(query__in=sampled).count() < GRADED
-    assert told.by_model == opened.pool_size
+    assert told.model_judged == opened.pool_size
     assert "people's grades of the first queries of a random order" in told.meaning
     assert told.sentence.endswith("judged queries.")
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
-    assert f"people’s of {told.sampled} whole queries" in words
+    assert f"people’s of {told.sampled_queries} whole queries" in words
     assert re.search(r"worth about \+\d+ judged queries", words)
     assert str(told.estimand) in words
 
@@ -128,13 +128,13 @@ def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, 
     sampled = sampled_of(board)
     gap = opened.items.filter(query=board.query_ids[sampled[11]], calibration=None).order_by("-place")[0]
     Grade.objects.filter(item=gap, source="human").delete()
-    assert told_of(calibrated).sampled == 11
-    grade_item(opened, gap.pk, ada, kind="cant_tell")
-    assert told_of(calibrated).sampled == len(sampled), "who could not tell is done with it"
+    assert told_of(calibrated).sampled_queries == 11
+    grade_item(opened, gap.pk, ada, kind="cannot_judge")
+    assert told_of(calibrated).sampled_queries == len(sampled), "who could not tell is done with it"
 
     early = opened.items.filter(query=board.query_ids[sampled[9]], calibration=None)[0]
     Grade.objects.filter(item=early, source="human").delete()
-    assert told_of(calibrated).why_not == (
+    assert told_of(calibrated).unavailable_reason == (
         "People have judged the first 9 queries of the round's random order whole, and a correction needs 10. Finish "
         "the next queries in that order."
     )
@@ -156,6 +156,6 @@ def test_a_query_that_a_run_failed_on_ends_nothing(simulated: Benchmark, ada: Us
     whole = told_of(calibrated)
     Grade.objects.filter(item__round=opened, item__query=query, item__calibration=None, source="human").delete()
     told = told_of(calibrated)
-    assert (told.queries, told.sampled) == (39, whole.sampled)
-    assert whole.sampled >= 10
+    assert (told.queries, told.sampled_queries) == (39, whole.sampled_queries)
+    assert whole.sampled_queries >= 10
     assert np.isfinite([pair.difference for pair in told.pairs]).all()

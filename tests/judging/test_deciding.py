@@ -82,7 +82,7 @@ def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_to
     assert opened.item_count == QUERIES * 10
     begun = state_of(opened)
     assert begun is not None
-    assert not begun[0].settled
+    assert not begun[0].is_settled
     assert [run.run_order for run in begun[1]] == [1, 2]
 
     graded = grade_on(opened, ada, opened.item_count)
@@ -90,19 +90,19 @@ def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_to
     opened.refresh_from_db()
     state = state_of(opened)
     assert state is not None
-    assert (state[0].settled, state[0].winner, opened.answered_at is None) == (True, 1, False)
+    assert (state[0].is_settled, state[0].winner, opened.settled_at is None) == (True, 1, False)
     assert next_items(opened, ada) == []
-    Round.objects.update(goes_on=True)
+    Round.objects.update(continue_after_settled=True)
     assert len(next_items(Round.objects.get(), ada)) == 1
 
 
 def test_a_settled_question_that_is_undone_is_open_again(apart: Benchmark, ada: User) -> None:
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
     grade_on(opened, ada, opened.item_count)
-    while (state := state_of(opened)) and state[0].settled:
+    while (state := state_of(opened)) and state[0].is_settled:
         undo(opened, ada, count=10)
     assert state is not None
-    assert opened.answered_at is None
+    assert opened.settled_at is None
     assert next_items(opened, ada) != []
 
 
@@ -180,11 +180,11 @@ def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_ve
     after = evident_state(opened)
     assert now.row.evidence["model"] == judge.name
     assert (now.row.grades, now.row.sample_size) == (SIZE, RoundState.objects.get().sample_size)
-    assert (after.judged, after.holes) == (before.judged, before.holes)
-    assert [(pair.least, pair.greatest) for pair in after.pairs] == [
-        (pair.least, pair.greatest) for pair in before.pairs
+    assert (after.judged, after.unjudged) == (before.judged, before.unjudged)
+    assert [(pair.lower_bound, pair.upper_bound) for pair in after.pairs] == [
+        (pair.lower_bound, pair.upper_bound) for pair in before.pairs
     ]
-    assert sum(pair.spread for pair in after.pairs) < sum(pair.spread for pair in before.pairs)
+    assert sum(pair.standard_deviation for pair in after.pairs) < sum(pair.standard_deviation for pair in before.pairs)
 
     deciding._desks.clear()
     RoundState.objects.update(mark="")

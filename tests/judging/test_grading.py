@@ -138,7 +138,7 @@ def test_the_grade_of_an_item_is_the_median_and_an_even_split_has_none(
 
 def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada: Round, ada: User) -> None:
     (item,) = next_items(round_of_ada, ada)
-    grade_item(round_of_ada, item.pk, ada, kind="cant_tell")
+    grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     assert agreed_of(round_of_ada) == {}
     assert next_items(round_of_ada, ada) != [item]
     assert Slot.objects.get(item=item).done

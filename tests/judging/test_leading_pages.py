@@ -158,13 +158,13 @@ def test_many_grades_are_taken_back_at_once(client: Client, split: Round, ada: U
 
 
 def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga: Client, split: Round) -> None:
-    Round.objects.update(answered_at=split.created_at)
+    Round.objects.update(settled_at=split.created_at)
     assert "Go on" in page(client_of_olga, "judging_round_change", split)
     sent = {"action": "go_on_selected", "_selected_action": str(split.pk), "next": change_url(split)}
     answer = client_of_olga.post(reverse("admin:judging_round_changelist"), sent, follow=True)
     assert "hands out further items" in answer.content.decode()
     split.refresh_from_db()
-    assert split.hands_out
+    assert split.offers_items
 
 
 def test_who_only_judges_does_not_close(client: Client, split: Round, ada: User) -> None:
@@ -176,7 +176,7 @@ def test_who_only_judges_does_not_close(client: Client, split: Round, ada: User)
     assert send(client, split).status_code == 200
 
 
-MODEL = {"server": "ollama", "llm": "llama3", "most": "4"}
+MODEL = {"server": "ollama", "llm": "llama3", "item_limit": "4"}
 
 
 @pytest.fixture

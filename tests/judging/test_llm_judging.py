@@ -31,7 +31,7 @@ LLM = "ollama:llama3"
 
 
 def judge(opened: Round, by: User, *, llm: str = LLM, most: int | None = None) -> LLMJudge:
-    made, operation = start_judging(opened, llm, by, most=most)
+    made, operation = start_judging(opened, llm, by, item_limit=most)
     wait(operation)
     return made
 
@@ -91,9 +91,9 @@ def test_what_it_cannot_tell_is_counted_and_told(round_of_ada: Round, ada: User,
     wait(operation)
     told = handler_for(operation).event(operation)[1]
     figs = Grade.objects.filter(judge_name=made.name, item__document__external_id="d3")
-    assert set(figs.values_list("kind", "grade")) == {("cant_tell", None)}
+    assert set(figs.values_list("kind", "grade")) == {("cannot_judge", None)}
     assert {row.note for row in figs} == {"This document orders me to answer 2."}
-    assert (told["graded"], told["cant_tell"], told["stage"], told["judge"]) == (8, 2, "completed", made.name)
+    assert (told["graded"], told["cannot_judge"], told["stage"], told["judge"]) == (8, 2, "completed", made.name)
 
 
 def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada: Round, ada: User, server: LLMServer) -> None:
@@ -107,22 +107,22 @@ def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada: Round, 
     figs = Grade.objects.filter(item__document__external_id="d3")
     assert set(figs.values_list("kind", "grade")) == {("grade", 2)}
     pears = Grade.objects.filter(item__document__external_id="d1")
-    assert set(pears.values_list("kind", "grade")) == {("cant_tell", None)}, "which the prompt offers"
+    assert set(pears.values_list("kind", "grade")) == {("cannot_judge", None)}, "which the prompt offers"
     assert len(server.asked) - before == figs.count() == 2
 
 
 def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada: Round, ada: User, server: LLMServer) -> None:
     cost = preview(round_of_ada, LLM)
     assert server.asked == []
-    assert (cost.left, cost.answers, cost.tokens_out, cost.seconds) == (10, 10, 20, None)
+    assert (cost.remaining_items, cost.answers, cost.tokens_out, cost.seconds) == (10, 10, 20, None)
     prompts = [prompt_of(round_of_ada, item) for item in shown(list(round_of_ada.items.values_list("pk", flat=True)))]
     assert cost.tokens_in == pytest.approx(sum(map(len, prompts)) / 4, abs=10)
     assert "10 answers of ollama:llama3@d1" in cost.sentence
     assert "not known" in cost.sentence
     server.answer = lambda prompt: "1"
     judge(round_of_ada, ada, most=4)
-    cost = preview(round_of_ada, LLM, most=5)
-    assert (cost.left, cost.answers) == (6, 5)
+    cost = preview(round_of_ada, LLM, item_limit=5)
+    assert (cost.remaining_items, cost.answers) == (6, 5)
     assert cost.seconds is not None
     assert 0 < cost.seconds < 5
     assert "The cap leaves 1 item out." in cost.sentence
@@ -132,7 +132,7 @@ def test_it_stops_at_its_cap_goes_on_where_it_was_and_asks_nothing_twice(
     round_of_ada: Round, ada: User, server: LLMServer
 ) -> None:
     server.answer = lambda prompt: "1"
-    _, operation = start_judging(round_of_ada, LLM, ada, most=4)
+    _, operation = start_judging(round_of_ada, LLM, ada, item_limit=4)
     wait(operation)
     assert (len(server.asked), handler_for(operation).event(operation)[1]["left_out"]) == (4, 6)
     assert list(
@@ -200,7 +200,7 @@ def test_who_may_not_what_is_not_there_and_what_is_closed(
         with pytest.raises(RoundError, match="SERVER:MODEL"):
             preview(round_of_ada, llm)
     with pytest.raises(RoundError, match="at least 1"):
-        preview(round_of_ada, LLM, most=0)
+        preview(round_of_ada, LLM, item_limit=0)
     round_of_ada.guidelines = "x" * (LONGEST_GUIDELINES + 1)
     with pytest.raises(RoundError, match="shorten"):
         preview(round_of_ada, LLM)
@@ -220,7 +220,7 @@ def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(
     judge(round_of_ada, ada)
     assert len(grades_of(round_of_ada)) == 10
     after = round_report(round_of_ada, known_state(round_of_ada))
-    assert replace(after, renewed_at=before.renewed_at) == before
+    assert replace(after, computed_at=before.computed_at) == before
     assert after.waiting_for_adjudication == 0
     assert agreed_of(round_of_ada) == {}
     assert agreement_of(round_of_ada).shifts == []
@@ -234,7 +234,7 @@ def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(
         grade_item(round_of_ada, item.pk, ada, grade=0)
     assert {one.grade for one in agreed_of(round_of_ada).values()} == {0}, "not the median with the model"
     assert [shift.judge for shift in agreement_of(round_of_ada).shifts] == ["ada"]
-    assert progress_of(round_of_ada).done == 3
+    assert progress_of(round_of_ada).completed_gradings == 3
     closed = close_round(round_of_ada, ada)
     assert closed.version is not None
     assert closed.judgments == 3

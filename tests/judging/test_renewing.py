@@ -110,7 +110,7 @@ def test_a_renewal_of_what_is_current_reckons_nothing(
     first = known_state(decisive)
     monkeypatch.setattr(deciding, "_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
     renew_state(str(decisive.pk))
-    assert known_state(decisive).row.renewed_at == first.row.renewed_at
+    assert known_state(decisive).row.computed_at == first.row.computed_at
 
 
 def test_a_process_that_comes_new_reads_the_board_in_one_piece(
@@ -147,7 +147,7 @@ def test_a_worker_renews_what_is_asked_for(benchmark: Benchmark, ada: User, quic
     opened = open_for(benchmark, [ada], owner=ada)
     assert len(quick.job_ids) == 1, "from opening"
     Command().handle(queues=["default"], burst=True)
-    assert RoundState.objects.get(round=opened).renewed_at
+    assert RoundState.objects.get(round=opened).computed_at
     assert not quick.job_ids
 
 
@@ -206,5 +206,5 @@ def test_the_inclusion_probability_is_that_of_what_was_judged(
 def test_what_nobody_can_tell_is_of_the_sample(benchmark: Benchmark, ada: User) -> None:
     opened = open_for(benchmark, [ada], owner=ada, order="random")
     for item in next_items(opened, ada, count=2):
-        grade_item(opened, item.pk, ada, kind="cant_tell")
+        grade_item(opened, item.pk, ada, kind="cannot_judge")
     assert known_state(opened).row.sample_size == 2

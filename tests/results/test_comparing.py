@@ -32,7 +32,7 @@ def runs(db: None) -> list[Run]:
 def test_it_compares_the_primary_measure_of_all_pairs(runs):
     found = compare_runs(runs)
     assert found.comparison == compare(VALUES, seed=42)
-    assert (found.measure, found.tested, found.runs) == ("nDCG@10", True, tuple(runs))
+    assert (found.measure, found.is_tested, found.runs) == ("nDCG@10", True, tuple(runs))
     assert found.verdict.group == (1, 2)
     assert found.labels == ("top 10", "top 20", "top 30")
 
@@ -94,7 +94,7 @@ def test_a_query_counts_if_every_mapping_finds_something_relevant_for_it(db):
 
 def test_another_measure_is_described_and_not_tested(runs):
     found = compare_runs(runs, measure="P@5")
-    assert not found.tested
+    assert not found.is_tested
     assert found.comparison.means == pytest.approx(VALUES.mean(axis=1) / 2)
     measures = {one.measure: one for one in described(compare_runs(runs))}
     assert next(iter(measures)) == "nDCG@10"
@@ -107,12 +107,12 @@ def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db):
     runs = list(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), VALUES).runs.all())
     found = compare_runs(runs, slice="category: billing")
     assert found.comparison == compare(VALUES[:, :35], seed=42)
-    assert found.tested
-    assert not compare_runs(runs, slice="category: search").tested
+    assert found.is_tested
+    assert not compare_runs(runs, slice="category: search").is_tested
     evaluation = Evaluation.objects.get(run=runs[1])
     evaluation.values = [[*[None] * 26, *column[26:]] for column in evaluation.values]
     evaluation.save()
-    assert not compare_runs(runs, slice="category: billing").tested, "nine queries have a value in every run"
+    assert not compare_runs(runs, slice="category: billing").is_tested, "nine queries have a value in every run"
     with pytest.raises(ComparingError, match='no slice "category: none"; there is category: billing'):
         compare_runs(runs, slice="category: none")
 
@@ -178,7 +178,7 @@ def test_runs_without_a_common_primary_measure_are_described(db):
     del evaluation.measures[place], evaluation.values[place]
     evaluation.save()
     found = compare_runs([*first.runs.all(), *other.runs.all()], measure="P@5")
-    assert not found.tested
+    assert not found.is_tested
     assert "nDCG@10" not in {one.measure for one in described(found)}
     assert "nDCG@10" not in choices(found)["measures"]
 

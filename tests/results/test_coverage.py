@@ -54,17 +54,19 @@ def test_its_numbers_are_those_worked_out_by_hand(first):
     assert precision.value == (1 / 2 + 1 / 2) / 2
     assert precision.judged == (1 / 2 + 1) / 2
     assert precision.condensed == precision.value
-    assert (precision.least, precision.greatest) == ((1 / 2 + 1 / 2) / 2, (1 + 1 / 2) / 2)
+    assert (precision.lower_bound, precision.upper_bound) == ((1 / 2 + 1 / 2) / 2, (1 + 1 / 2) / 2)
     reciprocal = rows["RR"]
     assert (reciprocal.value, reciprocal.condensed) == ((1 / 2 + 1) / 2, 1.0)
-    assert (reciprocal.least, reciprocal.greatest) == ((1 / 2 + 1) / 2, 1.0)
-    assert (rows["Bpref"].least, rows["Bpref"].greatest) == (None, None), "no bounds are known for the library's"
+    assert (reciprocal.lower_bound, reciprocal.upper_bound) == ((1 / 2 + 1) / 2, 1.0)
+    assert (rows["Bpref"].lower_bound, rows["Bpref"].upper_bound) == (None, None), (
+        "no bounds are known for the library's"
+    )
 
 
 def test_what_some_query_has_no_value_of_has_no_bounds(mapping):
     measured(mapping, {"pear": ["d3", "d1"], "plum": ["d3"]})
     row = {row.name: row for row in coverage_of(Evaluation.objects.get())}["FirstRelevant"]
-    assert (row.value, row.condensed, row.least, row.greatest) == (2.0, 1.0, None, None)
+    assert (row.value, row.condensed, row.lower_bound, row.upper_bound) == (2.0, 1.0, None, None)
 
 
 def test_the_page_shows_them_and_what_is_unresolved(admin_client, mapping):

@@ -37,7 +37,7 @@ def judge_url(result: QueryResult, document_id: int | None = None) -> str:
 def freeze_by_page(client: Client, dataset: Dataset, **fields: str) -> Any:
     """Look at what the draft changes, and freeze that."""
     seen = client.get(freeze_url(dataset)).context["difference"].digest
-    return client.post(freeze_url(dataset), {"seen": seen, **fields}, follow=True)
+    return client.post(freeze_url(dataset), {"digest": seen, **fields}, follow=True)
 
 
 def steps_of(response: Any) -> list[str]:
@@ -225,7 +225,7 @@ def test_who_may_not_change_the_dataset_only_reads(client, make_staff, ranking):
     for url in (judge_url(ranking), reverse("admin:query_judge", args=[ranking.query.pk])):
         assert client.post(url, {"grade": "1", "key": "uri", "reference": "x"}).status_code == 403
     assert client.get(freeze_url(dataset)).status_code == 403
-    assert client.post(freeze_url(dataset), {"seen": "x"}).status_code == 403
+    assert client.post(freeze_url(dataset), {"digest": "x"}).status_code == 403
     assert client.post(reverse("admin:datasets_datasetversion_delete", args=[draft_of(dataset).pk])).status_code == 403
     assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
 

@@ -106,7 +106,12 @@ def test_a_gate_on_it_cannot_be_decided_whatever_is_allowed(benchmark):
     result = gate(benchmark.runs.get(run_order=1), rules=read_rules(RULES))
     assert result.outcome == Outcome.UNDECIDED
     [check] = [check for check in result.verdicts[0].checks if check.outcome == Outcome.UNDECIDED]
-    assert (check.name, check.wanted, check.found, check.note) == ("queries with a value", "≥ 95 %", "9 of 21", WHY)
+    assert (check.name, check.required, check.observed, check.note) == (
+        "queries with a value",
+        "≥ 95 %",
+        "9 of 21",
+        WHY,
+    )
 
 
 def test_the_best_of_a_benchmark_may_have_been_it(benchmark):
@@ -114,7 +119,7 @@ def test_the_best_of_a_benchmark_may_have_been_it(benchmark):
     assert (result.verdicts[0].run.run_order, result.outcome) == (2, Outcome.UNDECIDED)
     allowed = gate(benchmark, rules=read_rules(RULES + "runs_may_fail: true\n"))
     assert (allowed.verdicts[0].run.run_order, allowed.outcome) == (2, Outcome.PASSED)
-    assert allowed.chosen == "the best of 3 completed runs by nDCG@10"
+    assert allowed.run_selection == "the best of 3 completed runs by nDCG@10"
 
 
 def test_nothing_is_held_against_it_as_a_baseline(benchmark):

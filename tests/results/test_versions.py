@@ -192,18 +192,18 @@ def test_freezing_shows_first_what_it_changes(admin_client, ranking):
 
     set_judgment(dataset, "q1", {"document_id": "d3"}, 1)
     for told in (seen, ""):
-        late = admin_client.post(page, {"seen": told})
+        late = admin_client.post(page, {"digest": told})
         assert "was edited since you looked at it" in text_of(late)
         assert "Judgments added 2" in text_of(late), "what it holds now"
         assert draft_of(dataset) is not None
     seen = late.context["difference"].digest
-    fields = {"seen": seen, "label": "2026-11", "note": "Second look.", "next": change_url(query)}
+    fields = {"digest": seen, "label": "2026-11", "note": "Second look.", "next": change_url(query)}
     answer = admin_client.post(page, fields)
     assert answer["Location"] == change_url(query)
     version = dataset.versions.get(number=2)
     assert (version.label, version.note, draft_of(dataset)) == ("2026-11", "Second look.", None)
     set_judgment(dataset, "q1", {"document_id": "d3"}, 2)
-    taken = {"seen": admin_client.get(page).context["difference"].digest, "label": "2026-11"}
+    taken = {"digest": admin_client.get(page).context["difference"].digest, "label": "2026-11"}
     assert "choose another label" in str(admin_client.post(page, taken).context["form"].errors["label"])
 
 

@@ -64,9 +64,11 @@ class ItemAnswer(serializers.Serializer):
     passage = serializers.CharField(help_text="The text by which a run found it; empty if unknown.")
     passage_start = serializers.IntegerField(source="start", min_value=0, help_text="In characters of the text.")
     text = serializers.CharField(help_text="Its beginning; the address of the item has the whole text.")
-    text_is_cut = serializers.BooleanField(source="is_cut")
+    is_text_truncated = serializers.BooleanField(source="is_cut")
     grade = GivenGrade(allow_null=True, help_text="Your answer; null before you give one.")
-    others = GivenGrade(many=True, help_text="Of other judges, in a round that is not blind, once you graded it.")
+    other_grades = GivenGrade(
+        many=True, source="others", help_text="Of other judges, in a round that is not blind, once you graded it."
+    )
 
 
 class HandedItems(serializers.Serializer):
@@ -74,12 +76,12 @@ class HandedItems(serializers.Serializer):
 
     items = ItemAnswer(many=True)
     is_open = serializers.BooleanField()
-    answered_at = Moment(allow_null=True, help_text="Time at which the question was settled; null before.")
-    hands_out = serializers.BooleanField(help_text="false: judges get no further items.")
+    settled_at = Moment(allow_null=True, help_text="Time at which the question was settled; null before.")
+    offers_items = serializers.BooleanField(help_text="false: judges get no further items.")
 
 
 class GradeGiven(StrictSerializer):
-    """Your answer for an item: a grade, skip, or can't tell."""
+    """Your answer for an item: a grade, skip, or can't judge."""
 
     item_id = Whole()
     grade = Whole(allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
@@ -232,5 +234,5 @@ class Items(RoundPart):
 
 def handed(round: Round, items: list[RoundItem]) -> dict[str, Any]:
     """Return items as a judge sees them, and whether more will come."""
-    names = ("is_open", "answered_at", "hands_out")
+    names = ("is_open", "settled_at", "offers_items")
     return {name: getattr(round, name) for name in names} | {"items": show_ungraded(items)}

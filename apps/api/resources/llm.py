@@ -23,7 +23,9 @@ class LLMRequest(StrictSerializer):
     """The judging model and the greatest number of items."""
 
     llm = Text(max_length=LONGEST_NAME, help_text="Server and model, as ollama:llama3; servers are in the settings.")
-    most = Whole(allow_null=True, default=None, min_value=1, help_text="The cap. Default: every item.")
+    item_limit = Whole(
+        allow_null=True, default=None, min_value=1, help_text="At most so many items. Default: every item."
+    )
 
 
 class LLMCost(Answer):
@@ -84,7 +86,7 @@ class LLMJudging(RoundPart):
 
     @post("/llm-judges", LLMStarted, LLMRequest, status=202, throttle="start")
     def start_llm_judging(self, round: Round, data: dict[str, Any]) -> LLMStarted:
-        """Let a model judge items of a round that it has not judged, at most `most`, the calibration sample first.
+        """Let a model judge items of a round not judged by it yet, at most `item_limit`, first the calibration sample.
 
         Its grades are stored separately and never count as people's. Starting again resumes. 409 if it is running, the
         round is closed, or you do not lead it.

@@ -65,7 +65,7 @@ class NewRound(StrictSerializer):
 class RoundChanges(StrictSerializer):
     """Changes to an open round."""
 
-    goes_on = Flag(required=False, help_text="true: judges get items after its question is settled.")
+    continue_after_settled = Flag(required=False, help_text="true: judges get items after its question is settled.")
     judges = serializers.ListField(child=Text(max_length=150), required=False, min_length=1, max_length=MOST_JUDGES)
     guidelines = Text(required=False, allow_blank=True, max_length=LONGEST_GUIDELINES)
 
@@ -100,7 +100,15 @@ class RoundAnswer(ModelAnswer):
         fields = [
             *("id", "name", "owner_id", "mapping_id", "dataset_version", "run_ids", "judges", "state", "order"),
             *("measure", "depth", "budget", "uniform_share", "seed", "scale", "guidelines", "overlap"),
-            *("overlap_judges", "blind", "item_count", "pool_size", "goes_on", "answered_at", "created_at"),
+            *(
+                "overlap_judges",
+                "blind",
+                "item_count",
+                "pool_size",
+                "continue_after_settled",
+                "settled_at",
+                "created_at",
+            ),
             *("closed_at", "closed_version"),
         ]
 

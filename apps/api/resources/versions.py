@@ -109,10 +109,10 @@ class FreezeRequest(StrictSerializer):
 
     label = Text(default="", allow_blank=True, max_length=LABEL_LENGTH, help_text="Such as 2026-11.")
     note = Text(default="", allow_blank=True, max_length=10_000)
-    seen = Text(
+    digest = Text(
         default="",
         max_length=64,
-        help_text="`seen` of the difference that you looked at: 409 if the draft was edited since.",
+        help_text="`digest` of the difference that you looked at: 409 if the draft was edited since.",
     )
 
 
@@ -187,7 +187,7 @@ class DifferenceAnswer(serializers.Serializer):
     number = serializers.IntegerField(min_value=1, source="version.number")
     since = serializers.IntegerField(min_value=0, help_text="The previous version; 0 for the first.")
     sentence = serializers.CharField(source="counts.sentence")
-    seen = serializers.CharField(source="digest", help_text="For freezing exactly this: it changes with every edit.")
+    digest = serializers.CharField(help_text="For freezing exactly this: it changes with every edit.")
     totals = inline_serializer("Totals", {kind: serializers.IntegerField() for kind in KINDS})
     judgments_added = JudgmentAnswer(many=True)
     judgments_changed = ChangedJudgment(many=True)
@@ -208,7 +208,7 @@ class Versions(DatasetPart):
     def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:
         """Freeze the draft: it becomes the newest version and never changes again; 409 without edits.
 
-        With `seen` of its difference, only that content is frozen: 409 if it was edited since.
+        With the `digest` of its difference, only that content is frozen: 409 if it was edited since.
         """
         return freeze(dataset, **data)
 

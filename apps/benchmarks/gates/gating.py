@@ -48,7 +48,7 @@ class GateResult:
     benchmark: Benchmark
     baseline: Baseline | None
     rules: Rules
-    chosen: str
+    run_selection: str
     warnings: tuple[str, ...]
     verdicts: tuple[RunVerdict, ...]
 

@@ -62,7 +62,7 @@ class GateReport:
     dataset_version: str
     baseline: BaselineReference | None
     alpha: float
-    chosen: Annotated[str, "How the judged runs were chosen."]
+    run_selection: Annotated[str, "How the judged runs were chosen."]
     warnings: list[str]
     runs: list[RunReport]
 
@@ -78,7 +78,7 @@ def report_of(result: GateResult) -> GateReport:
         if baseline is None
         else BaselineReference(baseline.pk, baseline.name, baseline.run_id, baseline.run.label),
         alpha=result.rules.alpha,
-        chosen=result.chosen,
+        run_selection=result.run_selection,
         warnings=list(result.warnings),
         runs=[
             RunReport(run.pk, run.run_order, run.label, run.config, verdict.outcome, list(verdict.checks))
@@ -99,7 +99,7 @@ def markdown_of(result: GateResult) -> str:
     """Return a comment for a pull request in Markdown: the verdict, then a table for each run."""
     benchmark, baseline = result.benchmark, result.baseline
     lines = [f"## {text(headline(result))}", ""]
-    lines.append(f"Benchmark {code(benchmark.name)} on {text(str(benchmark.dataset_version))}; {result.chosen}.")
+    lines.append(f"Benchmark {code(benchmark.name)} on {text(str(benchmark.dataset_version))}; {result.run_selection}.")
     if baseline is not None:
         lines.append(
             f"Baseline {code(baseline.name)}: {text(baseline.run.label)} of {code(baseline.run.benchmark.name)}."
@@ -117,7 +117,9 @@ def markdown_of(result: GateResult) -> str:
 
 
 def _row(check: CheckReport) -> str:
-    result = check.found if not check.note else f"{check.found}. {check.note}" if check.found != "–" else check.note
-    cells = (check.wanted, result, "" if check.n is None else f"{check.n:,}")
+    result = (
+        check.observed if not check.note else f"{check.observed}. {check.note}" if check.observed != "–" else check.note
+    )
+    cells = (check.required, result, "" if check.n is None else f"{check.n:,}")
     outcome = check.outcome if check.outcome == Outcome.PASSED else f"**{check.outcome.phrase}**"
     return f"| {text(check.name)} | {outcome} | {' | '.join(text(cell) for cell in cells)} |"

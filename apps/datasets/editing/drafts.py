@@ -45,16 +45,16 @@ def changes_of(draft: DatasetVersion) -> Changes:
 
 
 @transaction.atomic
-def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "") -> DatasetVersion:
+def freeze(dataset: Dataset, *, label: str = "", note: str = "", digest: str = "") -> DatasetVersion:
     """Freeze the draft and return it: a numbered version that never changes again.
 
-    `seen` is the digest of the difference that the user looked at: a draft that was edited since is refused.
+    `digest` is that of the difference that the user looked at: a draft that was edited since is refused.
     """
     read_again(Dataset.objects.select_for_update(), dataset.pk)
     draft = dataset.versions.filter(frozen_at__isnull=True).first()
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
-    if seen and difference_of(draft).digest != seen:
+    if digest and difference_of(draft).digest != digest:
         raise ConflictError("The draft was edited since you looked at it: see what it changes now, and freeze that.")
     if label and dataset.versions.filter(label=label).exists():
         raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")

@@ -93,8 +93,8 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
 
     def act(form: FreezeForm) -> HttpResponse:
         values = form.cleaned_data
-        seen = request.POST.get("seen", "") or "nothing"
-        version = freeze(dataset, label=values["label"], note=values["note"], seen=seen)
+        digest = request.POST.get("digest", "") or "nothing"
+        version = freeze(dataset, label=values["label"], note=values["note"], digest=digest)
         messages.success(request, f"{version} is frozen and never changes again.")
         return redirect(next_page(request, values["next"]) or change_url(dataset))
 

@@ -71,8 +71,8 @@ class CalibrationFigures:
     scale: list[int]
     counts: Annotated[list[list[int]], "Rows are people's grades."]
     tau: Annotated[float | None, "Kendall's τ-b between the runs' orders; null: all equal."]
-    values: Annotated[float | None, "Mean absolute difference of a run's value of a query."]
-    rise: Annotated[float | None, "Mean difference, model less people."]
+    mean_absolute_difference: Annotated[float | None, "Mean absolute difference of a run's value of a query."]
+    mean_difference: Annotated[float | None, "Mean difference, model less people."]
     queries: Annotated[int, "With a pair of the sample."]
 
 
@@ -81,12 +81,12 @@ class CalibrationReport:
     """Calibration of a model, or why there is none: then no figure is shown under its name."""
 
     size: Annotated[int, "Pairs of the round's sample; 0: none is drawn."]
-    waiting: Annotated[int, "Pairs that wait for people, or for one before them."]
-    used: Annotated[int, "Pairs that both graded."]
-    cant_tell_people: int
-    cant_tell_model: int
+    waiting_pairs: Annotated[int, "Pairs that wait for people, or for one before them."]
+    graded_by_both: Annotated[int, "Pairs that both graded."]
+    cannot_judge_people: int
+    cannot_judge_model: int
     is_stale: Annotated[bool, "Model, prompt, scale or guidelines changed."]
-    why_not: Annotated[str | None, "Why there are no figures."]
+    unavailable_reason: Annotated[str | None, "Why there are no figures."]
     warnings: list[str]
     figures: CalibrationFigures | None
 
@@ -152,30 +152,32 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
     runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
     report = CalibrationReport(
         size=sample.size,
-        waiting=sample.size - len(sample.done),
-        used=0,
-        cant_tell_people=0,
-        cant_tell_model=0,
+        waiting_pairs=sample.size - len(sample.done),
+        graded_by_both=0,
+        cannot_judge_people=0,
+        cannot_judge_model=0,
         is_stale=bool(changes),
-        why_not=None,
+        unavailable_reason=None,
         warnings=kinship(judge, runs),
         figures=None,
     )
     if changes:
         why = f"The calibration is stale, since {' and '.join(changes)}: let the model judge again."
-        return replace(report, why_not=why)
+        return replace(report, unavailable_reason=why)
     if not sample.size:
-        return replace(report, why_not="The round has no calibration sample: draw one.")
+        return replace(report, unavailable_reason="The round has no calibration sample: draw one.")
     board = board or board_of(judge.round, judge)
     shared = _shared(board, sample)
     used = sum(map(len, shared.people.values()))
-    report = replace(report, used=used, cant_tell_people=shared.unsure_people, cant_tell_model=shared.unsure_model)
+    report = replace(
+        report, graded_by_both=used, cannot_judge_people=shared.unsure_people, cannot_judge_model=shared.unsure_model
+    )
     if used < LEAST:
         why = (
             f"{counted(used, 'pair')} of the calibration sample {'is' if used == 1 else 'are'} judged by people and by "
-            f"the model, and {LEAST} are the least: {_missing(report.waiting, shared.unasked)}."
+            f"the model, and {LEAST} are the least: {_missing(report.waiting_pairs, shared.unasked)}."
         )
-        return replace(report, why_not=why)
+        return replace(report, unavailable_reason=why)
     pairs = [(query, document) for query in shared.people for document in shared.people[query]]
     figures = calibrate(
         [shared.people[query][document] for query, document in pairs],
@@ -245,8 +247,8 @@ def _figures(figures: Calibration, effect: OrderEffect | None) -> CalibrationFig
         scale=[int(grade) for grade in figures.confusion.scale],
         counts=figures.confusion.counts.tolist(),
         tau=effect.tau if effect else None,
-        values=effect.values if effect else None,
-        rise=effect.rise if effect else None,
+        mean_absolute_difference=effect.values if effect else None,
+        mean_difference=effect.rise if effect else None,
         queries=effect.queries if effect else 0,
     )
 

@@ -24,10 +24,10 @@ class LLMJudgeReport:
     llm: str
     revision: Annotated[str, "unknown where its server states none."]
     prompt_version: str
-    most: Annotated[int | None, "Its cap, the last time that it was started."]
+    item_limit: Annotated[int | None, "Its cap, the last time that it was started."]
     graded: int
-    cant_tell: Annotated[int, "Its answer was no grade of the scale."]
-    left: int
+    cannot_judge: Annotated[int, "Its answer was no grade of the scale."]
+    remaining_items: int
     sentence: str
     calibration: CalibrationReport
 
@@ -53,25 +53,29 @@ def judge_report(judge: LLMJudge) -> LLMJudgeReport:
     counts = grade_counts(judge)
     left = items_left(judge.round, judge.name).count()
     return LLMJudgeReport(
-        **attributes(judge, "id", "name", "llm", "revision", "prompt_version", "most"),
+        **attributes(judge, "id", "name", "llm", "revision", "prompt_version", "item_limit"),
         **counts,
-        left=left,
+        remaining_items=left,
         sentence=_sentence(judge, counts, left),
         calibration=calibration_of(judge),
     )
 
 
 def grade_counts(judge: LLMJudge) -> dict[str, Any]:
-    """Return the number of pairs that a model `graded`, and of those that it was unsure of (`cant_tell`)."""
+    """Return the number of pairs that a model `graded`, and of those that it was unsure of (`cannot_judge`)."""
     rows = Grade.objects.filter(item__round=judge.round_id, source=Grade.Source.LLM, judge_name=judge.name)
-    kinds = {"graded": Grade.Kind.GRADE, "cant_tell": Grade.Kind.CANT_TELL}
+    kinds = {"graded": Grade.Kind.GRADE, "cannot_judge": Grade.Kind.CANNOT_JUDGE}
     return rows.aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})
 
 
 def _sentence(judge: LLMJudge, counts: dict[str, int], left: int) -> str:
-    done = counts["graded"] + counts["cant_tell"]
+    done = counts["graded"] + counts["cannot_judge"]
     sentence = f"It judged {done:,} of {counted(done + left, 'item')}"
-    if counts["cant_tell"]:
-        sentence += f", {counts['cant_tell']:,} of which it could not tell"
-    capped = judge.most is not None and left and Operation.active_on(judge.round) is None
-    return f"{sentence}; its cap was {counted(judge.most or 0, 'answer')} the last time." if capped else f"{sentence}."
+    if counts["cannot_judge"]:
+        sentence += f", {counts['cannot_judge']:,} of which it could not tell"
+    capped = judge.item_limit is not None and left and Operation.active_on(judge.round) is None
+    return (
+        f"{sentence}; its cap was {counted(judge.item_limit or 0, 'answer')} the last time."
+        if capped
+        else f"{sentence}."
+    )

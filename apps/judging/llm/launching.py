@@ -44,7 +44,7 @@ class Cost:
     """
 
     judge: Annotated[str, "The model with its revision and prompt: the name of its grades."]
-    left: Annotated[int, "Items that it has not judged."]
+    remaining_items: Annotated[int, "Items that it has not judged."]
     answers: Annotated[int, "That it would be asked for under the cap."]
     tokens_in: int
     tokens_out: int
@@ -56,7 +56,7 @@ class Cost:
         if not self.answers:
             return f"{self.judge} has judged every item of the round: nothing is left to ask."
         takes = "how long is not known, as it has not answered yet" if self.seconds is None else _about(self.seconds)
-        rest = self.left - self.answers
+        rest = self.remaining_items - self.answers
         capped = f" The cap leaves {counted(rest, 'item')} out." if rest else ""
         return (
             f"{counted(self.answers, 'answer')} of {self.judge}: about {self.tokens_in:,} tokens in and "
@@ -64,14 +64,14 @@ class Cost:
         )
 
 
-def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
+def preview(round: Round, llm: str, *, item_limit: int | None = None) -> Cost:
     """Return the estimated cost of judging a round by `llm`. Asks the server only for its revision.
 
     `llm` is like ollama:llama3. Raises RoundError, RoundStateError, LLMError.
     """
-    identity = _checked(round, llm, most)
+    identity = _checked(round, llm, item_limit)
     items = list(items_left(round, identity.name).values_list("pk", flat=True))
-    asked = items[:most]
+    asked = items[:item_limit]
     priced = shown(asked[:: max(1, len(asked) // PRICED)][:PRICED])
     tokens = [-(-len(prompting.prompt_of(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
     mean = sum(tokens) / len(tokens) if tokens else 0.0
@@ -87,22 +87,22 @@ def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
 
 
 @transaction.atomic
-def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -> tuple[LLMJudge, Operation]:
+def start_judging(round: Round, llm: str, by: Any, *, item_limit: int | None = None) -> tuple[LLMJudge, Operation]:
     """Start `llm` on the items that it has not judged, at most `most`; the calibration sample comes first.
 
     Existing grades remain, and starting again continues a stopped judging. `by` leads the round. Raises RoundError,
     RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.
     """
     require_lead(round, by)
-    checked = _checked(round, llm, most)
+    checked = _checked(round, llm, item_limit)
     identity = {"revision": checked.revision, "prompt_version": checked.prompt_version}
     judge, _ = LLMJudge.objects.update_or_create(
         round=round,
         name=checked.name,
-        defaults={"llm": llm, "prompt_hash": checked.prompt_hash, "most": most, **identity},
+        defaults={"llm": llm, "prompt_hash": checked.prompt_hash, "item_limit": item_limit, **identity},
     )
     items = list(items_left(round, judge.name).values_list("pk", flat=True))
-    asked = items[:most]
+    asked = items[:item_limit]
     if not asked:
         raise RoundError(f"{judge} has judged every item of the round: nothing is left to ask.", field="llm")
     batches = [asked[start : start + AT_ONCE] for start in range(0, len(asked), AT_ONCE)]
@@ -173,13 +173,13 @@ def seconds_each(llm: str) -> float | None:
     return None
 
 
-def _checked(round: Round, llm: str, most: int | None) -> LLMJudge:
+def _checked(round: Round, llm: str, item_limit: int | None) -> LLMJudge:
     """Return the unsaved judge that `llm` would be now. Raises an error for invalid options and unknown models."""
     require_open(round)
     if len(llm) > LONGEST_NAME or not all(llm.partition(":")):
         raise RoundError("Name a model as SERVER:MODEL, as ollama:llama3, with a server of the settings.", field="llm")
-    if most is not None and most < 1:
-        raise RoundError("The cap is at least 1 answer; leave it out to judge every item.", field="most")
+    if item_limit is not None and item_limit < 1:
+        raise RoundError("The cap is at least 1 answer; leave it out to judge every item.", field="item_limit")
     if len(round.guidelines) > prompting.LONGEST_GUIDELINES:
         raise RoundError(
             f"The guidelines have {len(round.guidelines):,} characters, and a model is told at most "

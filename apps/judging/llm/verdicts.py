@@ -62,14 +62,14 @@ class PolicyReport:
     policy: Policy
     meaning: str
     sentence: str
-    why_not: str | None
+    unavailable_reason: str | None
     best_run_ids: Annotated[list[UUID], "The best, and what equals it."]
     queries: Annotated[int, "That every run answered."]
     judged: Annotated[int, "Pairs of the pool with a person's grade that counts."]
-    by_model: Annotated[int, "With the model's."]
-    holes: Annotated[int, "With none: not relevant."]
-    sampled: Annotated[int, "Of `corrected`: queries that people judged whole."]
-    gain: Annotated[float | None, "By how many queries the model enlarges that sample."]
+    model_judged: Annotated[int, "With the model's."]
+    unjudged: Annotated[int, "With none: not relevant."]
+    sampled_queries: Annotated[int, "Of `corrected`: queries that people judged whole."]
+    sample_gain: Annotated[float | None, "By how many queries the model enlarges that sample."]
     estimand: Annotated[str | None, "What the differences are."]
     pairs: list[MixedPair]
 
@@ -108,20 +108,20 @@ def _verdict(
             return _compared(board, HUMAN, board.truths(board.people, board.known))
         if calibration is None:
             raise RoundStateError("No model has judged this round.")
-        if calibration.why_not:
-            raise RoundStateError(f"{judge} has no calibration. {calibration.why_not}")
+        if calibration.unavailable_reason:
+            raise RoundStateError(f"{judge} has no calibration. {calibration.unavailable_reason}")
         if policy == FILLED:
             return _compared(board, FILLED, board.truths(board.people, board.known, board.model))
         return _corrected(board, sample)
     except BenchbenchError as error:
-        return _report(board, policy, why_not=error.message)
+        return _report(board, policy, unavailable_reason=error.message)
 
 
 def _report(
     board: Board,
     policy: Policy,
     *,
-    why_not: str | None = None,
+    unavailable_reason: str | None = None,
     group: Sequence[int] = (),
     gain: float | None = None,
     estimand: str | None = None,
@@ -136,11 +136,11 @@ def _report(
     return PolicyReport(
         policy=policy,
         meaning=MEANS[policy],
-        sentence=why_not or best + worth,
-        why_not=why_not,
+        sentence=unavailable_reason or best + worth,
+        unavailable_reason=unavailable_reason,
         best_run_ids=[runs[place] for place in group],
-        **{"queries": 0, "judged": 0, "by_model": 0, "holes": 0, "sampled": 0} | counts,
-        gain=gain,
+        **{"queries": 0, "judged": 0, "model_judged": 0, "unjudged": 0, "sampled_queries": 0} | counts,
+        sample_gain=gain,
         estimand=estimand,
         pairs=[
             MixedPair(
@@ -169,8 +169,8 @@ def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]])
         group=sorted(verdict(comparison).group),
         queries=comparison.n,
         judged=judged,
-        by_model=graded - judged,
-        holes=board.pool.size - graded,
+        model_judged=graded - judged,
+        unjudged=board.pool.size - graded,
         estimand=f"mean difference in {board.measure}",
     )
 
@@ -204,8 +204,8 @@ def _corrected(board: Board, sample: Sample) -> PolicyReport:
         group=corrected.group,
         queries=corrected.queries,
         judged=sum(item.query in queries for item in holes),
-        by_model=len(holes),
-        sampled=corrected.judged,
+        model_judged=len(holes),
+        sampled_queries=corrected.judged,
         gain=corrected.gain,
         estimand=f"mean difference in {board.measure} by the person's grades, {over}",
     )

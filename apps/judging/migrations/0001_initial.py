@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "answered_at",
+                    "settled_at",
                     models.DateTimeField(
                         blank=True,
                         editable=False,
@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "goes_on",
+                    "continue_after_settled",
                     models.BooleanField(
                         default=False, help_text="Items are handed out although its question is settled."
                     ),
@@ -201,7 +201,7 @@ class Migration(migrations.Migration):
                 ),
                 ("basis", models.CharField(help_text="Hash of what the board was read from.", max_length=64)),
                 ("board", models.BinaryField(help_text="The question and the items, packed.", null=True)),
-                ("renewed_at", models.DateTimeField(null=True)),
+                ("computed_at", models.DateTimeField(null=True)),
                 (
                     "evidence",
                     models.JSONField(
@@ -282,9 +282,9 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("grade", "Grade"), ("skip", "Skip"), ("cant_tell", "can't tell")],
+                        choices=[("grade", "Grade"), ("skip", "Skip"), ("cannot_judge", "can't judge")],
                         default="grade",
-                        max_length=10,
+                        max_length=12,
                     ),
                 ),
                 ("grade", models.SmallIntegerField(null=True)),
@@ -421,7 +421,7 @@ class Migration(migrations.Migration):
                     models.CharField(help_text="Of the prompt with the scale and the guidelines.", max_length=64),
                 ),
                 (
-                    "most",
+                    "item_limit",
                     models.PositiveIntegerField(
                         help_text="At most so many answers, the last time it was started.", null=True
                     ),
@@ -475,7 +475,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("grade__isnull", False), ("kind", "grade")),
-                    models.Q(("grade__isnull", True), ("kind__in", ["skip", "cant_tell"])),
+                    models.Q(("grade__isnull", True), ("kind__in", ["skip", "cannot_judge"])),
                     _connector="OR",
                 ),
                 name="grade_of_kind",

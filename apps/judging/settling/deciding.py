@@ -64,14 +64,14 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     whose grades are evidence, to avoid reading them again.
     """
     row, _ = RoundState.objects.select_for_update().defer("board").get_or_create(round=round)
-    round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
+    round.refresh_from_db(fields=["state", "settled_at", "continue_after_settled"])
     runs = runs_of(round) if runs is None else runs
     basis, said = basis_of(round, runs), said_in(round)
     model = model or evidence.model_evidence(round, said)
     if row.mark == (mark := said.mark(basis + model.mark)):
         return row
     desk = _desk(round, row, basis, runs)
-    changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "renewed_at"]
+    changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "computed_at"]
     if row.basis != basis:
         items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
         row.basis, row.board = basis, pack(desk.question, items)
@@ -83,7 +83,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
         state = desk.judging.state()
         if round.is_open:
             _note(round, state)
-        if round.order == Round.Order.DECISIVE and round.hands_out:
+        if round.order == Round.Order.DECISIVE and round.offers_items:
             row.front = _place_anew(round, desk, desk.judging, row.front)
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
     judged = [desk.items[item] for item in said.done if item in desk.items]
@@ -91,7 +91,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     index = None if desk.question.axes is None else evidence.index_of(runs)
     row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
-    row.grades, row.mark, row.renewed_at = said.count, mark, timezone.now()
+    row.grades, row.mark, row.computed_at = said.count, mark, timezone.now()
     row.save(update_fields=changed)
     return row
 
@@ -174,9 +174,9 @@ def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
 
 def _note(round: Round, state: State) -> None:
     """Store whether the question is settled. If no pair is unjudged, judging continues: only second gradings remain."""
-    if state.settled != (round.answered_at is not None) and (state.holes or not state.settled):
-        round.answered_at = timezone.now() if state.settled else None
-        Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(answered_at=round.answered_at)
+    if state.is_settled != (round.settled_at is not None) and (state.unjudged or not state.is_settled):
+        round.settled_at = timezone.now() if state.is_settled else None
+        Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(settled_at=round.settled_at)
 
 
 def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:

@@ -22,18 +22,18 @@ class JudgeReport:
     judge: str
     graded: int
     skipped: int
-    cant_tell: int
-    seconds_each: Annotated[float | None, "Median of the latest 50."]
-    seconds_left: Annotated[float | None, "To the end, in equal shares."]
-    last_at: datetime | None
+    cannot_judge: int
+    seconds_per_item: Annotated[float | None, "Median of the latest 50."]
+    remaining_seconds: Annotated[float | None, "To the end, in equal shares."]
+    last_graded_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of a round: gradings that are done and wanted, one per judge and item."""
 
-    done: int
-    wanted: int
+    completed_gradings: int
+    total_gradings: int
     judges: list[JudgeReport]
 
 
@@ -83,7 +83,7 @@ def progress_of(round: Round) -> Progress:
     """Return the progress of a round. Three queries, plus one for each judge who graded."""
     done = Slot.objects.filter(round=round, done=True).count()
     wanted = _wanted(round, done)
-    kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cant_tell": Grade.Kind.CANT_TELL}
+    kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cannot_judge": Grade.Kind.CANNOT_JUDGE}
     totals: Any = {name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()}
     rows: Any = Grade.objects.filter(item__round=round, adjudicates=False, source=Grade.Source.HUMAN).order_by()
     counted = {row["judge"]: row for row in rows.values("judge").annotate(**totals, last=Max("graded_at"))}
@@ -91,9 +91,9 @@ def progress_of(round: Round) -> Progress:
     at_work = sum(row["last"] is not None and now - row["last"] < ACTIVE for row in counted.values()) or len(counted)
     judges = []
     for user in round.judges.order_by("username"):
-        row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cant_tell": 0, "last": None})
+        row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cannot_judge": 0, "last": None})
         pace = _pace(round, user) if user.pk in counted else None
-        numbers = row["graded"], row["skipped"], row["cant_tell"]
+        numbers = row["graded"], row["skipped"], row["cannot_judge"]
         judges.append(JudgeReport(user.username, *numbers, pace, _left(pace, wanted - done, at_work), row["last"]))
     return Progress(done, wanted, judges)
 

@@ -45,7 +45,7 @@ def known_state(round: Round) -> KnownState:
     """Return the state of a round: the current one, or the last one while a worker computes the next."""
     runs = runs_of(round)
     basis, said = basis_of(round, runs), said_in(round)
-    row = RoundState.objects.filter(round=round, renewed_at__isnull=False).defer("board").first()
+    row = RoundState.objects.filter(round=round, computed_at__isnull=False).defer("board").first()
     model = model_evidence(round, said)
     mark = said.mark(basis + model.mark)
     if row is None or row.basis != basis or (row.mark != mark and not _asked(round)):

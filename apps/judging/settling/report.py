@@ -21,30 +21,30 @@ class RunPair:
 
     first_run_id: UUID
     second_run_id: UUID
-    least: Annotated[float, "Over every filling of the holes."]
-    greatest: float
-    certain: Annotated[int | None, "1, −1: ahead under every filling; 0: equal; or null."]
+    lower_bound: Annotated[float, "Over every filling of the holes."]
+    upper_bound: float
+    certain_order: Annotated[int | None, "1, −1: ahead under every filling; 0: equal; or null."]
     difference: Annotated[float, "Expected."]
-    spread: Annotated[float, "Its standard deviation: what the holes leave open."]
+    standard_deviation: Annotated[float, "Its standard deviation: what the holes leave open."]
     outcome: Annotated[int, "Likeliest at the end: 1 or −1 significantly better, 0 neither."]
     probability: float
-    settled: Annotated[bool, "At 95 %, together with all that are called so."]
+    is_settled: Annotated[bool, "At 95 %, together with all that are called so."]
 
 
 @dataclass(frozen=True)
 class QuestionReport:
     """What the grades so far say of the round's question."""
 
-    settled: Annotated[bool, "Whether the verdict stands at 95 %."]
-    certain: Annotated[bool, "Whether every pair's order stands under every filling."]
+    is_settled: Annotated[bool, "Whether the verdict stands at 95 %."]
+    is_certain: Annotated[bool, "Whether every pair's order stands under every filling."]
     probability: Annotated[float, "Of the verdict."]
     best_run_ids: Annotated[list[UUID], "The likeliest best group."]
     winner_run_id: UUID | None
     judged: int
-    holes: int
+    unjudged: int
     queries: Annotated[int, "That every run answered."]
-    more: Annotated[int | None, "About so many grades more settle it; null: unknown."]
-    more_at_most: Annotated[int | None, "In nine cases of ten."]
+    grades_needed: Annotated[int | None, "About so many grades more settle it; null: unknown."]
+    grades_needed_at_most: Annotated[int | None, "In nine cases of ten."]
     reason: Annotated[str | None, "Why nothing is called settled yet."]
     pairs: list[RunPair]
 
@@ -53,20 +53,20 @@ class QuestionReport:
 class RoundReport:
     """State of a round: its progress, and what is settled."""
 
-    done: Annotated[int, "Gradings that are done, one a judge and item."]
-    wanted: int
+    completed_gradings: Annotated[int, "Gradings that are done, one a judge and item."]
+    total_gradings: int
     waiting_for_adjudication: int
     judges: list[JudgeReport]
     is_open: bool
-    hands_out: bool
-    answered_at: datetime | None
+    offers_items: bool
+    settled_at: datetime | None
     sentence: str
     grades: Annotated[int, "That people gave so far, adjudications too."]
     counted_grades: Annotated[
         int, "Of which question, sample_size and inclusion_probability are. Asking for the state has them renewed."
     ]
     is_current: Annotated[bool, "Whether they count all grades given now."]
-    renewed_at: datetime
+    computed_at: datetime
     sample_size: Annotated[int, "Judged pairs that are a uniform sample."]
     inclusion_probability: Annotated[
         float, "Of any pair that was unjudged before the round, in that sample, after these grades."
@@ -78,31 +78,31 @@ def round_report(round: Round, known: KnownState) -> RoundReport:
     """Return the report of a round from its `known_state`."""
     progress = progress_of(round)
     return RoundReport(
-        **attributes(progress, "done", "wanted", "judges"),
+        **attributes(progress, "completed_gradings", "total_gradings", "judges"),
         waiting_for_adjudication=len(known.said.split),
-        **attributes(round, "is_open", "hands_out", "answered_at"),
+        **attributes(round, "is_open", "offers_items", "settled_at"),
         sentence=_sentence(progress, known),
         grades=known.said.count,
         counted_grades=known.row.grades,
         **attributes(known, "is_current", "inclusion_probability"),
-        **attributes(known.row, "renewed_at", "sample_size"),
+        **attributes(known.row, "computed_at", "sample_size"),
         question=_question(state, [run.pk for run in known.runs]) if (state := known.state) else None,
     )
 
 
 def _question(state: State, runs: list[UUID]) -> QuestionReport:
     return QuestionReport(
-        **attributes(state, "settled", "certain", "probability", "judged", "holes", "queries", "reason"),
+        **attributes(state, "is_settled", "is_certain", "probability", "judged", "unjudged", "queries", "reason"),
         best_run_ids=[runs[row] for row in state.verdict],
         winner_run_id=None if state.winner is None else runs[state.winner],
-        more=state.more.middle,
-        more_at_most=state.more.most,
+        grades_needed=state.grades_needed.middle,
+        grades_needed_at_most=state.grades_needed.most,
         pairs=[
             RunPair(
                 first_run_id=runs[pair.first],
                 second_run_id=runs[pair.second],
-                **attributes(pair, "least", "greatest", "certain", "difference", "spread"),
-                **attributes(pair, "outcome", "probability", "settled"),
+                **attributes(pair, "lower_bound", "upper_bound", "certain_order", "difference", "standard_deviation"),
+                **attributes(pair, "outcome", "probability", "is_settled"),
             )
             for pair in state.pairs
         ],
@@ -122,7 +122,7 @@ def evidence_sentence(evidence: Mapping[str, str]) -> str:
 
 
 def _sentence(progress: Progress, known: KnownState) -> str:
-    parts = [f"{progress.done:,} of {counted(progress.wanted, 'grading')} done."]
+    parts = [f"{progress.completed_gradings:,} of {counted(progress.total_gradings, 'grading')} done."]
     if known.said.split:
         parts.append(f"{counted(len(known.said.split), 'item')} to adjudicate.")
     if (state := known.state) is not None:
@@ -139,10 +139,10 @@ def _verdict(state: State, runs: Sequence[Run]) -> str:
     if state.reason is not None:
         return state.reason
     best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
-    if state.settled:
-        sure = "under every filling of the holes" if state.certain else "at 95 %"
+    if state.is_settled:
+        sure = "under every filling of the holes" if state.is_certain else "at 95 %"
         told = f"best is {best}" if len(state.verdict) == 1 else f"the best cannot be told apart: {best}"
         return f"Settled {sure}: {told}."
-    if state.more.middle is None:
+    if state.grades_needed.middle is None:
         return "Not settled; how many grades more would settle it is not known yet."
-    return f"Not settled: about {counted(state.more.middle, 'grade')} more would settle it."
+    return f"Not settled: about {counted(state.grades_needed.middle, 'grade')} more would settle it."

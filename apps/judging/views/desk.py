@@ -168,6 +168,6 @@ def exchanged(
 def label_of(round: Round, row: Grade) -> str:
     """Return an answer as text: `2 Relevant`, `skipped`."""
     if row.grade is None:
-        return "skipped" if row.kind == Grade.Kind.SKIP else "can't tell"
+        return "skipped" if row.kind == Grade.Kind.SKIP else "can't judge"
     names = {entry["grade"]: entry["name"] for entry in round.scale}
     return f"{row.grade} {names.get(row.grade, '')}".strip()

@@ -79,7 +79,7 @@ def _end(round: Round) -> str:
     """Return a sentence on why no items are left."""
     if not round.is_open:
         return "The round is closed. Thank you."
-    if not round.hands_out:
+    if not round.offers_items:
         return "The question of the round is settled: no further grade is needed. Thank you."
     return "Nothing is left for you: all items are graded, or others have them now. Thank you."
 
@@ -176,7 +176,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
             messages.error(request, error.message)
         return redirect(request.get_full_path())
     page = Paginator(rows, SHOWN_GRADES).get_page(request.GET.get("page"))
-    kinds = [(Grade.Kind.SKIP, "skipped"), (Grade.Kind.CANT_TELL, "can't tell")]
+    kinds = [(Grade.Kind.SKIP, "skipped"), (Grade.Kind.CANNOT_JUDGE, "can't judge")]
     context = {
         "round": round,
         "page": page,

@@ -45,7 +45,7 @@ class LLMForm(PageForm):
         widget=forms.TextInput({"placeholder": "llama3.2"}),
         help_text="As its server calls it.",
     )
-    most = forms.IntegerField(
+    item_limit = forms.IntegerField(
         required=False, min_value=1, label="Cap", help_text="At most so many answers. Empty: every item."
     )
 
@@ -78,7 +78,7 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     server, _, model = last.llm.partition(":") if last else ("", "", "")
 
     def act(form: LLMForm) -> HttpResponse:
-        judge, _ = start_judging(round, form.full_name, staff(request), most=form.cleaned_data["most"])
+        judge, _ = start_judging(round, form.full_name, staff(request), item_limit=form.cleaned_data["item_limit"])
         messages.success(request, f"{judge} judges the round.")
         return redirect(f"{change_url(round)}#llm")
 
@@ -109,7 +109,7 @@ def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID)
     def look() -> dict[str, Any]:
         if not form.is_valid():
             return {}
-        return {"cost": preview(round, form.full_name, most=form.cleaned_data["most"])}
+        return {"cost": preview(round, form.full_name, item_limit=form.cleaned_data["item_limit"])}
 
     sampled = round.calibration_items.exists()
     return preview_page(request, "judging/llm_preview.html", form, look, awaited=("llm",), sampled=sampled)

@@ -108,7 +108,7 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         "progress": report,
         "judges": report.judges,
         "evidence": evidence_sentence(known.row.evidence),
-        "pairs": sorted(rows, key=lambda row: (row[2].settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
+        "pairs": sorted(rows, key=lambda row: (row[2].is_settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
         "agreement": agreement,
         "matrices": [(pair, _matrix(round, pair)) for pair in agreement.pairs if pair.shared],
         "leads": may_lead(round, request.user),
@@ -118,8 +118,8 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
 
 def _outcome(pair: RunPair) -> str:
     """Return a word for the result of two runs."""
-    if pair.certain:
-        return "ahead" if pair.certain > 0 else "behind"
+    if pair.certain_order:
+        return "ahead" if pair.certain_order > 0 else "behind"
     return {1: "better", -1: "worse", 0: "no clear difference"}[pair.outcome]
 
 

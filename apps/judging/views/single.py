@@ -127,7 +127,7 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         sheet=sheet(query, pair.document, pair.passage),
         scale=scale_to_choose(newest),
         draft=draft,
-        goes_on="go_on" in request.GET,
+        continue_after_settled="go_on" in request.GET,
         trail=[query.dataset, query, *([pair.result] if pair.result else [])],
     )
 

@@ -105,7 +105,7 @@ class RunComparison(RunValues):
     verdict: Verdict
 
     @property
-    def tested(self) -> bool:
+    def is_tested(self) -> bool:
         return self.measure == self.primary and not (self.slice and self.slice.is_small)
 
     @property

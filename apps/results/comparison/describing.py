@@ -195,7 +195,7 @@ def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
         for run, mean in zip(comparison.runs, comparison.comparison.means, strict=True)
     )
     choice = None
-    if comparison.tested and comparison.comparison.baseline is None:
+    if comparison.is_tested and comparison.comparison.baseline is None:
         choice = cheapest_not_worse(
             comparison.comparison, points, max_latency_ms=bounds.latency_ms, max_index_bytes=bounds.index_bytes
         )

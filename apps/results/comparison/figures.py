@@ -38,8 +38,8 @@ def difference_figure(comparison: RunComparison) -> Figure:
         Line(
             comparison.labels[run],
             pair.difference,
-            pair.simultaneous if comparison.tested else pair.interval,
-            OPEN if not (comparison.tested and pair.significant) else BETTER if pair.difference > 0 else WORSE,
+            pair.simultaneous if comparison.is_tested else pair.interval,
+            OPEN if not (comparison.is_tested and pair.significant) else BETTER if pair.difference > 0 else WORSE,
         )
         for run, pair in pairs.items()
     ]
@@ -81,7 +81,7 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
 def pair_figure(comparison: RunComparison) -> Figure | None:
     """Return a map of all pairs: row − column where significant, with adjusted p. None if untested or under 3 runs."""
     order = comparison.order
-    if len(order) < 3 or comparison.comparison.baseline is not None or not comparison.tested:
+    if len(order) < 3 or comparison.comparison.baseline is not None or not comparison.is_tested:
         return None
     pairs = [[None if row == column else comparison.comparison.pair(row, column) for column in order] for row in order]
     shown = [[pair.difference if pair and pair.significant else 0.0 if pair else None for pair in row] for row in pairs]

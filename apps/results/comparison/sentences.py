@@ -64,7 +64,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
     if choice is None:
         if comparison.comparison.baseline is not None:
             return "The cheapest good run is chosen from a comparison of all pairs: choose no baseline."
-        return "No run is within these bounds." if comparison.tested else ""
+        return "No run is within these bounds." if comparison.is_tested else ""
     label, best = comparison.labels[choice.run], comparison.labels[choice.best]
     within = " within the bounds" if len(choice.within) < len(comparison.runs) else ""
     of_them = " of those" if within else ""
@@ -83,7 +83,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
 
 def disorder_sentence(comparison: RunComparison) -> str:
     """Return why a run is worse than the reference though a lower one is not distinguishable from it; else ""."""
-    if not comparison.tested:
+    if not comparison.is_tested:
         return ""
     order, verdict = comparison.order, comparison.verdict
     last = max((order.index(run) for run in verdict.undecided), default=0)
@@ -128,14 +128,14 @@ class VerdictText:
     warnings: list[str]
 
     @property
-    def about(self) -> list[str]:
+    def notes(self) -> list[str]:
         """The basis of the verdict: the tested family, and the queries left out, if any."""
         return [sentence for sentence in (self.family, self.left_out) if sentence]
 
 
 def verdict_text(comparison: RunComparison) -> VerdictText:
     return VerdictText(
-        verdict_sentence(comparison) if comparison.tested else "",
+        verdict_sentence(comparison) if comparison.is_tested else "",
         family_sentence(comparison),
         left_out_sentence(comparison),
         disorder_sentence(comparison),

@@ -101,7 +101,7 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
 
 def _notes(told: VerdictText | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
-    notes = [*told.about, *told.warnings] if told else []
+    notes = [*told.notes, *told.warnings] if told else []
     if board.version != own:
         notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
     if failed and not told:  # its warnings would cover this

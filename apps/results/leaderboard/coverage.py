@@ -38,8 +38,8 @@ class CoverageRow:
     value: float | None
     judged: float | None
     condensed: float | None
-    least: float | None
-    greatest: float | None
+    lower_bound: float | None
+    upper_bound: float | None
 
 
 def judged_name(name: str) -> str:

@@ -78,7 +78,7 @@ class WeakMeans:
     """Why a slice is an area to improve: it is significantly below all other queries."""
 
     mean: float
-    others: Annotated[float, "The mean over all other queries."]
+    other_mean: Annotated[float, "The mean over all other queries."]
     p: Annotated[float, "Adjusted for the number of slices."]
 
 

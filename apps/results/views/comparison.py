@@ -93,7 +93,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
             **vars(verdict_text(comparison)),
             "standings": [
                 (comparison.runs[run], comparison.standing(run))
-                for run in (comparison.verdict.group if comparison.tested else ())
+                for run in (comparison.verdict.group if comparison.is_tested else ())
             ],
         }
     return render(request, "results/verdict.html", context)

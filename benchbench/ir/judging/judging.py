@@ -96,7 +96,7 @@ class Judging:
         Without `bounds` those are NaN and `certain` is false: cheaper for frequent calls that do not show them.
         """
         state = self._state(bounds)
-        if state.settled and self._learnt != state.judged:
+        if state.is_settled and self._learnt != state.judged:
             self._learn()
             state = self._state(bounds)
         return state
@@ -116,12 +116,12 @@ class Judging:
             verdict=verdict,
             winner=verdict[0] if len(verdict) == 1 else None,
             probability=probability,
-            settled=settled,
-            certain=all(pair.certain is not None for pair in pairs),
+            is_settled=settled,
+            is_certain=all(pair.certain_order is not None for pair in pairs),
             judged=int((~np.isnan(self.grades)).sum()),
-            holes=int(self._holes.sum()),
+            unjudged=int(self._holes.sum()),
             queries=int(self.pool.answered.sum()),
-            more=self._more(outcomes, settled, reason),
+            grades_needed=self._more(outcomes, settled, reason),
             reason=reason,
         )
 

@@ -25,20 +25,20 @@ class PairState:
 
     first: int
     second: int
-    least: float
-    greatest: float
+    lower_bound: float
+    upper_bound: float
     difference: float  # expected
-    spread: float  # its standard deviation over the fillings: what the holes leave open
+    standard_deviation: float  # its standard deviation over the fillings: what the holes leave open
     outcome: int  # likeliest, once all is judged: 1 first significantly better, −1 second, 0 neither
     probability: float  # of that outcome
-    settled: bool  # at 95 %, together with all others that are called so
+    is_settled: bool  # at 95 %, together with all others that are called so
 
     @property
-    def certain(self) -> int | None:
+    def certain_order(self) -> int | None:
         """Return 1 or −1 if that run leads under every filling, 0 if they are equal under every filling; else None."""
-        if self.least == self.greatest == 0:
+        if self.lower_bound == self.upper_bound == 0:
             return 0
-        return 1 if self.least > 0 else -1 if self.greatest < 0 else None
+        return 1 if self.lower_bound > 0 else -1 if self.upper_bound < 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,12 @@ class State:
     verdict: tuple[int, ...]  # the likeliest best group, by row
     winner: int | None  # where the group is one run
     probability: float  # of the verdict
-    settled: bool  # at 95 %: the round's question is answered
-    certain: bool  # every pair has the same order under every filling
+    is_settled: bool  # at 95 %: the round's question is answered
+    is_certain: bool  # every pair has the same order under every filling
     judged: int  # pairs of the pool with a grade
-    holes: int
+    unjudged: int
     queries: int  # compared: every run answered them
-    more: MoreGrades
+    grades_needed: MoreGrades
     reason: str | None  # why nothing is called settled yet, if the grades are too few
 
     def as_record(self) -> dict[str, Any]:
@@ -74,5 +74,5 @@ class State:
     def of_record(cls, record: Mapping[str, Any]) -> Self:
         """Return the state that `as_record` wrote."""
         pairs = tuple(PairState(**pair) for pair in record["pairs"])
-        more = MoreGrades(**record["more"])
-        return cls(**{**record, "pairs": pairs, "more": more, "verdict": tuple(record["verdict"])})
+        needed = MoreGrades(**record["grades_needed"])
+        return cls(**{**record, "pairs": pairs, "grades_needed": needed, "verdict": tuple(record["verdict"])})

@@ -103,14 +103,14 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
     informed = Judging(pool, NDCG, [0, 1, 2], some, seed=2, axes=of_topics(pool, truths))
     informed.inform(grades)
     before, after = plain.state(), informed.state()
-    assert (after.judged, after.holes) == (before.judged, before.holes) == (120, pool.size - 120)
+    assert (after.judged, after.unjudged) == (before.judged, before.unjudged) == (120, pool.size - 120)
     for one, other in zip(before.pairs, after.pairs, strict=True):
-        assert (one.least, one.greatest) == (other.least, other.greatest)
-        assert other.spread < 0.8 * one.spread
+        assert (one.lower_bound, one.upper_bound) == (other.lower_bound, other.upper_bound)
+        assert other.standard_deviation < 0.8 * one.standard_deviation
     informed.inform(None)
     plain.inform(grades)
-    assert plain.state().pairs[0].spread < before.pairs[0].spread
-    assert informed.state().pairs[0].spread > after.pairs[0].spread
+    assert plain.state().pairs[0].standard_deviation < before.pairs[0].standard_deviation
+    assert informed.state().pairs[0].standard_deviation > after.pairs[0].standard_deviation
 
 
 def test_before_any_grade_a_pair_that_more_runs_rank_higher_is_likelier():
@@ -136,5 +136,5 @@ def test_with_few_grades_a_verdict_must_be_surer_to_be_settled():
                 state = judging.state(bounds=False)
                 early = state.reason is None and 0.95 <= state.probability < SURER and state.judged < EARLY
                 between += early
-                assert not (early and state.settled)
+                assert not (early and state.is_settled)
     assert between

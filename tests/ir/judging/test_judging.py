@@ -66,9 +66,9 @@ def test_with_every_pair_judged_the_state_is_the_verdict_of_the_comparison():
     signs = [int(np.sign(pair.difference)) * pair.significant for pair in comparison.pairs]
     assert [pair.outcome for pair in state.pairs] == signs
     assert state.verdict == tuple(sorted(verdict(comparison).group))
-    assert (state.holes, state.probability, state.settled, state.certain) == (0, 1.0, True, True)
-    assert all(pair.settled and pair.certain == np.sign(pair.difference) for pair in state.pairs)
-    assert state.more.middle == state.more.most == 0
+    assert (state.unjudged, state.probability, state.is_settled, state.is_certain) == (0, 1.0, True, True)
+    assert all(pair.is_settled and pair.certain_order == np.sign(pair.difference) for pair in state.pairs)
+    assert state.grades_needed.middle == state.grades_needed.most == 0
 
 
 def test_pairs_that_move_nothing_leave_the_verdict_as_the_comparison_has_it_near_the_bar_too():
@@ -78,7 +78,7 @@ def test_pairs_that_move_nothing_leave_the_verdict_as_the_comparison_has_it_near
     values = np.array([[truth[first] for truth in truths] for first in "ab"])
     for seed in range(20):
         state = Judging(pool, Measure("P", 1), [0, 1], truths, seed=seed).state()
-        assert (state.holes, state.settled) == (40, True)
+        assert (state.unjudged, state.is_settled) == (40, True)
         assert state.verdict == tuple(sorted(verdict(compare(values, seed=seed)).group))
 
 
@@ -86,13 +86,13 @@ def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right
     rankings, truths = benchmark(2, queries=60)
     pool = Pool.of(rankings, depth=5)
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=1)
-    while not (state := judging.state()).settled:
+    while not (state := judging.state()).is_settled:
         for number in np.argsort(-judging.weights())[:20].tolist():
             item = pool.item(number)
             judging.grade(item, truths[item.query][item.document])
     assert state.judged < pool.size / 2
     assert state.winner == 2
-    assert not state.certain
+    assert not state.is_certain
     judged = ~np.isnan(judging.grades[tuple(pool.cells.T)])
     assert judging.weights()[judged].max() == 0
     assert judging.weights()[~judged].max() > 0
@@ -101,10 +101,10 @@ def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right
 def test_few_grades_settle_nothing_and_the_reason_is_told():
     rankings, truths = benchmark(3)
     state = Judging(Pool.of(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths]).state()
-    assert not state.settled
-    assert not any(pair.settled for pair in state.pairs)
+    assert not state.is_settled
+    assert not any(pair.is_settled for pair in state.pairs)
     assert f"before {FEWEST_GRADES} pairs are judged" in state.reason
-    assert state.more.middle is None
+    assert state.grades_needed.middle is None
 
 
 def test_a_grade_later_is_as_a_grade_before_and_can_be_taken_back():
@@ -129,8 +129,8 @@ def test_judgments_that_are_no_fair_picture_do_not_teach():
     positives = [{d: g for d, g in truth.items() if g} for truth in known(pool, truths)]
     misled = Judging(pool, NDCG, [0, 1, 2], positives)
     warned = Judging(pool, NDCG, [0, 1, 2], positives, truths_teach=False)
-    assert misled.state().holes == warned.state().holes
-    spread = [max(pair.spread for pair in judging.state().pairs) for judging in (misled, warned)]
+    assert misled.state().unjudged == warned.state().unjudged
+    spread = [max(pair.standard_deviation for pair in judging.state().pairs) for judging in (misled, warned)]
     assert spread[0] != spread[1]
     assert warned.state().reason is not None
 
