@@ -26,11 +26,12 @@ from benchbench.errors import BenchbenchError
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Result of closing a round: the number of judgments that it added to the new version, and the items left out.
+    """Result of closing a round.
 
-    `version`: None if the round had no grades. `split`: items whose judges are split. `outdated`: items whose query
-    was reworded or removed since, or whose document was removed. `judged`: items that were judged elsewhere since;
-    those judgments remain. `told`: sentences about resolving and re-scoring afterwards.
+    `version`: the new version of the dataset, None if no grade was added. `judgments`: how many grades were added to
+    it. `split`, `outdated` and `judged` count the items left out: those whose judges are split; those whose query or
+    document was changed or removed; those with newer judgments, which remain. `told`: sentences about resolving and
+    re-scoring.
     """
 
     version: DatasetVersion | None

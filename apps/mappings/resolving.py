@@ -236,6 +236,8 @@ def describe(mapping: Mapping) -> str:
     lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment")
     first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:SHOWN]
     said = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
+    if not said:
+        return line
     more = lost.count() - len(said)
     rest = f" and {more:,} more" if more else ""
-    return f"{line} Without a document: {', '.join(said)}{rest}." if said else line
+    return f"{line} Without a document: {', '.join(said)}{rest}."

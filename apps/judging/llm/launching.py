@@ -39,9 +39,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Estimated cost of judging. `left`: items that this judge has not graded. `answers`: how many of them it is asked
-    for under the cap. `seconds`: None if this model has not answered yet.
-    """
+    """Estimated cost of judging a round by one model."""
 
     judge: Annotated[str, "The model with its revision and prompt: the name of its grades."]
     remaining_items: Annotated[int, "Items that it has not judged."]

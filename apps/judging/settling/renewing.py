@@ -20,9 +20,9 @@ RENEWED_AFTER = 10  # new grades after which this process renews, if no worker d
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The most recently computed state of a round: its row, and the runs that it numbers.
+    """The most recently computed state of a round, with its runs in the order in which the state numbers them.
 
-    `is_current`: whether it counts all of people's grades, `said`.
+    `said`: people's grades now. `is_current`: whether the state counts all of them.
     """
 
     row: RoundState

@@ -203,7 +203,7 @@ def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[
     hits = []
     for n, document_id in enumerate(document_ids):
         document = documents.get(document_id)
-        source = (chunks.get(result.chunk_ids[n]) if result.chunk_ids else None) or document
+        source = (chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None) or document
         text = source.text if source else ""
         text = text.removeprefix(document.title) if document else text  # the page shows the title above the excerpt
         hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
@@ -224,7 +224,8 @@ def values_of(result: QueryResult, *, version: DatasetVersion | None = None) -> 
     evaluation = evaluation_of(result.run, version=version)
     if evaluation is None or result.query_id not in evaluation.query_ids:
         return []
-    return [(name, evaluation.by_query(name)[result.query_id]) for name in evaluation.measures]
+    column = evaluation.query_ids.index(result.query_id)
+    return [(name, values[column]) for name, values in zip(evaluation.measures, evaluation.values, strict=True)]
 
 
 def other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun]:

@@ -213,4 +213,5 @@ def _query_loss(lost: Sequence[LostDocument], relevant: int) -> QueryLoss:
 
 def answered(evaluation: Evaluation) -> list[int]:
     """Return the queries that have values: those that were asked and did not fail."""
-    return [query for query, value in zip(evaluation.query_ids, evaluation.values[0], strict=True) if value is not None]
+    first = evaluation.values[0] if evaluation.values else []
+    return [query for query, value in zip(evaluation.query_ids, first, strict=False) if value is not None]
