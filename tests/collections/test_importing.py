@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from django.db import connection, transaction
 
 from apps.collections.folders import read_files, scan
 from apps.collections.importing import (
@@ -28,6 +30,25 @@ PLUM = DocumentRecord("plum", "Plum", "A blue fruit.")
 @pytest.fixture
 def fruit(db: None) -> Collection:
     return create_collection("fruit")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_import_waits_for_the_first() -> None:
+    collection = create_collection("fruit")
+    reports: list[ImportReport] = []
+
+    def import_again() -> None:
+        reports.append(import_documents(collection, [APPLE, PEAR]))
+        connection.close()
+
+    with transaction.atomic():
+        import_documents(collection, [APPLE])
+        second = Thread(target=import_again)
+        second.start()
+        second.join(0.3)
+        assert second.is_alive(), "it waits for the lock"
+    second.join(10)
+    assert reports == [ImportReport(created=1, unchanged=1)]
 
 
 def test_it_stores_documents(fruit: Collection) -> None:

@@ -80,7 +80,7 @@ def test_no_figure_is_told_without_a_calibration(opened: Round, ada: User, serve
 
     def refused(why: str) -> CalibrationReport:
         told = calibration_of(judge)
-        assert why in (told.unavailable_reason or "")
+        assert why in str(told.unavailable_reason)
         assert told.figures is None
         verdicts = {one.policy: one for one in verdicts_of(judge.round, judge).verdicts}
         assert verdicts[HUMAN].pairs
@@ -110,10 +110,10 @@ def test_it_is_stale_when_model_prompt_or_scale_change(
         judge = LLMJudge.objects.select_related("round").get(pk=calibrated.pk)
         told = calibration_of(judge)
         assert told.is_stale
-        assert why in (told.unavailable_reason or "")
+        assert why in str(told.unavailable_reason)
         assert told.figures is None
         for policy in (FILLED, CORRECTED):
-            assert "stale" in (of_policy(judge, policy).unavailable_reason or "")
+            assert "stale" in str(of_policy(judge, policy).unavailable_reason)
         assert of_policy(judge, HUMAN).best_run_ids
 
     scale = opened.scale

@@ -1,5 +1,6 @@
 """Every format of results: a golden file each, and what the tools that read them make of them."""
 
+import csv
 import io
 import json
 import os
@@ -59,6 +60,16 @@ def test_it_writes_what_the_golden_file_has(exported, format):
     if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
         golden.write_bytes(text.encode())
     assert text == golden.read_bytes().decode()
+
+
+def test_a_failure_is_empty_and_never_0(exported):
+    rows = list(csv.DictReader(io.StringIO(whole(exported, "csv-queries"))))
+    failed = [row for row in rows if row["status"] == "failed"]
+    assert [(row["run_order"], row["query_key"], row["error"]) for row in failed] == [
+        ("2", "q7", "The query took 60 s."),
+        ("4", "", "The encoder is gone."),
+    ]
+    assert {row["nDCG@10"] for row in failed} == {""}
 
 
 @pytest.fixture(scope="module")

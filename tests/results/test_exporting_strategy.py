@@ -61,6 +61,22 @@ def test_it_writes_what_the_golden_files_have(benchmark, tmp_path):
         assert made == (GOLDEN / name).read_bytes(), name
 
 
+def test_documents_and_sections_have_their_known_ranks(benchmark, tmp_path):
+    rows = rows_of(export_to(benchmark, "strategy", tmp_path), "search_results.csv")
+    names = ("doc_found", "doc_rank", "section_found", "section_rank")
+    searched = {(row["query_id"], row["top_k"]): row for row in rows if row["run"] == "1" and not row["error"]}
+    ranks = {key: tuple(row[name] for name in names) for key, row in searched.items()}
+    assert ranks["q1", "3"] == ("True", "2", "True", "3"), "(B,s1), (A,s9), (A,s2) where A with s1 or s2 is expected"
+    assert ranks["q1", "1"] == ("False", "-1", "False", "-1"), "the same ranking, cut"
+    assert ranks["q2", "1"] == ("True", "1", "True", "1")
+    assert ranks["q3", "3"] == ranks["q4", "3"] == ("False", "-1", "False", "-1"), "not found, and not there at all"
+    assert ranks["q5", "3"] == ("True", "2", "", ""), "no section is expected"
+    assert [searched["q1", k]["evidence_recall"] for k in "13"] == ["0.0", "0.5"]
+    failed = [row for row in rows if row["error"]]
+    assert len(failed) == len(rows) / 2, "every search of the configuration that failed"
+    assert {tuple(row[name] for name in (*names, "search_time_ms", "rouge_l")) for row in failed} == {("",) * 6}
+
+
 def test_the_summary_is_that_of_the_page(benchmark, tmp_path):
     built, _ = rows_of(export_to(benchmark, "strategy", tmp_path), "summary.csv")
     evaluation = searching(benchmark).evaluations.get()
