@@ -42,7 +42,7 @@ KINDS = {"lists": ("changelist", "history", "delete"), "forms": ("add", "change"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_page_has_a_grave_fault(page: Page, kind: str) -> None:
+def test_no_page_has_a_grave_fault(page, kind):
     found = {name: path for name, path in outside(make_paths).items() if kind_of(name) == kind}
     assert len(found) > 20
     context = page.context

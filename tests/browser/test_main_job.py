@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page
@@ -131,7 +130,7 @@ def bring_what_is_asked(page: Page, folder: Path) -> None:
     page.wait_for_selector(f"text={2 * QUERIES} of {2 * QUERIES} judgments found their document")
 
 
-def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> None:
+def test_from_files_to_a_verdict(page, manage, tmp_path):
     manage("manage.py", "worker")
     bring_what_is_searched(page, tmp_path)
     bring_what_is_asked(page, tmp_path)
@@ -163,7 +162,7 @@ def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> Non
     page.wait_for_selector(".bb-hit mark")
 
 
-def test_the_page_goes_on_when_the_socket_is_lost(page: Page) -> None:
+def test_the_page_goes_on_when_the_socket_is_lost(page):
     operation = outside(lambda: launch(make_benchmark("Without a socket")))
     page.add_init_script(
         # The policy of the page lets it connect to its own site alone, which would answer.
@@ -177,7 +176,7 @@ def test_the_page_goes_on_when_the_socket_is_lost(page: Page) -> None:
     page.wait_for_selector("text=2 of 2 completed")
 
 
-def test_no_page_is_wider_than_a_phone(page: Page) -> None:
+def test_no_page_is_wider_than_a_phone(page):
     operation = outside(lambda: wait(launch(make_benchmark("Narrow"))))
     benchmark = Benchmark.objects.get(pk=operation.subject_id)
     run = benchmark.runs.get(run_order=1)
@@ -194,7 +193,7 @@ def test_no_page_is_wider_than_a_phone(page: Page) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
 
 
-def test_the_leaderboard_fits_a_notebook_and_keeps_its_names_on_a_phone(page: Page) -> None:
+def test_the_leaderboard_fits_a_notebook_and_keeps_its_names_on_a_phone(page):
     operation = outside(lambda: wait(launch(make_benchmark("Wide"))))
     page.goto(f"/admin/benchmarks/benchmark/{operation.subject_id}/results/")
     board = page.locator("#board-scroll")

@@ -1,7 +1,5 @@
 """Previews of a slow server, which take nothing away that was chosen, and the comparison of runs in sight."""
 
-from pathlib import Path
-
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
@@ -54,7 +52,7 @@ def ticked(page: Page) -> list[str]:
     return boxes
 
 
-def test_what_is_ticked_while_a_preview_is_on_its_way_stays(form: Page) -> None:
+def test_what_is_ticked_while_a_preview_is_on_its_way_stays(form):
     held: list[Route] = []
     form.route(PREVIEW, lambda route: held.append(route))
     tick(form, "second")
@@ -67,7 +65,7 @@ def test_what_is_ticked_while_a_preview_is_on_its_way_stays(form: Page) -> None:
     assert ticked(form) == ["second", "third"]
 
 
-def test_a_mapping_brings_its_own_indexes_and_what_cannot_be_read_is_named(form: Page) -> None:
+def test_a_mapping_brings_its_own_indexes_and_what_cannot_be_read_is_named(form):
     tick(form, "second")
     form.select_option("[name=mapping]", "")
     form.wait_for_selector("#preview >> text=Choose a mapping")
@@ -85,7 +83,7 @@ def test_a_mapping_brings_its_own_indexes_and_what_cannot_be_read_is_named(form:
     assert form.locator("#error_top_k_values p").count() == 0
 
 
-def test_the_choices_of_a_run_are_those_of_its_dataset(page: Page, tmp_path: Path) -> None:
+def test_the_choices_of_a_run_are_those_of_its_dataset(page, tmp_path):
     outside(lambda: make_dataset({"q1": [({"document_id": "a"}, 1)]}))
     page.goto("/admin/benchmarks/benchmark/import-run/")
     run = tmp_path / "mine.run"
@@ -101,7 +99,7 @@ LONG = "How does the bill of a hospital change where a patient is moved to anoth
 SCROLLED = "areas => areas.filter(area => area.scrollWidth > area.clientWidth).map(area => area.ariaLabel)"
 
 
-def test_runs_are_compared_once_two_are_ticked(page: Page) -> None:
+def test_runs_are_compared_once_two_are_ticked(page):
     def make() -> Benchmark:
         benchmark = search(make_gated(), GOOD, POOR)
         Benchmark.objects.update(owner=User.objects.get(username="ada"))
@@ -120,7 +118,7 @@ def test_runs_are_compared_once_two_are_ticked(page: Page) -> None:
     expect(compare).to_be_enabled(enabled=ticks > 1)
 
 
-def test_no_column_of_two_runs_is_clipped_and_queries_are_readable(page: Page) -> None:
+def test_no_column_of_two_runs_is_clipped_and_queries_are_readable(page):
     def make() -> Benchmark:
         benchmark = search(make_gated(), GOOD, POOR)
         Query.objects.update(text=LONG)

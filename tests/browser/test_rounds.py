@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from apps.benchmarks.models import QueryResult
 from apps.datasets.models import Judgment
@@ -64,7 +64,7 @@ def count(opened: Round) -> int:
     return outside(lambda: Grade.objects.filter(item__round=opened).count())
 
 
-def test_thirty_grades_by_keyboard_alone(page: Page) -> None:
+def test_thirty_grades_by_keyboard_alone(page):
     opened = outside(lambda: opened_for(guidelines="**Read** the whole text where the passage leaves a doubt."))
     judge(page, opened)
     look(page, "judge")
@@ -112,7 +112,7 @@ def test_thirty_grades_by_keyboard_alone(page: Page) -> None:
     assert count(opened) == 0
 
 
-def test_grades_survive_a_lost_connection_and_count_once(page: Page) -> None:
+def test_grades_survive_a_lost_connection_and_count_once(page):
     opened = outside(opened_for)
     judge(page, opened)
     answers: list[bool] = []
@@ -158,7 +158,7 @@ def tap(page: Page, grade: str) -> None:
     page.keyboard.press(grade)
 
 
-def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes(page: Page, browser: Browser) -> None:
+def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes(page, browser):
     outside(lambda: User.objects.create_user("grace", password="g", is_staff=True, is_superuser=True))
     opened = outside(lambda: opened_for("grace", overlap=0.05, depth=3, budget=10))
     client = Client()
@@ -210,7 +210,7 @@ def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes
     page.wait_for_selector("#moved")
 
 
-def test_a_round_shows_its_model_and_three_verdicts(page: Page) -> None:
+def test_a_round_shows_its_model_and_three_verdicts(page):
     def make() -> Round:
         ada = User.objects.get(username="ada")
         opened = open_for(make_simulated(), [ada], owner=ada, order="random", measure="P@5")
@@ -249,7 +249,7 @@ def make_ranking() -> QueryResult:
     return benchmark.runs.get().query_results.order_by("pk")[0]
 
 
-def test_a_hit_is_graded_on_its_page(page: Page) -> None:
+def test_a_hit_is_graded_on_its_page(page):
     result = outside(make_ranking)
     page.goto(change_url(result))
     page.locator(".bb-hit").first.locator("text=Judge").click()

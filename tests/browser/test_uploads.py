@@ -1,11 +1,9 @@
 """A file that is too large is told so before it is sent."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import Page
 
 pytestmark = pytest.mark.thorough
 
@@ -15,7 +13,7 @@ def site(serve: Callable[..., str]) -> str:
     return serve(BENCHMARK_DATASET_MAX_UPLOAD_BYTES="1000")
 
 
-def test_a_file_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_not_sent(page, tmp_path):
     file = tmp_path / "questions.csv"
     page.goto(reverse("admin:datasets_dataset_add"))
     sent = []

@@ -30,7 +30,7 @@ def beir(directory: Path, *, queries: str = QUERIES, header: str = HEADER, rows:
     return directory
 
 
-def test_it_reads_the_queries_of_the_split_in_file_order(tmp_path: Path) -> None:
+def test_it_reads_the_queries_of_the_split_in_file_order(tmp_path):
     record = read_beir(beir(tmp_path, rows="2\tplum tree\t-1\nq1\tapple\t4\n2\tberry\t2\nq1\tapple\t4\n"))
     assert record.queries == [
         QueryRecord("q1", "red", [JudgmentRecord({"document_id": "apple"}, 4)], split="test"),
@@ -46,7 +46,7 @@ def test_it_reads_the_queries_of_the_split_in_file_order(tmp_path: Path) -> None
     assert record.metadata == {"split": "test"}
 
 
-def test_it_reads_another_split_and_gzipped_files(tmp_path: Path) -> None:
+def test_it_reads_another_split_and_gzipped_files(tmp_path):
     beir(tmp_path)
     (tmp_path / "queries.jsonl").unlink()
     (tmp_path / "queries.jsonl.gz").write_bytes(gzip.compress(QUERIES.encode()))
@@ -81,19 +81,19 @@ def test_it_reads_another_split_and_gzipped_files(tmp_path: Path) -> None:
         ("queries", '{"_id": "q1", "text": "a"}\n{"_id": ', "queries.jsonl, line 2, column 9, is not JSON"),
     ],
 )
-def test_it_names_file_and_line_of_a_fault(tmp_path: Path, file: str, content: str, sentence: str) -> None:
+def test_it_names_file_and_line_of_a_fault(tmp_path, file, content, sentence):
     with pytest.raises(BenchbenchError) as caught:
         read_beir(beir(tmp_path, **{file: content}))
     assert caught.value.message.startswith(sentence)
 
 
 @pytest.mark.parametrize("header", ["q1\tapple\t1\n", "query-id corpus-id score\n", "query-id\tcorpus-id\tscore\tx\n"])
-def test_it_requires_the_header(tmp_path: Path, header: str) -> None:
+def test_it_requires_the_header(tmp_path, header):
     with pytest.raises(BenchbenchError, match="line 1, must be the header query-id<TAB>corpus-id<TAB>score"):
         read_beir(beir(tmp_path, header=header))
 
 
-def test_it_lists_the_splits_when_one_is_asked_for_that_is_not_there(tmp_path: Path) -> None:
+def test_it_lists_the_splits_when_one_is_asked_for_that_is_not_there(tmp_path):
     beir(tmp_path)
     (tmp_path / "qrels/dev.tsv.gz").touch()
     with pytest.raises(BenchbenchError, match=r"has no split 'train': the splits there are dev, test\."):
@@ -105,7 +105,7 @@ def test_it_lists_the_splits_when_one_is_asked_for_that_is_not_there(tmp_path: P
         read_beir(tmp_path / "empty")
 
 
-def test_it_says_when_there_are_no_queries(tmp_path: Path) -> None:
+def test_it_says_when_there_are_no_queries(tmp_path):
     (beir(tmp_path) / "queries.jsonl").unlink()
     with pytest.raises(
         BenchbenchError, match=r"holds no queries\.jsonl and no queries\.jsonl\.gz: is it a BEIR directory"
@@ -113,7 +113,7 @@ def test_it_says_when_there_are_no_queries(tmp_path: Path) -> None:
         read_beir(tmp_path)
 
 
-def test_a_directory_is_read_as_beir_and_a_file_as_json(tmp_path: Path) -> None:
+def test_a_directory_is_read_as_beir_and_a_file_as_json(tmp_path):
     directory = beir(tmp_path)
     (tmp_path / "a.json").write_text('{"queries": [{"query_key": "q1", "query_text": "x"}]}')
     assert read_dataset(directory).source_format == "beir"
@@ -128,9 +128,7 @@ def test_a_directory_is_read_as_beir_and_a_file_as_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "split", "queries", "judgments"), [("adi", "test", 35, 170), ("scifact", "test", 300, 339)]
 )
-def test_it_reads_the_shared_collections(
-    shared_data: Path, name: str, split: str, queries: int, judgments: int
-) -> None:
+def test_it_reads_the_shared_collections(shared_data, name, split, queries, judgments):
     record = read_beir(shared_data / name, split=split)
     assert len(record.queries) == queries
     assert sum(len(query.judgments) for query in record.queries) == judgments
@@ -162,7 +160,7 @@ def register(library: Any, folder: Path, qrels: str = QRELS) -> str:
     return id
 
 
-def test_it_reads_judged_queries(library: Any, tmp_path: Path) -> None:
+def test_it_reads_judged_queries(library, tmp_path):
     id = register(library, tmp_path)
     record = read_catalogue(id)
     assert record.queries == [
@@ -179,7 +177,7 @@ def test_it_reads_judged_queries(library: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_commands_take_an_id(library: Any, tmp_path: Path) -> None:
+def test_commands_take_an_id(library, tmp_path):
     id = f"ir_datasets:{register(library, tmp_path)}"
     call_command("import_dataset", id, name="fruit")
     call_command("import_collection", id, name="fruit")
@@ -191,7 +189,7 @@ def test_commands_take_an_id(library: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_a_collection_is_imported_whole(library: Any, tmp_path: Path) -> None:
+def test_a_collection_is_imported_whole(library, tmp_path):
     from apps.mappings.beir import import_beir
 
     id = register(library, tmp_path)
@@ -200,7 +198,7 @@ def test_a_collection_is_imported_whole(library: Any, tmp_path: Path) -> None:
     assert Mapping.objects.get().status == "resolved"
 
 
-def test_what_is_not_there_is_a_sentence(library: Any, tmp_path: Path) -> None:
+def test_what_is_not_there_is_a_sentence(library, tmp_path):
     with pytest.raises(CatalogueError, match=r"ir_datasets knows no 'fruit-salad'\."):
         read_catalogue("fruit-salad")
     with pytest.raises(
@@ -215,7 +213,7 @@ def test_what_is_not_there_is_a_sentence(library: Any, tmp_path: Path) -> None:
         read_catalogue(id)
 
 
-def test_a_download_that_fails_is_a_sentence(library: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_download_that_fails_is_a_sentence(library, monkeypatch, tmp_path):
     """A proxy that is not there stands for a network that is not: nothing leaves this machine."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -225,7 +223,7 @@ def test_a_download_that_fails_is_a_sentence(library: Any, monkeypatch: pytest.M
         read_catalogue("vaswani")
 
 
-def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_installed_is_named(monkeypatch):
     real = builtins.__import__
 
     def without(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -241,7 +239,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.django_db
-def test_a_file_of_that_name_is_no_id_for_the_browser(admin_client: Any) -> None:
+def test_a_file_of_that_name_is_no_id_for_the_browser(admin_client):
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.urls import reverse
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
 
 from apps.datasets.editing.drafts import (
     changes_of,
@@ -29,14 +28,14 @@ def grades(dataset: Dataset, number: int) -> dict[str, int]:
     return {judgment.doc_ref["document_id"]: judgment.grade for judgment in version.judgments}
 
 
-def test_a_draft_is_opened_once_and_begins_as_the_newest_version(fruit: Dataset) -> None:
+def test_a_draft_is_opened_once_and_begins_as_the_newest_version(fruit):
     draft = open_draft(fruit)
     assert (draft.number, draft.frozen_at) == (2, None)
     assert open_draft(fruit) == draft
     assert grades(fruit, 2) == grades(fruit, 1) == {"apple": 3}
 
 
-def test_edits_gather_in_the_draft_and_leave_the_frozen_version_alone(fruit: Dataset) -> None:
+def test_edits_gather_in_the_draft_and_leave_the_frozen_version_alone(fruit):
     set_judgment(fruit, "red", PEAR, 1, judge="mara")
     set_judgment(fruit, "red", APPLE, 2)
     set_judgment(fruit, "red", APPLE, 0, note="It was green.")
@@ -47,7 +46,7 @@ def test_edits_gather_in_the_draft_and_leave_the_frozen_version_alone(fruit: Dat
     assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
 
 
-def test_freezing_makes_the_next_version(fruit: Dataset) -> None:
+def test_freezing_makes_the_next_version(fruit):
     set_judgment(fruit, "red", PEAR, 1)
     version = freeze(fruit, label="2", note="Late judgments.")
     assert (version.number, version.label, version.note) == (2, "2", "Late judgments.")
@@ -58,7 +57,7 @@ def test_freezing_makes_the_next_version(fruit: Dataset) -> None:
     assert grades(fruit, 3) == {"apple": 3, "pear": 0}
 
 
-def test_stating_the_same_again_changes_nothing(fruit: Dataset) -> None:
+def test_stating_the_same_again_changes_nothing(fruit):
     stated = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
     assert (stated, draft_of(fruit)) == (Judgment.objects.get(), None)
     first = set_judgment(fruit, "red", PEAR, 2, judge="mara")
@@ -67,7 +66,7 @@ def test_stating_the_same_again_changes_nothing(fruit: Dataset) -> None:
     assert (one.pk, one.created_at) == (first.pk, first.created_at), "an edit of an edit keeps its row"
 
 
-def test_it_refuses_what_is_no_judgment_and_no_draft(fruit: Dataset) -> None:
+def test_it_refuses_what_is_no_judgment_and_no_draft(fruit):
     with pytest.raises(DatasetError, match="has no query 'blue'"):
         set_judgment(fruit, "blue", APPLE, 1)
     with pytest.raises(DatasetError, match="The reference to the document has the unknown key 'url'"):
@@ -81,7 +80,7 @@ def test_it_refuses_what_is_no_judgment_and_no_draft(fruit: Dataset) -> None:
         freeze(fruit, label="1")
 
 
-def test_an_import_waits_until_the_draft_is_frozen(fruit: Dataset) -> None:
+def test_an_import_waits_until_the_draft_is_frozen(fruit):
     set_judgment(fruit, "red", PEAR, 1)
     other = DatasetRecord("fruit", [QueryRecord("red", "crimson fruit")], label="3")
     with pytest.raises(ConflictError, match="has a draft with edits: freeze it before importing"):
@@ -90,7 +89,7 @@ def test_an_import_waits_until_the_draft_is_frozen(fruit: Dataset) -> None:
     assert import_dataset(other).version.number == 3
 
 
-def test_a_judgment_is_removed_from_the_draft_alone(fruit: Dataset) -> None:
+def test_a_judgment_is_removed_from_the_draft_alone(fruit):
     remove_judgment(fruit, "red", APPLE)
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {})
     first = fruit.versions.get(number=1)
@@ -106,7 +105,7 @@ def test_a_judgment_is_removed_from_the_draft_alone(fruit: Dataset) -> None:
     assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
 
 
-def test_what_is_not_judged_cannot_be_removed_and_begins_no_draft(fruit: Dataset) -> None:
+def test_what_is_not_judged_cannot_be_removed_and_begins_no_draft(fruit):
     with pytest.raises(DatasetError, match="has no judgment of that document"):
         remove_judgment(fruit, "red", PEAR)
     with pytest.raises(DatasetError, match="has no query 'blue'"):
@@ -114,7 +113,7 @@ def test_what_is_not_judged_cannot_be_removed_and_begins_no_draft(fruit: Dataset
     assert draft_of(fruit) is None
 
 
-def test_a_discarded_draft_leaves_nothing_behind(fruit: Dataset) -> None:
+def test_a_discarded_draft_leaves_nothing_behind(fruit):
     before = list(Judgment.objects.order_by("pk").values())
     set_judgment(fruit, "red", PEAR, 1)
     set_judgment(fruit, "red", APPLE, 2)
@@ -127,7 +126,7 @@ def test_a_discarded_draft_leaves_nothing_behind(fruit: Dataset) -> None:
     assert grades(fruit, freeze(fruit).number) == {"apple": 2}, "the next draft has the same number"
 
 
-def test_discarding_brings_back_queries_that_were_worded_anew_or_removed(fruit: Dataset) -> None:
+def test_discarding_brings_back_queries_that_were_worded_anew_or_removed(fruit):
     set_judgment(fruit, "red", PEAR, 1)
     freeze(fruit)
     frozen = {version.number: version.content_hash for version in fruit.versions.all()}
@@ -139,7 +138,7 @@ def test_discarding_brings_back_queries_that_were_worded_anew_or_removed(fruit: 
     assert {version.number: stored_hash(version) for version in fruit.versions.all()} == frozen
 
 
-def test_a_draft_counts_what_it_changes(fruit: Dataset) -> None:
+def test_a_draft_counts_what_it_changes(fruit):
     draft = open_draft(fruit)
     assert (changes_of(draft).total, changes_of(draft).sentence) == (0, "no changes")
     set_judgment(fruit, "red", PEAR, 1)
@@ -163,7 +162,7 @@ def counts(dataset: Dataset, *edits: JudgmentEdit) -> tuple[int, ...]:
     return done.version.number, done.added, done.changed, done.removed, done.unchanged
 
 
-def test_it_adds_changes_and_removes_in_the_draft(fruit: Dataset) -> None:
+def test_it_adds_changes_and_removes_in_the_draft(fruit):
     assert counts(fruit, edit(PEAR, 1), edit(APPLE, 2)) == (2, 1, 1, 0, 0)
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"apple": 2, "pear": 1})
     assert counts(fruit, edit(PEAR, 0), edit(APPLE, None), edit({"uri": "x:fig", "document_id": "fig"}, 1))[1:] == (
@@ -175,7 +174,7 @@ def test_it_adds_changes_and_removes_in_the_draft(fruit: Dataset) -> None:
     assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
 
 
-def test_the_same_again_opens_no_draft(fruit: Dataset) -> None:
+def test_the_same_again_opens_no_draft(fruit):
     assert counts(fruit, edit(APPLE, 3)) == (1, 0, 0, 0, 1)
     assert draft_of(fruit) is None
 
@@ -191,17 +190,13 @@ def test_the_same_again_opens_no_draft(fruit: Dataset) -> None:
         (edit(APPLE, 40_000), "judgments[1].grade", "out of range"),
     ],
 )
-def test_one_that_is_wrong_is_named_and_none_is_kept(
-    fruit: Dataset, wrong: JudgmentEdit, field: str, told: str
-) -> None:
+def test_one_that_is_wrong_is_named_and_none_is_kept(fruit, wrong, field, told):
     with pytest.raises(DatasetError, match=told) as raised:
         edit_judgments(fruit, [edit(PEAR, 1), wrong, edit(APPLE, 0)])
     assert raised.value.field == field
     assert (draft_of(fruit), Judgment.objects.count()) == (None, 1)
 
 
-def test_it_takes_few_queries_whatever_their_number(
-    fruit: Dataset, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_it_takes_few_queries_whatever_their_number(fruit, django_assert_max_num_queries):
     with django_assert_max_num_queries(16):
         edit_judgments(fruit, [edit({"document_id": str(number)}, 1) for number in range(200)])

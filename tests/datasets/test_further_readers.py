@@ -1,7 +1,6 @@
 """Reading tables of judgments, and module queries (SPEC-001)."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from tests.files.samples import write_file
 
 
 class TestTable:
-    def test_it_reads_a_row_for_each_judgment(self, tmp_path: Path) -> None:
+    def test_it_reads_a_row_for_each_judgment(self, tmp_path):
         record = read_dataset(write_file(tmp_path / "judged.csv", TABLE))
         assert record.queries == [
             QueryRecord("q1", "red", [JudgmentRecord({"uri": "u1"}, 1), JudgmentRecord({"uri": "u2"}, 0)]),
@@ -23,13 +22,13 @@ class TestTable:
         assert (record.name, record.duplicates) == ("judged", 1)
 
     @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-    def test_it_reads_quoted_cells_between_any_delimiter(self, delimiter: str, tmp_path: Path) -> None:
+    def test_it_reads_quoted_cells_between_any_delimiter(self, delimiter, tmp_path):
         rows = [["query_key", "query_text", "doc_ref", "grade"], ["q1", '"a\nb"', '"{""document_id"": ""d""}"', "2"]]
         text = "".join(delimiter.join(row) + "\r\n" for row in rows)
         record = read_dataset(write_file(tmp_path / "t.csv", text))
         assert record.queries == [QueryRecord("q1", "a\nb", [JudgmentRecord({"document_id": "d"}, 2)])]
 
-    def test_columns_are_mapped(self, tmp_path: Path) -> None:
+    def test_columns_are_mapped(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "q,question,page,stars,category\n1,red,u,3,colour\n")
         columns = {"query_key": "q", "query_text": "question", "uri": "page", "grade": "stars"}
         assert read_dataset(path, columns=columns).queries == [
@@ -41,7 +40,7 @@ class TestTable:
             "t.csv has no column query_text, no grade, no doc_ref (nor one of document_id, uri, "
         )
 
-    def test_json_lines_keep_their_types(self, tmp_path: Path) -> None:
+    def test_json_lines_keep_their_types(self, tmp_path):
         lines = [
             {"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2},
             {"query_key": 1, "doc_ref": "v", "grade": "0"},
@@ -67,7 +66,7 @@ class TestTable:
             ('q1,"re"d,u,1\n', "t.csv, line 2, is not CSV"),
         ],
     )
-    def test_its_errors_name_file_and_line(self, tmp_path: Path, rows: str, sentence: str) -> None:
+    def test_its_errors_name_file_and_line(self, tmp_path, rows, sentence):
         assert said(write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\n" + rows)).startswith(sentence)
 
     @pytest.mark.parametrize(
@@ -92,10 +91,10 @@ class TestTable:
             ("", "t.csv is empty: a header with the names of the columns is expected."),
         ],
     )
-    def test_its_errors_name_file_and_column(self, tmp_path: Path, content: str | bytes, sentence: str) -> None:
+    def test_its_errors_name_file_and_column(self, tmp_path, content, sentence):
         assert said(write_file(tmp_path / "t.csv", content), format="table").startswith(sentence)
 
-    def test_a_column_that_holds_no_field_is_an_error_unless_it_is_left_out(self, tmp_path: Path) -> None:
+    def test_a_column_that_holds_no_field_is_an_error_unless_it_is_left_out(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
         assert said(path).startswith("t.csv has a column that holds no field: 'mood', 'tone'. Say which field it holds")
         assert said(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
@@ -103,7 +102,7 @@ class TestTable:
         stars = write_file(tmp_path / "s.csv", "query_key,query_text,uri,grade,stars\nq1,red,u,1,2\n")
         assert said(stars, columns={"grade": "stars"}).startswith("s.csv has a column that holds no field: 'grade'.")
 
-    def test_a_later_line_may_state_more_fields_and_nothing_unknown(self, tmp_path: Path) -> None:
+    def test_a_later_line_may_state_more_fields_and_nothing_unknown(self, tmp_path):
         lines = [
             {"query_key": "q1", "query_text": "red", "uri": "u", "grade": 1},
             {"query_key": "q1", "uri": "v", "grade": 0, "category": "colour"},
@@ -114,11 +113,11 @@ class TestTable:
         assert said(path).startswith("t.jsonl, line 2 has a column that holds no field: 'mood'.")
 
     @pytest.mark.parametrize("text", ["\n=1", "＝1", "'＋1", "－", "＠SUM"])
-    def test_an_exported_cell_is_read_as_it_was(self, tmp_path: Path, text: str) -> None:
+    def test_an_exported_cell_is_read_as_it_was(self, tmp_path, text):
         path = write_file(tmp_path / "t.csv", f'text,n\n"\'{text}",1\n')
         assert [row["text"] for _, row in read_table(path)[1]] == [text]
 
-    def test_an_apostrophe_before_a_formula_is_no_part_of_a_cell(self, tmp_path: Path) -> None:
+    def test_an_apostrophe_before_a_formula_is_no_part_of_a_cell(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\nq1,'=1+1,'u,-1\n")
         assert read_dataset(path).queries == [QueryRecord("q1", "=1+1", [JudgmentRecord({"uri": "'u"}, -1)])]
 
@@ -126,7 +125,7 @@ class TestTable:
 QUERY: dict[str, Any] = MODULES["benchmark_queries"][0]  # type: ignore[index]
 
 
-def test_it_reads_queries_with_the_version_as_filter(tmp_path: Path) -> None:
+def test_it_reads_queries_with_the_version_as_filter(tmp_path):
     record = read_dataset(write_file(tmp_path / "modules.json", MODULES))
     assert record.queries == [
         QueryRecord(
@@ -140,7 +139,7 @@ def test_it_reads_queries_with_the_version_as_filter(tmp_path: Path) -> None:
     ]
 
 
-def test_a_query_may_be_about_any_of_several_versions(tmp_path: Path) -> None:
+def test_a_query_may_be_about_any_of_several_versions(tmp_path):
     stated = {"queries": [QUERY | {"version": ["16.0", "17.0"]}], "metadata": {"versions": {"16.0": 1, "18.0": 1}}}
     record = read_dataset(write_file(tmp_path / "modules.json", stated))
     assert record.queries[0].filters == {"version": ["16.0", "17.0"]}
@@ -150,7 +149,7 @@ def test_a_query_may_be_about_any_of_several_versions(tmp_path: Path) -> None:
     )
 
 
-def test_counts_that_the_queries_contradict_are_warnings(tmp_path: Path) -> None:
+def test_counts_that_the_queries_contradict_are_warnings(tmp_path):
     assert read_dataset(write_file(tmp_path / "modules.json", MODULES)).warnings == (
         "metadata.total_queries says 2, and there is 1 query.",
         "metadata.difficulty_distribution says 1 of 'hard', and there are 0 queries of it.",
@@ -178,7 +177,7 @@ def test_counts_that_the_queries_contradict_are_warnings(tmp_path: Path) -> None
         ({"version": None}, "benchmark_queries[0] lacks the key version."),
     ],
 )
-def test_its_errors_name_the_key(tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+def test_its_errors_name_the_key(tmp_path, change, sentence):
     path = write_file(tmp_path / "m.json", {"benchmark_queries": [QUERY | change]})
     assert said(path, format="module-queries").startswith(sentence)
 
@@ -192,11 +191,11 @@ def test_its_errors_name_the_key(tmp_path: Path, change: dict[str, Any], sentenc
         ({"benchmark_queries": [QUERY], "metadata": []}, "m.json, metadata must be an object, not a list."),
     ],
 )
-def test_its_errors_name_the_file(tmp_path: Path, stated: Any, sentence: str) -> None:
+def test_its_errors_name_the_file(tmp_path, stated, sentence):
     assert said(write_file(tmp_path / "m.json", stated), format="module-queries").startswith(sentence)
 
 
-def test_a_list_and_an_id_twice_are_refused(tmp_path: Path) -> None:
+def test_a_list_and_an_id_twice_are_refused(tmp_path):
     """SPEC-002 reads its queries as a list; the file of SPEC-001 has them in an object."""
     path = write_file(tmp_path / "benchmark_queries.json", [QUERY])
     assert said(path) == 'benchmark_queries.json is a list: put it into an object, {"benchmark_queries": […]}.'

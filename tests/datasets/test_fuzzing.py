@@ -109,15 +109,13 @@ def said(folder: Path, file: str, path: Where, put: Any) -> str:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_whole_file_is_read(file: str, tmp_path: Path) -> None:
+def test_the_whole_file_is_read(file, tmp_path):
     value, read = FILES[file]
     assert read(write_file(tmp_path / file, value))
 
 
 @pytest.mark.parametrize(("file", "path", "place", "key"), MUST, ids=[f"{place}.{key}" for _, _, place, key in MUST])
-def test_a_key_that_must_be_there_is_missed_by_name(
-    file: str, path: Where, place: str, key: str, tmp_path: Path
-) -> None:
+def test_a_key_that_must_be_there_is_missed_by_name(file, path, place, key, tmp_path):
     stated = at(FILES[file][0], path)
     without = {name: value for name, value in stated.items() if name != key}
     message = said(tmp_path, file, path, without)
@@ -125,9 +123,7 @@ def test_a_key_that_must_be_there_is_missed_by_name(
 
 
 @pytest.mark.parametrize(("file", "path", "place"), [one[:3] for one in OBJECTS], ids=[one[2] for one in OBJECTS])
-def test_a_key_that_is_not_known_and_what_is_no_object_are_named(
-    file: str, path: Where, place: str, tmp_path: Path
-) -> None:
+def test_a_key_that_is_not_known_and_what_is_no_object_are_named(file, path, place, tmp_path):
     message = said(tmp_path, file, path, at(FILES[file][0], path) | {"colour": 1})
     assert re.match(rf"{re.escape(place)}( \(query 'q1'\))? has the unknown key 'colour': known are \w+, ", message)
     message = said(tmp_path, file, path, 7)
@@ -152,13 +148,13 @@ SOURCES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.fuzz
-def test_every_format_is_fuzzed() -> None:
+def test_every_format_is_fuzzed():
     assert {source.partition(",")[0] for source in SOURCES} == set(FORMATS)
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> None:
+def test_a_reader_gives_a_dataset_or_a_sentence(source, tmp_path):
     write = writer(tmp_path / "data", SOURCES[source])
     format = source.partition(",")[0]
     assert read_dataset(write([])).source_format == format
@@ -168,7 +164,7 @@ def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> 
 @pytest.mark.fuzz
 @pytest.mark.django_db
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
+def test_an_import_keeps_all_or_nothing(source, tmp_path):
     def use_case(path: Path) -> None:
         imported = import_dataset(read_dataset(path), name="damaged")
         assert imported.version.queries.count() == imported.report.queries
@@ -180,12 +176,12 @@ def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_format_is_told_or_refused_in_a_sentence(source: str, tmp_path: Path) -> None:
+def test_a_format_is_told_or_refused_in_a_sentence(source, tmp_path):
     fuzz(read_dataset, writer(tmp_path / "data", SOURCES[source]), examples=60)
 
 
 @pytest.mark.fuzz
-def test_a_damaged_zip_is_a_sentence(tmp_path: Path) -> None:
+def test_a_damaged_zip_is_a_sentence(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data/qrels.txt", QRELS_TXT)
         archive.writestr("data/topics.tsv", TOPICS_TSV)

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -42,7 +41,7 @@ def held(version: DatasetVersion) -> dict[str, dict[str, int]]:
     }
 
 
-def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user: Any) -> None:
+def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user):
     imported = import_dataset(FRUIT, owner=admin_user)
     version, dataset = imported.version, imported.version.dataset
     assert (dataset.name, dataset.owner, dataset.description) == ("fruit", admin_user, "Fruit by colour.")
@@ -65,7 +64,7 @@ def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user: Any) -> None
     assert judgment.ref_hash == ref_hash({"document_id": "plum"})
 
 
-def test_references_and_versions_are_hashed_by_content() -> None:
+def test_references_and_versions_are_hashed_by_content():
     assert ref_hash({"uri": "ü", "document_id": "a"}) == (
         "643aea5d0bf0fc5b4ffa303425d8e9f95f5988721c0b7231911c59d882bd342d"
     )
@@ -85,11 +84,11 @@ def test_references_and_versions_are_hashed_by_content() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_the_hash_covers_all_that_counts(changes: dict[str, Any]) -> None:
+def test_the_hash_covers_all_that_counts(changes):
     assert content_hash([replace(RED, **changes)]) != content_hash([RED])
 
 
-def test_it_recognises_equal_content() -> None:
+def test_it_recognises_equal_content():
     first = import_dataset(FRUIT).version
     again = import_dataset(replace(FRUIT, queries=[BLUE, RED]))
     assert (again.report.outcome, again.version) == ("unchanged", first)
@@ -99,14 +98,14 @@ def test_it_recognises_equal_content() -> None:
 
 
 @pytest.mark.parametrize("label", ["1", ""])
-def test_it_refuses_other_content_without_a_new_version(label: str) -> None:
+def test_it_refuses_other_content_without_a_new_version(label):
     import_dataset(FRUIT)
     with pytest.raises(ConflictError, match=r'The dataset "fruit" is frozen with other content.*bump the version'):
         import_dataset(replace(FRUIT, queries=[RED], label=label))
     assert Query.objects.count() == 2
 
 
-def test_a_new_version_keeps_equal_rows_and_leaves_the_old_version_as_it_was() -> None:
+def test_a_new_version_keeps_equal_rows_and_leaves_the_old_version_as_it_was():
     first = import_dataset(FRUIT).version
     before = held(first)
     kept = Judgment.objects.get(doc_ref={"uri": "shop:plum"}).pk
@@ -131,7 +130,7 @@ def test_a_new_version_keeps_equal_rows_and_leaves_the_old_version_as_it_was() -
         import_dataset(replace(FRUIT, queries=[red, green]))
 
 
-def test_a_changed_query_takes_its_judgments_along_and_a_removed_one_may_come_back() -> None:
+def test_a_changed_query_takes_its_judgments_along_and_a_removed_one_may_come_back():
     first = import_dataset(FRUIT).version
     second = import_dataset(replace(FRUIT, label="2", queries=[replace(RED, text="crimson fruit")])).version
     third = import_dataset(replace(FRUIT, label="3", queries=[RED, BLUE])).version
@@ -140,21 +139,21 @@ def test_a_changed_query_takes_its_judgments_along_and_a_removed_one_may_come_ba
     assert third.content_hash == first.content_hash
 
 
-def test_an_import_stays_with_its_owner(admin_user: Any) -> None:
+def test_an_import_stays_with_its_owner(admin_user):
     import_dataset(FRUIT)
     other = import_dataset(replace(FRUIT, queries=[RED]), owner=admin_user)
     assert other.report.outcome == "created"
     assert Dataset.objects.count() == 2
 
 
-def test_it_takes_the_name_given_before_the_name_stated() -> None:
+def test_it_takes_the_name_given_before_the_name_stated():
     assert import_dataset(FRUIT, name=" autumn ", description="Mine.").version.dataset.name == "autumn"
     assert Dataset.objects.get().description == "Mine."
     with pytest.raises(BenchbenchError, match="needs a name"):
         import_dataset(replace(FRUIT, name=""))
 
 
-def test_it_warns_of_queries_that_nothing_answers() -> None:
+def test_it_warns_of_queries_that_nothing_answers():
     zero = QueryRecord("zero", "x", [JudgmentRecord({"uri": "u"}, 0)])
     bare = [QueryRecord(f"bare{number}", "x") for number in range(7)]
     report = import_dataset(replace(FRUIT, queries=[RED, zero, *bare], warnings=["Counted twice."])).report
@@ -194,19 +193,19 @@ def test_it_warns_of_queries_that_nothing_answers() -> None:
         ),
     ],
 )
-def test_it_refuses_what_cannot_be_stored_and_keeps_nothing(record: DatasetRecord, sentence: str) -> None:
+def test_it_refuses_what_cannot_be_stored_and_keeps_nothing(record, sentence):
     with pytest.raises(DatasetError, match=sentence):
         import_dataset(record)
     assert not Dataset.objects.exists()
 
 
-def test_the_longest_text_and_reference_are_kept() -> None:
+def test_the_longest_text_and_reference_are_kept():
     longest = replace(RED, text="a" * 100_000, judgments=[JudgmentRecord({"uri": "u" * 2_000}, 1, ["s" * 2_000])])
     version = import_dataset(replace(FRUIT, queries=[longest])).version
     assert stored_hash(version) == version.content_hash
 
 
-def test_keys_and_references_that_look_alike_are_kept_apart() -> None:
+def test_keys_and_references_that_look_alike_are_kept_apart():
     apart = [JudgmentRecord({"document_id": "caf\u00e9"}, 1), JudgmentRecord({"document_id": "cafe\u0301"}, 0)]
     queries = [replace(RED, judgments=apart), replace(RED, key="r\u0435d"), replace(RED, key="Red")]
     imported = import_dataset(replace(FRUIT, queries=queries))
@@ -220,16 +219,14 @@ def write(path: Path, **changes: object) -> Path:
     return path
 
 
-def test_it_imports_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_imports_and_reports(tmp_path, capsys):
     call_command("import_dataset", write(tmp_path / "fruit.json"))
     out, err = capsys.readouterr()
     assert out == "fruit v1 (created): 2 queries, 1 judgment, 1 duplicate.\n"
     assert err == "Queries without a judgment: q2.\n"
 
 
-def test_it_makes_a_new_version_under_a_label_and_reports_as_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_makes_a_new_version_under_a_label_and_reports_as_json(tmp_path, capsys):
     file = write(tmp_path / "fruit.json")
     call_command("import_dataset", file, name="colours")
     write(file, query_text="crimson")
@@ -250,7 +247,7 @@ def test_it_makes_a_new_version_under_a_label_and_reports_as_json(
     assert DatasetVersion.objects.get(number=2).label == "2026-11"
 
 
-def test_its_errors_are_sentences(tmp_path: Path) -> None:
+def test_its_errors_are_sentences(tmp_path):
     with pytest.raises(CommandError, match=r"queries\[0\]\.query_text \(query 'q1'\) is blank\."):
         call_command("import_dataset", write(tmp_path / "fruit.json", query_text=""))
     with pytest.raises(CommandError, match="absent does not exist"):

@@ -33,7 +33,7 @@ def first_stands(dataset: Dataset) -> bool:
     return stored_hash(first) == first.content_hash and texts(first) == {"red": "red fruit"}
 
 
-def test_it_adds_a_query_with_its_judgments(fruit: Dataset) -> None:
+def test_it_adds_a_query_with_its_judgments(fruit):
     record = QueryRecord("new", "new fruit", [JudgmentRecord(PEAR, 2)], slices=["late"])
     query = add_query(fruit, record)
     assert (query.since, query.slices, query.judgments.get().doc_ref) == (2, ["late"], PEAR)
@@ -55,13 +55,13 @@ def test_it_adds_a_query_with_its_judgments(fruit: Dataset) -> None:
         (QueryRecord("k", "t", [JudgmentRecord({"uri": "u" * 2_001}, 1)]), "a uri of more than 2,000 characters"),
     ],
 )
-def test_it_refuses_what_is_no_new_query(fruit: Dataset, record: QueryRecord, told: str) -> None:
+def test_it_refuses_what_is_no_new_query(fruit, record, told):
     with pytest.raises((DatasetError, QueryExistsError), match=told):
         add_query(fruit, record)
     assert draft_of(fruit) is None
 
 
-def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit: Dataset) -> None:
+def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit):
     old = Query.objects.get()
     set_judgment(fruit, "red", PEAR, 1, note="late")
     new = edit_query(old, {"text": "crimson fruit", "category": "colour"})
@@ -75,7 +75,7 @@ def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit: Dataset) -> None
     assert [stored_hash(version) == version.content_hash for version in fruit.versions.all()] == [True, True]
 
 
-def test_the_same_wording_opens_no_draft(fruit: Dataset) -> None:
+def test_the_same_wording_opens_no_draft(fruit):
     query = Query.objects.get()
     assert edit_query(query, {"text": "red fruit", "slices": []}) == query
     assert draft_of(fruit) is None
@@ -83,7 +83,7 @@ def test_the_same_wording_opens_no_draft(fruit: Dataset) -> None:
         edit_query(query, {"text": " "})
 
 
-def test_what_only_frozen_versions_have_is_not_edited(fruit: Dataset) -> None:
+def test_what_only_frozen_versions_have_is_not_edited(fruit):
     old = Query.objects.get()
     new = edit_query(old, {"text": "crimson fruit"})
     with pytest.raises(OutdatedError, match=f"changed in version 2: edit the one of the id {new.pk}"):
@@ -93,7 +93,7 @@ def test_what_only_frozen_versions_have_is_not_edited(fruit: Dataset) -> None:
         remove_query(old)
 
 
-def test_a_query_is_removed_from_the_draft_alone(fruit: Dataset) -> None:
+def test_a_query_is_removed_from_the_draft_alone(fruit):
     set_judgment(fruit, "red", PEAR, 1)
     remove_query(Query.objects.get())
     assert (texts(draft(fruit)), draft(fruit).judgments.count(), first_stands(fruit)) == ({}, 0, True)
@@ -104,7 +104,7 @@ def test_a_query_is_removed_from_the_draft_alone(fruit: Dataset) -> None:
     assert not Query.objects.filter(pk=added.pk).exists(), "what only the draft had is gone"
 
 
-def test_discarding_undoes_all_of_it(fruit: Dataset) -> None:
+def test_discarding_undoes_all_of_it(fruit):
     before = list(Query.objects.values()), list(Judgment.objects.values())
     query = edit_query(Query.objects.get(), {"text": "crimson fruit"})
     set_judgment(fruit, "red", PEAR, 1)
@@ -144,7 +144,7 @@ def told(difference: Difference) -> dict[str, Any]:
 
 
 @pytest.mark.django_db
-def test_a_draft_is_held_against_the_version_before_it(dataset: Dataset) -> None:
+def test_a_draft_is_held_against_the_version_before_it(dataset):
     edit(dataset)
     draft = draft_of(dataset)
     assert draft is not None
@@ -168,7 +168,7 @@ def test_a_draft_is_held_against_the_version_before_it(dataset: Dataset) -> None
 
 
 @pytest.mark.django_db
-def test_what_is_edited_there_and_back_is_no_difference(dataset: Dataset, django_assert_num_queries: Any) -> None:
+def test_what_is_edited_there_and_back_is_no_difference(dataset, django_assert_num_queries):
     for grade, words in ((3, "Other?"), (1, "What is kept?")):
         set_judgment(dataset, "kept", A, grade, source="import")
         edit_query(dataset.queries.get(key="kept", until=None), {"text": words})
@@ -181,7 +181,7 @@ def test_what_is_edited_there_and_back_is_no_difference(dataset: Dataset, django
 
 
 @pytest.mark.django_db
-def test_the_digest_follows_every_edit(dataset: Dataset) -> None:
+def test_the_digest_follows_every_edit(dataset):
     seen = set()
     for grade in (2, 3, 2):
         set_judgment(dataset, "kept", A, grade)

@@ -104,7 +104,7 @@ def judgments(record: DatasetRecord) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_is_told_by_its_content_and_says_which_it_was(format: str, tmp_path: Path) -> None:
+def test_every_format_is_told_by_its_content_and_says_which_it_was(format, tmp_path):
     path = VALID[format](tmp_path)
     assert detect(path) == format
     record = read_dataset(path)
@@ -112,7 +112,7 @@ def test_every_format_is_told_by_its_content_and_says_which_it_was(format: str, 
     assert record.source_format == format
 
 
-def test_topics_and_keys_that_look_like_something_else(tmp_path: Path) -> None:
+def test_topics_and_keys_that_look_like_something_else(tmp_path):
     topics = write_file(tmp_path / "topics.tsv", "q1\tpopulation of 1950\nq2\tsummer of 69\n")
     write_file(tmp_path / "qrels.txt", "q1 0 d1 1\nq2\t0\td2\t1\n")
     assert sniff(topics) == "trec-topics"
@@ -126,7 +126,7 @@ def test_topics_and_keys_that_look_like_something_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_may_be_packed(format: str, tmp_path: Path) -> None:
+def test_every_format_may_be_packed(format, tmp_path):
     path = VALID[format](tmp_path)
     plain = read_dataset(path)
     for file in [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]:
@@ -139,7 +139,7 @@ def test_every_format_may_be_packed(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("folder", ["", "inside/"])
-def test_a_directory_may_come_as_a_zip(format: str, folder: str, tmp_path: Path) -> None:
+def test_a_directory_may_come_as_a_zip(format, folder, tmp_path):
     (tmp_path / "inside").mkdir()
     path = VALID[format](tmp_path / "inside")
     if path.is_file():
@@ -152,7 +152,7 @@ def test_a_directory_may_come_as_a_zip(format: str, folder: str, tmp_path: Path)
     assert judgments(read_dataset(tmp_path / "inside.zip")) == judgments(read_dataset(path))
 
 
-def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path):
     for name, content, sentence in [
         ("t.tsv", TOPICS_TSV, "t.tsv holds the topics of TREC without judgments"),
         ("t.xml", "<top><num>1<title>red</top>", "t.xml holds the topics of TREC without judgments"),
@@ -170,14 +170,14 @@ def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path: Path) -> None:
     assert "holds no dataset" in said(tmp_path / "none")
 
 
-def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
+def test_an_option_of_another_format_is_refused(tmp_path):
     path = write_file(tmp_path / "a.json", SCHEMA1)
     assert said(path, columns={"grade": "x"}) == "The format benchbench-json has no columns: leave the columns out."
     assert said(path, topics=path) == "The format benchbench-json has no topics: leave the topics out."
 
 
 class TestTrec:
-    def test_it_reads_judged_topics_and_names_the_others(self, tmp_path: Path) -> None:
+    def test_it_reads_judged_topics_and_names_the_others(self, tmp_path):
         record = read_dataset(trec(tmp_path) / "qrels.txt", topics=tmp_path / "topics.tsv")
         assert record.queries == [
             QueryRecord(
@@ -188,17 +188,17 @@ class TestTrec:
         assert record.warnings == ["Topics without a judgment, left out: q2."]
         assert (record.name, record.source_format) == ("qrels", "trec")
 
-    def test_white_space_that_parts_no_column_is_part_of_an_id(self, tmp_path: Path) -> None:
+    def test_white_space_that_parts_no_column_is_part_of_an_id(self, tmp_path):
         topics = write_file(tmp_path / "t", "q1\tred\n")
         record = read_dataset(write_file(tmp_path / "q", "q1 0 d\u00a01 1\n"), topics=topics)
         assert record.queries[0].judgments == [JudgmentRecord({"document_id": "d\u00a01"}, 1)]
 
-    def test_what_the_author_wrote_of_a_topic_is_kept(self, tmp_path: Path) -> None:
+    def test_what_the_author_wrote_of_a_topic_is_kept(self, tmp_path):
         topics = write_file(tmp_path / "t", "<top><num> Number: q1<title>red<desc> Description: any red<narr>x</top>")
         record = read_dataset(write_file(tmp_path / "q", "q1 0 d 1\n"), topics=topics)
         assert record.queries[0].metadata == {"description": "any red", "narrative": "x"}
 
-    def test_its_errors_are_sentences(self, tmp_path: Path) -> None:
+    def test_its_errors_are_sentences(self, tmp_path):
         trec(tmp_path)
         assert "name the file of the topics too" in said(tmp_path / "qrels.txt")
         write_file(tmp_path / "topics.tsv", "q1\tred\n")
@@ -208,7 +208,7 @@ class TestTrec:
 
 
 class TestFlowbaby:
-    def test_it_reads_topics_with_their_judgments(self, tmp_path: Path) -> None:
+    def test_it_reads_topics_with_their_judgments(self, tmp_path):
         record = read_dataset(write_dataset(tmp_path / "data"))
         first, second, third = record.queries
         assert (first.key, first.text, list(first.slices), first.split) == ("q1", "one?", ["a", "b"], "test")
@@ -225,7 +225,7 @@ class TestFlowbaby:
 
 
 class TestSectioned:
-    def test_it_reads_questions_with_document_and_sections(self, tmp_path: Path) -> None:
+    def test_it_reads_questions_with_document_and_sections(self, tmp_path):
         record = read_dataset(sectioned(tmp_path))
         first = record.queries[0]
         assert (first.key, first.text, first.expected_answer, list(first.evidence)) == (
@@ -237,7 +237,7 @@ class TestSectioned:
         assert first.judgments == [JudgmentRecord({"document_id": "A"}, 1, section_refs=["s1", "s9"])]
         assert (first.difficulty, first.query_type) == ("unknown", "unknown")
 
-    def test_what_the_documents_lack_is_counted_and_named(self, tmp_path: Path) -> None:
+    def test_what_the_documents_lack_is_counted_and_named(self, tmp_path):
         record = read_dataset(sectioned(tmp_path))
         assert record.dangling == 2
         assert list(record.warnings) == [
@@ -258,14 +258,14 @@ class TestSectioned:
             ({"id": "t2"}, "ground_truth.json has the id 't2' more than once."),
         ],
     )
-    def test_its_errors_name_file_and_key(self, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+    def test_its_errors_name_file_and_key(self, tmp_path, change, sentence):
         assert said(sectioned(tmp_path, [TRUTH[0] | change, TRUTH[1]])).startswith(sentence)
 
-    def test_its_errors_name_the_file(self, tmp_path: Path) -> None:
+    def test_its_errors_name_the_file(self, tmp_path):
         assert said(sectioned(tmp_path, [])) == "ground_truth.json holds no question."
         assert said(sectioned(tmp_path, {})) == "ground_truth.json must be a list of questions, not an object."
 
-    def test_section_ids_are_local_to_their_document(self, tmp_path: Path) -> None:
+    def test_section_ids_are_local_to_their_document(self, tmp_path):
         truth = [TRUTH[0] | {"section_ids": ["s1"]}, TRUTH[1] | {"section_ids": ["s3"]}]
         write_file(sectioned(tmp_path, truth) / "documents/z.json", DOCUMENT | {"id": "Z", "sections": []})
         assert list(read_dataset(tmp_path).warnings) == [

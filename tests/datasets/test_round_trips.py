@@ -4,7 +4,6 @@ import io
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import Phase, given
@@ -37,12 +36,12 @@ def same(one: DatasetRecord, other: DatasetRecord, *, label: str = "A") -> bool:
     )
 
 
-def test_every_format_that_is_written_is_read() -> None:
+def test_every_format_that_is_written_is_read():
     assert set(WRITERS) == set(SAMPLES) <= set(FORMATS)
 
 
 @pytest.mark.parametrize("format", WRITERS)
-def test_a_format_gives_back_all_that_it_holds(format: str, tmp_path: Path) -> None:
+def test_a_format_gives_back_all_that_it_holds(format, tmp_path):
     record = SAMPLES[format]
     assert export_record(record, format, name="x").warnings == ()
     split = record.metadata["split"] if format == "beir" else ""
@@ -55,7 +54,7 @@ def test_a_format_gives_back_all_that_it_holds(format: str, tmp_path: Path) -> N
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("format", WRITERS)
-def test_import_export_import_gives_the_same_content(format: str, tmp_path: Path) -> None:
+def test_import_export_import_gives_the_same_content(format, tmp_path):
     first = import_dataset(SAMPLES[format], name="first").version
     stored = record_of(first)
     assert same(stored, SAMPLES[format])
@@ -73,9 +72,7 @@ def test_import_export_import_gives_the_same_content(format: str, tmp_path: Path
 @given(data=st.data())
 @pytest.mark.fuzz
 @pytest.mark.thorough
-def test_whatever_a_dataset_holds_is_given_back_told_or_refused(
-    format: str, data: st.DataObject, tmp_path: Path
-) -> None:
+def test_whatever_a_dataset_holds_is_given_back_told_or_refused(format, data, tmp_path):
     record = data.draw(records(format))
     check(record)
     with TemporaryDirectory(dir=tmp_path) as name:
@@ -108,7 +105,7 @@ TOLD = (
 )
 
 
-def test_what_a_format_has_no_place_for_is_told() -> None:
+def test_what_a_format_has_no_place_for_is_told():
     first, second, third = WHOLE.queries
     named = [replace(first, judgments=first.judgments[:1]), second, replace(third, judgments=by_id(1))]
     assert export_record(replace(WHOLE, queries=named), "beir", name="x").warnings == TOLD
@@ -122,9 +119,7 @@ def test_what_a_format_has_no_place_for_is_told() -> None:
         ("UPLOAD_BYTES", 1_000, "it has more than 1,000 bytes, which is the most that is allowed."),
     ],
 )
-def test_what_its_reader_would_not_take_again_is_told(
-    limit: str, most: int, said: str, settings: Any, tmp_path: Path
-) -> None:
+def test_what_its_reader_would_not_take_again_is_told(limit, most, said, settings, tmp_path):
     export = export_record(WHOLE, "benchbench-json", name="x")
     assert export.warnings == ()
     setattr(settings, f"BENCHMARK_DATASET_MAX_{limit}", most)
@@ -138,7 +133,7 @@ def test_what_its_reader_would_not_take_again_is_told(
         read_dataset(export.place(tmp_path / "x.json"))
 
 
-def test_what_schema_1_has_no_place_for_is_told() -> None:
+def test_what_schema_1_has_no_place_for_is_told():
     judged = JudgmentRecord({"uri": "u"}, 1, section_refs=["s"], source="human", judge="mara", note="sure")
     record = DatasetRecord("x", [QueryRecord("q1", "red", [judged, replace(judged, doc_ref={"uri": "v"})])])
     assert export_record(record, "benchbench-json", name="x").warnings == (
@@ -199,13 +194,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("format", "query", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_what_would_become_wrong_is_refused(format: str, query: QueryRecord, sentence: str) -> None:
+def test_what_would_become_wrong_is_refused(format, query, sentence):
     said = refusal(format, query)
     assert sentence in said
     assert said.endswith(".")
 
 
-def test_names_of_formats_and_files() -> None:
+def test_names_of_formats_and_files():
     with pytest.raises(WriteError, match="There is no format 'xml' of datasets; there is benchbench-json, beir, trec"):
         export_record(WHOLE, "xml", name="x")
     names = {format: export_record(SAMPLES[format], format, name="Fruit & Ünique").name for format in WRITERS}

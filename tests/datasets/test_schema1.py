@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,7 +81,7 @@ FULL = {
 }
 
 
-def test_it_reads_a_dataset() -> None:
+def test_it_reads_a_dataset():
     record = parse(FULL)
     assert (record.name, record.description, record.label) == ("Fruit", "Questions about fruit.", "2.1")
     assert (record.schema_version, record.source_format) == ("1.0", "benchbench-json")
@@ -103,7 +102,7 @@ def test_it_reads_a_dataset() -> None:
     assert (third.judgments, third.slices, third.filters, third.metadata) == ([], [], {}, {})
 
 
-def test_it_reads_what_is_stated_in_another_way() -> None:
+def test_it_reads_what_is_stated_in_another_way():
     record = parse({"queries": [{"query_key": "q1", "query_text": "x"}]})
     assert (record.name, record.label, record.schema_version, record.metadata) == ("", "", "1.0", {})
     assert parse(b"\xef\xbb\xbf" + json.dumps(FULL).encode()) == parse(FULL)
@@ -111,7 +110,7 @@ def test_it_reads_what_is_stated_in_another_way() -> None:
     assert parse(query(metadata=None) | {"metadata": None}) == parse(query())
 
 
-def test_it_counts_a_judgment_stated_twice_once() -> None:
+def test_it_counts_a_judgment_stated_twice_once():
     record = parse(
         judged("shop:plum", {"doc_ref": {"uri": "shop:plum"}}, {"doc_ref": "shop:plum", "relevance_grade": "2"})
     )
@@ -121,7 +120,7 @@ def test_it_counts_a_judgment_stated_twice_once() -> None:
     assert record.duplicates == 1
 
 
-def test_a_key_of_a_reference_that_is_null_is_not_stated() -> None:
+def test_a_key_of_a_reference_that_is_null_is_not_stated():
     record = parse(judged({"doc_ref": {"document_id": None, "uri": "u", "path": None}}, "u"))
     assert record.queries[0].judgments == [JudgmentRecord({"uri": "u"}, 2)]
     assert "is empty" in refusal(judged({"doc_ref": {"document_id": None}})).message
@@ -135,7 +134,7 @@ def test_a_key_of_a_reference_that_is_null_is_not_stated() -> None:
         *(("difficulty", {}), ("split", 0), ("filters", []), ("filters", "season"), ("evidence", "red")),
     ],
 )
-def test_a_key_of_ours_that_holds_something_else_stays_plain_metadata(name: str, value: Any) -> None:
+def test_a_key_of_ours_that_holds_something_else_stays_plain_metadata(name, value):
     record = parse(query(metadata={name: value, "topic": "security"}))
     (kept,) = record.queries
     assert kept == replace(parse(query()).queries[0], metadata={name: value, "topic": "security"})
@@ -145,13 +144,13 @@ def test_a_key_of_ours_that_holds_something_else_stays_plain_metadata(name: str,
 
 
 @pytest.mark.parametrize(("key", "value"), [("name", 1), ("version", True), ("version", {}), ("slice_definitions", [])])
-def test_so_does_what_a_dataset_says_of_itself(key: str, value: Any) -> None:
+def test_so_does_what_a_dataset_says_of_itself(key, value):
     record = parse(query() | {"metadata": {key: value}})
     assert (record.name, record.label, record.slice_definitions, record.metadata) == ("", "", {}, {key: value})
     assert record.warnings[0].startswith(f"metadata.{key} is ")
 
 
-def test_filters_that_will_restrict_the_search_say_so() -> None:
+def test_filters_that_will_restrict_the_search_say_so():
     (warning,) = parse(FULL).warnings
     assert warning == (
         "metadata.filters restricts the search: for q1 only documents are searched whose metadata has the season that "
@@ -171,23 +170,23 @@ def test_filters_that_will_restrict_the_search_say_so() -> None:
         (judged(" "), "queries[0].relevant_docs[0].doc_ref"),
     ],
 )
-def test_an_error_carries_the_whole_path(value: Any, field: str) -> None:
+def test_an_error_carries_the_whole_path(value, field):
     assert refusal(value).field == field
 
 
 @pytest.mark.parametrize(("version", "label"), [("1.1", "1.1"), (" 2 ", "2"), (3, "3"), (1.5, "1.5"), ("", "")])
-def test_it_takes_the_version_that_the_file_states(version: Any, label: str) -> None:
+def test_it_takes_the_version_that_the_file_states(version, label):
     assert parse(query() | {"metadata": {"version": version}}).label == label
 
 
 @pytest.mark.parametrize("grade", [0, 1, 2, 3, "0", "1", "2", "3"])
-def test_it_takes_the_grades_from_0_to_3(grade: int | str) -> None:
+def test_it_takes_the_grades_from_0_to_3(grade):
     (judgment,) = parse(judged({"doc_ref": "u", "relevance_grade": grade})).queries[0].judgments
     assert judgment.grade == int(grade)
     assert type(judgment.grade) is int
 
 
-def test_it_keeps_the_limits_of_a_file() -> None:
+def test_it_keeps_the_limits_of_a_file():
     with pytest.raises(
         BenchbenchError, match="The file has more than 10,000 bytes, the most that is allowed"
     ) as caught:
@@ -199,7 +198,7 @@ def test_it_keeps_the_limits_of_a_file() -> None:
     assert len(parse(content.ljust(10_000).encode()).queries) == 3
 
 
-def test_it_reads_a_path_within_the_configured_limits(tmp_path: Path, settings: Any) -> None:
+def test_it_reads_a_path_within_the_configured_limits(tmp_path, settings):
     path = tmp_path / "fruit.json"
     path.write_text(json.dumps(FULL))
     assert read_schema1(path) == parse(FULL)

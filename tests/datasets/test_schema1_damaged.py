@@ -1,7 +1,6 @@
 """What BenchBench JSON, schema 1.0, does not take, and damaged files: a dataset, or a sentence."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,14 +81,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("value", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_it_refuses(value: Any, sentence: str) -> None:
+def test_it_refuses(value, sentence):
     assert refusal(value).message.startswith(sentence)
 
 
 @pytest.mark.parametrize(
     "grade", [2.9, 2.0, -1, 4, True, False, None, "high", "4", "2.0", " 2", "", "٢", [2], {"a": 1}]
 )
-def test_it_refuses_a_grade_that_is_no_integer_from_0_to_3(grade: Any) -> None:
+def test_it_refuses_a_grade_that_is_no_integer_from_0_to_3(grade):
     error = refusal(judged({"doc_ref": "u", "relevance_grade": grade}))
     place = "queries[0].relevant_docs[0].relevance_grade (query 'q1')"
     assert error.message == f"{place} must be an integer from 0 to 3, not {json.dumps(grade)}."
@@ -116,11 +115,11 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize(("content", "sentence"), DAMAGED.values(), ids=DAMAGED)
-def test_it_refuses_a_damaged_file(content: bytes, sentence: str) -> None:
+def test_it_refuses_a_damaged_file(content, sentence):
     assert refusal(content).message.startswith(sentence)
 
 
-def test_it_names_a_file_that_is_damaged(tmp_path: Path) -> None:
+def test_it_names_a_file_that_is_damaged(tmp_path):
     (tmp_path / "x.json").write_bytes(b'{"queries": [')
     with pytest.raises(BenchbenchError, match=r"x\.json is not JSON: Expecting value \(line 1, column 14\)\."):
         read_schema1(tmp_path / "x.json")

@@ -119,7 +119,7 @@ FIGURES = {"nDCG@10": 0.3568, "P@10": 0.1802, "R@10": 0.4013, "RR": 0.4990, "AP"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_bm25_reaches_these_figures() -> None:
+def test_bm25_reaches_these_figures():
     collection = preparing.prepare_collection(None)
     mapping = preparing.prepare_mapping(collection, None)
     assert mapping.status == "resolved"

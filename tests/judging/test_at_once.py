@@ -11,7 +11,6 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
 from apps.judging.closing import close_round
 from apps.judging.grading import adjudicate, grade_item, undo, ungrade, withdraw_adjudication
 from apps.judging.handing import hand_out, next_items
@@ -23,7 +22,6 @@ from apps.operations.working import OperationFailedError, wait
 from tests.api.callers import ROOT, Caller
 from tests.api.test_at_once import at_once
 from tests.judging.rounds import make_orchard, open_for
-from tests.retrieval.llm_server import LLMServer
 from tests.sessions import elsewhere, until_waited_for
 
 FORK = multiprocessing.get_context("fork")
@@ -44,9 +42,7 @@ ACTS: dict[str, Callable[[Round, int, User], object]] = {
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_a_round_that_was_closed_since_it_was_loaded_takes_nothing(
-    benchmark: Benchmark, ada: User, grace: User, act: str
-) -> None:
+def test_a_round_that_was_closed_since_it_was_loaded_takes_nothing(benchmark, ada, grace, act):
     opened = open_for(benchmark, [ada, grace], owner=ada, overlap=1.0, depth=2)
     item = next_items(opened, ada)[0].pk
     for judge, grade in ((ada, 0), (grace, 2)):
@@ -61,7 +57,7 @@ def test_a_round_that_was_closed_since_it_was_loaded_takes_nothing(
     assert set(Grade.objects.values_list("judge", "grade", "adjudicates")) == before
 
 
-def test_a_round_that_was_deleted_says_so(round_of_ada: Round, ada: User) -> None:
+def test_a_round_that_was_deleted_says_so(round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     Round.objects.filter(pk=round_of_ada.pk).delete()
     with pytest.raises(RoundStateError, match="was deleted"):
@@ -69,9 +65,7 @@ def test_a_round_that_was_deleted_says_so(round_of_ada: Round, ada: User) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_model_stores_nothing_in_a_round_that_was_closed_while_it_answered(
-    benchmark: Benchmark, ada: User, server: LLMServer
-) -> None:
+def test_a_model_stores_nothing_in_a_round_that_was_closed_while_it_answered(benchmark, ada, server):
     opened = open_for(benchmark, [ada], owner=ada)
 
     def answer(prompt: str) -> str:
@@ -88,7 +82,7 @@ def test_a_model_stores_nothing_in_a_round_that_was_closed_while_it_answered(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_closing_waits_for_a_grade_and_has_it(benchmark: Benchmark, ada: User) -> None:
+def test_closing_waits_for_a_grade_and_has_it(benchmark, ada):
     opened = open_for(benchmark, [ada], owner=ada)
     (item,) = next_items(opened, ada)
     with transaction.atomic():
@@ -99,7 +93,7 @@ def test_closing_waits_for_a_grade_and_has_it(benchmark: Benchmark, ada: User) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_grade_waits_for_closing_and_is_refused(benchmark: Benchmark, ada: User) -> None:
+def test_a_grade_waits_for_closing_and_is_refused(benchmark, ada):
     opened = open_for(benchmark, [ada], owner=ada)
     first, second = next_items(opened, ada, count=2)
     grade_item(opened, first.pk, ada, grade=2)
@@ -114,7 +108,7 @@ def test_a_grade_waits_for_closing_and_is_refused(benchmark: Benchmark, ada: Use
 
 
 @pytest.mark.django_db(transaction=True)
-def test_judges_and_the_renewal_of_the_state_wait_for_no_grade(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_judges_and_the_renewal_of_the_state_wait_for_no_grade(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], owner=ada, order="decisive", measure="nDCG@3", depth=4, budget=3)
     of_ada, of_grace = next_items(opened, ada)[0], next_items(opened, grace)[0]
     with transaction.atomic():
@@ -129,7 +123,7 @@ def test_judges_and_the_renewal_of_the_state_wait_for_no_grade(benchmark: Benchm
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_judges_send_the_same_items_in_different_orders(benchmark: Benchmark) -> None:
+def test_two_judges_send_the_same_items_in_different_orders(benchmark):
     judges = [User.objects.create_superuser(name) for name in ("ada", "grace")]
     opened = open_for(benchmark, judges, owner=judges[0], overlap=1.0)
     items = list(opened.items.values_list("pk", flat=True))
@@ -168,7 +162,7 @@ def grade_until_closed(opened: Round, keep: Callable[[int], bool], path: Path) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_acknowledged_grade_of_three_processes_is_in_the_version(tmp_path: Path) -> None:
+def test_each_acknowledged_grade_of_three_processes_is_in_the_version(tmp_path):
     judges = [User.objects.create_superuser(name) for name in ("ada", "grace", "mary")]
     opened = open_for(make_orchard(), judges, owner=judges[0], overlap=1.0, overlap_judges=3)
     page = Client()
@@ -194,7 +188,6 @@ def test_each_acknowledged_grade_of_three_processes_is_in_the_version(tmp_path: 
         process.join(SECONDS)
         assert process.exitcode == 0
     acknowledged = {(path.name, int(line)) for path in paths for line in path.read_text().split()}
-    assert closed.version is not None
     judged = closed.version.judgments.filter(since=2).values_list("query__key", "doc_ref__document_id", "judge")
     stated = {(query, document): set(names.split(", ")) for query, document, names in judged}
     items = {
@@ -208,7 +201,7 @@ def test_each_acknowledged_grade_of_three_processes_is_in_the_version(tmp_path: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_judges_who_ask_at_once_get_no_more_than_the_budget() -> None:
+def test_judges_who_ask_at_once_get_no_more_than_the_budget():
     judges = [User.objects.create_superuser(f"judge {number}") for number in range(6)]
     orchard = make_orchard()
     for budget in (1, 5, 7):
@@ -219,7 +212,7 @@ def test_judges_who_ask_at_once_get_no_more_than_the_budget() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_another_judge_is_taking_counts_against_the_budget(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_what_another_judge_is_taking_counts_against_the_budget(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], owner=ada, order="decisive", measure="nDCG@3", depth=4, budget=3)
     with transaction.atomic():
         assert len(hand_out(opened, ada, count=2)) == 2

@@ -23,14 +23,11 @@ def grade_all(opened: Round, judge: User, grade: int = 1) -> None:
             grade_item(opened, item.pk, judge, grade=grade, note="Seen.")
 
 
-def test_closing_freezes_the_next_version_and_measures_the_runs_on_it_without_searching(
-    benchmark: Benchmark, round_of_ada: Round, ada: User
-) -> None:
+def test_closing_freezes_the_next_version_and_measures_the_runs_on_it_without_searching(benchmark, round_of_ada, ada):
     lists = StageList.objects.count()
     grade_all(round_of_ada, ada)
     assert draft_of(benchmark.mapping.dataset) is None, "grades count nowhere before"
     closed = close_round(round_of_ada, ada)
-    assert closed.version is not None
     assert (closed.version.number, closed.judgments) == (2, 10)
     assert closed.version.judgments.count() == 12
     assert closed.sentence == (
@@ -47,7 +44,7 @@ def test_closing_freezes_the_next_version_and_measures_the_runs_on_it_without_se
         close_round(round_of_ada, ada)
 
 
-def test_the_judges_of_an_item_are_all_named(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_the_judges_of_an_item_are_all_named(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], owner=ada, overlap=1.0, depth=2)
     grade_all(opened, ada, 0)
     grade_all(opened, grace, 2)
@@ -56,16 +53,13 @@ def test_the_judges_of_an_item_are_all_named(benchmark: Benchmark, ada: User, gr
     items = list(opened.items.order_by("place"))
     adjudicate(opened, items[0].pk, ada, 1)
     closed = close_round(opened, ada, leave_out_split=True)
-    assert closed.version is not None
     assert (closed.judgments, closed.split) == (1, 3)
     judgment = closed.version.judgments.get(since=2)
     assert (judgment.grade, judgment.judge, judgment.judged_by) == (1, "ada, grace, ada (adjudicated)", None)
     assert judgment.note == "ada: Seen.\ngrace: Seen."
 
 
-def test_a_round_without_a_grade_closes_and_leaves_the_dataset(
-    benchmark: Benchmark, round_of_ada: Round, ada: User
-) -> None:
+def test_a_round_without_a_grade_closes_and_leaves_the_dataset(benchmark, round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     closed = close_round(round_of_ada, ada)
@@ -74,7 +68,7 @@ def test_a_round_without_a_grade_closes_and_leaves_the_dataset(
     assert DatasetVersion.objects.count() == 1
 
 
-def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
+def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark, round_of_ada, ada):
     dataset = benchmark.mapping.dataset
     grade_all(round_of_ada, ada)
     set_judgment(dataset, "q1", {"uri": "elsewhere"}, 1)
@@ -82,11 +76,10 @@ def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark: Benchmark, r
         close_round(round_of_ada, ada)
     assert Round.objects.get().is_open
     closed = close_round(round_of_ada, ada, with_draft=True)
-    assert closed.version is not None
     assert closed.version.judgments.count() == 13
 
 
-def test_what_changed_since_is_left_out_and_counted(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
+def test_what_changed_since_is_left_out_and_counted(benchmark, round_of_ada, ada):
     dataset = benchmark.mapping.dataset
     grade_all(round_of_ada, ada, 2)
     reworded = dataset.queries.get(key="q2")
@@ -95,7 +88,6 @@ def test_what_changed_since_is_left_out_and_counted(benchmark: Benchmark, round_
     Query.objects.create(dataset=dataset, key="q2", text="In other words?", since=2)
     freeze(dataset)
     closed = close_round(round_of_ada, ada)
-    assert closed.version is not None
     of_q2 = round_of_ada.items.filter(query=reworded).count()
     assert (closed.version.number, closed.outdated, closed.judged) == (3, of_q2, 1)
     assert closed.judgments == 10 - of_q2 - 1
@@ -103,7 +95,7 @@ def test_what_changed_since_is_left_out_and_counted(benchmark: Benchmark, round_
     assert f"Left out: {of_q2} items of queries or documents that changed since, 1 item that" in closed.sentence
 
 
-def test_what_cannot_be_measured_after_that_is_told(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
+def test_what_cannot_be_measured_after_that_is_told(benchmark, round_of_ada, ada):
     grade_all(round_of_ada, ada)
     Benchmark.objects.update(status="running")
     closed = close_round(round_of_ada, ada)
@@ -112,7 +104,7 @@ def test_what_cannot_be_measured_after_that_is_told(benchmark: Benchmark, round_
     assert resolve(benchmark.mapping).mapping.dataset_version == closed.version
 
 
-def test_only_who_leads_it_closes_it_and_it_keeps_its_runs(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_only_who_leads_it_closes_it_and_it_keeps_its_runs(benchmark, ada, grace):
     opened = open_for(benchmark, [ada], owner=grace)
     with pytest.raises(NotAJudgeError, match="Only the owner"):
         close_round(opened, ada)

@@ -8,7 +8,6 @@ from itertools import combinations, takewhile
 import numpy as np
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, QueryResult
@@ -64,7 +63,7 @@ def sampled_of(board: Board) -> list[int]:
     return list(takewhile(lambda place: board.query_ids[place] not in waiting, order))
 
 
-def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrated: LLMJudge) -> None:
+def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrated):
     board = board_of(calibrated.round, calibrated)
     sampled = sampled_of(board)
     rest = [place for place in range(len(board.query_ids)) if place not in sampled]
@@ -88,9 +87,7 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
         assert pair.simultaneous_high - pair.simultaneous_low > width
 
 
-def test_it_says_what_was_sampled_and_what_is_estimated(
-    admin_client: Client, calibrated: LLMJudge, opened: Round
-) -> None:
+def test_it_says_what_was_sampled_and_what_is_estimated(admin_client, calibrated, opened):
     told = told_of(calibrated)
     assert told.estimand == (
         "mean difference in AP@5 by the person's grades, over the queries that those of the sample are drawn from"
@@ -106,7 +103,7 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     assert str(told.estimand) in words
 
 
-def test_a_model_that_favours_a_run_is_corrected(simulated: Benchmark, ada: User, server: LLMServer) -> None:
+def test_a_model_that_favours_a_run_is_corrected(simulated, ada, server):
     opened = open_for(simulated, [ada], owner=ada, order="queries", measure="P@5", uniform_share=0.3, seed=3)
     judge = judged(opened, ada, errors=0.0)
     board = board_of(opened, judge)
@@ -123,7 +120,7 @@ def test_a_model_that_favours_a_run_is_corrected(simulated: Benchmark, ada: User
     assert corrected.low <= wanted <= corrected.high
 
 
-def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:
+def test_what_is_graded_beyond_a_gap_waits(calibrated, opened, ada):
     board = board_of(opened, calibrated)
     sampled = sampled_of(board)
     gap = opened.items.filter(query=board.query_ids[sampled[11]], calibration=None).order_by("-place")[0]
@@ -140,13 +137,13 @@ def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, 
     )
 
 
-def test_in_another_order_whole_queries_are_no_sample(calibrated: LLMJudge, opened: Round) -> None:
+def test_in_another_order_whole_queries_are_no_sample(calibrated, opened):
     for order in ("depth", "random", "decisive"):
         Round.objects.update(order=order)
         assert "Open a round whose order is by queries" in told_of(calibrated).sentence
 
 
-def test_a_query_that_a_run_failed_on_ends_nothing(simulated: Benchmark, ada: User, server: LLMServer) -> None:
+def test_a_query_that_a_run_failed_on_ends_nothing(simulated, ada, server):
     place = query_order(board_of(open_by_queries(simulated, ada), None).pool, seed=3)[2]
     query = sorted(simulated.dataset_version.queries.values_list("pk", flat=True))[place]
     run = simulated.runs.order_by("run_order")[0]

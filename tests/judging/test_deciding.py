@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch
@@ -30,7 +29,6 @@ from tests.factories import make_benchmark, make_collection, make_dataset, make_
 from tests.judging.rounds import SIZE, grade_of, grade_sample, judged_by_model, make_judges, open_for, state_now
 from tests.kept import made_once
 from tests.rankings import add_ranking
-from tests.retrieval.llm_server import LLMServer
 
 QUERIES, DOCUMENTS = 20, 12
 
@@ -77,11 +75,10 @@ def grade_on(opened: Round, judge: User, most: int) -> int:
     return graded
 
 
-def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_told(apart: Benchmark, ada: User) -> None:
+def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_told(apart, ada):
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5", uniform_share=0.1)
     assert opened.item_count == QUERIES * 10
     begun = state_of(opened)
-    assert begun is not None
     assert not begun[0].is_settled
     assert [run.run_order for run in begun[1]] == [1, 2]
 
@@ -89,14 +86,13 @@ def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_to
     assert graded < opened.item_count
     opened.refresh_from_db()
     state = state_of(opened)
-    assert state is not None
     assert (state[0].is_settled, state[0].winner, opened.settled_at is None) == (True, 1, False)
     assert next_items(opened, ada) == []
     Round.objects.update(continue_after_settled=True)
     assert len(next_items(Round.objects.get(), ada)) == 1
 
 
-def test_a_settled_question_that_is_undone_is_open_again(apart: Benchmark, ada: User) -> None:
+def test_a_settled_question_that_is_undone_is_open_again(apart, ada):
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
     grade_on(opened, ada, opened.item_count)
     while (state := state_of(opened)) and state[0].is_settled:
@@ -106,7 +102,7 @@ def test_a_settled_question_that_is_undone_is_open_again(apart: Benchmark, ada: 
     assert next_items(opened, ada) != []
 
 
-def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: Benchmark, ada: User) -> None:
+def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart, ada):
     opened = open_for(apart, [ada], measure="nDCG@5", depth=5, scale=[{"grade": n, "name": str(n)} for n in range(3)])
     grade_on(opened, ada, 60)
     state_of(opened)
@@ -117,7 +113,7 @@ def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: B
     assert known == state_of(opened)
 
 
-def test_new_grades_change_what_comes_next(apart: Benchmark, ada: User) -> None:
+def test_new_grades_change_what_comes_next(apart, ada):
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
     before = list(Slot.objects.filter(round=opened).order_by("place").values_list("item_id", flat=True))
     grade_on(opened, ada, 40)
@@ -126,13 +122,13 @@ def test_new_grades_change_what_comes_next(apart: Benchmark, ada: User) -> None:
     assert list(waiting) != [item for item in before if item in set(waiting)]
 
 
-def test_a_budget_of_a_decisive_round_ends_it(apart: Benchmark, ada: User) -> None:
+def test_a_budget_of_a_decisive_round_ends_it(apart, ada):
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5", budget=7)
     assert opened.item_count > 7
     assert grade_on(opened, ada, 100) == 7
 
 
-def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark, ada: User) -> None:
+def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart, ada):
     runs = [apart.runs.get(run_order=1)]
     assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[ada])) is None
     with pytest.raises(RoundError, match="needs two runs"):
@@ -142,7 +138,7 @@ def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark,
 
 
 @pytest.mark.parametrize(("grade", "learns"), [(1, False), (0, True)])
-def test_a_dataset_of_relevant_documents_alone_teaches_nothing_of_the_others(grade: int, learns: bool) -> None:
+def test_a_dataset_of_relevant_documents_alone_teaches_nothing_of_the_others(grade, learns):
     pool = Pool.of([[[1, 2, 3], [4, 5]], [[3, 2, 1], [5, 4]]])
     judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], seed=1).judging()
     taught = judging.state().reason
@@ -164,15 +160,13 @@ def evident_state(opened: Round) -> State:
     return state
 
 
-def test_the_calibration_sample_comes_first_in_the_decisive_order(opened: Round, ada: User) -> None:
+def test_the_calibration_sample_comes_first_in_the_decisive_order(opened, ada):
     evident_state(opened)
     first = set(opened.calibration_items.order_by("place").values_list("item", flat=True))
     assert {item.pk for item in next_items(opened, ada, count=20)} <= first
 
 
-def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_version(
-    opened: Round, ada: User, server: LLMServer
-) -> None:
+def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_version(opened, ada, server):
     grade_sample(opened, ada)
     before = evident_state(opened)
     judge = judged_by_model(opened, errors=0.1)
@@ -191,15 +185,12 @@ def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_ve
     assert evident_state(opened) == after, "another process says the same"
 
     closed = close_round(opened, ada)
-    assert closed.version is not None
     assert closed.judgments == SIZE
     assert not closed.version.judgments.filter(source="llm").exists()
     assert not closed.version.judgments.filter(judge__contains=judge.name).exists()
 
 
-def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_changed(
-    opened: Round, ada: User, server: LLMServer
-) -> None:
+def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_changed(opened, ada, server):
     grade_sample(opened, ada, 29)
     before = evident_state(opened)
     judged_by_model(opened)
@@ -212,7 +203,7 @@ def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_
 
 
 @pytest.mark.django_db(transaction=True)
-def test_texts_are_evidence_where_a_run_has_vectors_and_the_page_names_them(admin_client: Client) -> None:
+def test_texts_are_evidence_where_a_run_has_vectors_and_the_page_names_them(admin_client):
     library = make_library()
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse", "dense"]})
     wait(launch(benchmark))

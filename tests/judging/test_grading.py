@@ -1,14 +1,12 @@
 """Handing out, grading, undoing, adjudicating."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import Count
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark
 from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
 from apps.judging.handing import next_items
 from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
@@ -17,7 +15,7 @@ from apps.judging.settling.consensus import agreed, agreed_of
 from tests.judging.rounds import give_back, names_of, open_for
 
 
-def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada: Round, ada: User) -> None:
+def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     for _ in range(2):
         grade_item(round_of_ada, item.pk, ada, grade=2, note="Word for word.", seconds=3.5)
@@ -27,7 +25,7 @@ def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada: Round,
     assert Slot.objects.get(item=item).done
 
 
-def test_a_grade_is_kept_although_the_lease_has_gone_to_another(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_a_grade_is_kept_although_the_lease_has_gone_to_another(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     (item,) = next_items(opened, ada)
     give_back(opened, ada)
@@ -50,9 +48,7 @@ def test_a_grade_is_kept_although_the_lease_has_gone_to_another(benchmark: Bench
         ({"grade": 1, "seconds": float("nan")}, "seconds"),
     ],
 )
-def test_what_is_not_on_the_scale_is_refused(
-    round_of_ada: Round, ada: User, stated: dict[str, Any], field: str
-) -> None:
+def test_what_is_not_on_the_scale_is_refused(round_of_ada, ada, stated, field):
     (item,) = next_items(round_of_ada, ada)
     with pytest.raises(RoundError) as refused:
         grade_item(round_of_ada, item.pk, ada, **stated)
@@ -60,7 +56,7 @@ def test_what_is_not_on_the_scale_is_refused(
     assert not Grade.objects.exists()
 
 
-def test_an_item_of_another_round_is_refused(benchmark: Benchmark, round_of_ada: Round, ada: User, grace: User) -> None:
+def test_an_item_of_another_round_is_refused(benchmark, round_of_ada, ada, grace):
     (item,) = next_items(open_for(benchmark, [ada]), ada)
     with pytest.raises(RoundError, match=f"no item {item.pk}"):
         grade_item(round_of_ada, item.pk, ada, grade=1)
@@ -68,7 +64,7 @@ def test_an_item_of_another_round_is_refused(benchmark: Benchmark, round_of_ada:
         grade_item(item.round, item.pk, grace, grade=1)
 
 
-def test_undo_takes_back_the_last_grades_and_gives_the_items_back_to_the_judge(round_of_ada: Round, ada: User) -> None:
+def test_undo_takes_back_the_last_grades_and_gives_the_items_back_to_the_judge(round_of_ada, ada):
     items = next_items(round_of_ada, ada, count=4)
     for item in items:
         grade_item(round_of_ada, item.pk, ada, grade=1)
@@ -82,9 +78,7 @@ def test_undo_takes_back_the_last_grades_and_gives_the_items_back_to_the_judge(r
         undo(round_of_ada, ada)
 
 
-def test_many_grades_are_taken_back_at_once_and_their_items_go_to_whoever_comes(
-    benchmark: Benchmark, ada: User, grace: User
-) -> None:
+def test_many_grades_are_taken_back_at_once_and_their_items_go_to_whoever_comes(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     items = next_items(opened, ada, count=3)
     for item in items:
@@ -94,9 +88,7 @@ def test_many_grades_are_taken_back_at_once_and_their_items_go_to_whoever_comes(
     assert next_items(opened, grace, count=2) == items[:2]
 
 
-def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(
-    benchmark: Benchmark, ada: User, grace: User
-) -> None:
+def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(benchmark, ada, grace):
     lead = User.objects.create_user("lead", is_staff=True)
     opened = open_for(benchmark, [ada, grace], owner=lead, overlap=1.0)
     first, second = next_items(opened, ada, count=2)
@@ -129,14 +121,12 @@ def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(
         ([0, 1, 2, 3], (None, True)),
     ],
 )
-def test_the_grade_of_an_item_is_the_median_and_an_even_split_has_none(
-    grades: list[int], wanted: tuple[int | None, bool]
-) -> None:
+def test_the_grade_of_an_item_is_the_median_and_an_even_split_has_none(grades, wanted):
     told = agreed(1, [Grade(grade=grade) for grade in grades])
     assert (told.grade, told.split) == wanted
 
 
-def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada: Round, ada: User) -> None:
+def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     assert agreed_of(round_of_ada) == {}
@@ -144,7 +134,7 @@ def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada: Round, ada: 
     assert Slot.objects.get(item=item).done
 
 
-def test_the_next_ones_come_in_the_order_of_the_round_and_stay_the_judges(round_of_ada: Round, ada: User) -> None:
+def test_the_next_ones_come_in_the_order_of_the_round_and_stay_the_judges(round_of_ada, ada):
     first = next_items(round_of_ada, ada, count=3)
     assert [item.place for item in first] == [1, 2, 3]
     assert next_items(round_of_ada, ada, count=3) == first, "asking again renews"
@@ -152,15 +142,13 @@ def test_the_next_ones_come_in_the_order_of_the_round_and_stay_the_judges(round_
     assert [item.place for item in next_items(round_of_ada, ada, count=3)] == [2, 3, 4]
 
 
-def test_no_two_judges_get_one_item(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_no_two_judges_get_one_item(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     of_ada, of_grace = (set(names_of(next_items(opened, judge, count=5))) for judge in (ada, grace))
     assert len(of_ada | of_grace) == 10
 
 
-def test_an_item_that_wants_two_judges_goes_to_two_and_to_none_twice(
-    benchmark: Benchmark, ada: User, grace: User
-) -> None:
+def test_an_item_that_wants_two_judges_goes_to_two_and_to_none_twice(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=0.5)
     for judge in (ada, grace, ada, grace):
         for item in next_items(opened, judge, count=20):
@@ -170,13 +158,13 @@ def test_an_item_that_wants_two_judges_goes_to_two_and_to_none_twice(
     assert not Slot.objects.filter(round=opened, done=False).exists()
 
 
-def test_one_judge_alone_gets_an_item_that_wants_two_once(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_one_judge_alone_gets_an_item_that_wants_two_once(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=1.0)
     places = [item.place for item in next_items(opened, ada, count=20)]
     assert places == list(range(1, 11))
 
 
-def test_an_abandoned_item_returns(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_an_abandoned_item_returns(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     held = next_items(opened, ada, count=10)
     assert next_items(opened, grace) == []
@@ -186,7 +174,7 @@ def test_an_abandoned_item_returns(benchmark: Benchmark, ada: User, grace: User)
     assert len(next_items(opened, grace, count=20)) == 10
 
 
-def test_a_skipped_item_goes_to_others_and_not_to_who_skipped_it(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_a_skipped_item_goes_to_others_and_not_to_who_skipped_it(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     (item,) = next_items(opened, ada)
     grade_item(opened, item.pk, ada, kind="skip")
@@ -195,7 +183,7 @@ def test_a_skipped_item_goes_to_others_and_not_to_who_skipped_it(benchmark: Benc
     assert next_items(opened, grace) == [item]
 
 
-def test_who_is_no_judge_and_what_is_closed_gets_nothing(round_of_ada: Round, ada: User, grace: User) -> None:
+def test_who_is_no_judge_and_what_is_closed_gets_nothing(round_of_ada, ada, grace):
     with pytest.raises(NotAJudgeError, match="grace is not a judge"):
         next_items(round_of_ada, grace)
     with pytest.raises(RoundError, match="1 to 20 items"):

@@ -13,14 +13,13 @@ from apps.judging.grading import grade_item
 from apps.judging.handing import next_items
 from apps.judging.llm.calibration import calibration_of
 from apps.judging.llm.verdicts import verdicts_of
-from apps.judging.models import Grade, LLMJudge, Round
+from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from benchbench.site.panels import change_url
 from tests.judging.rounds import SIZE, make_judges, open_for
 from tests.judging.test_pages import send, signed_in
 from tests.results.test_pages import text_of
-from tests.retrieval.llm_server import LLMServer
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def page(client: Client, name: str, opened: Round, query: str = "") -> str:
     return answer.content.decode()
 
 
-def test_a_round_says_where_it_stands_and_what_can_be_done(client_of_olga: Client, split: Round) -> None:
+def test_a_round_says_where_it_stands_and_what_can_be_done(client_of_olga, split):
     shown = page(client_of_olga, "judging_round_change", split)
     assert "<strong>Read</strong> it whole." in shown
     for name in ("round_adjudicate", "round_close"):
@@ -61,7 +60,7 @@ def test_a_round_says_where_it_stands_and_what_can_be_done(client_of_olga: Clien
     assert "What the grades say of the runs" in state
 
 
-def test_the_cells_of_a_confusion_matrix_open_their_pairs(client_of_olga: Client, split: Round) -> None:
+def test_the_cells_of_a_confusion_matrix_open_their_pairs(client_of_olga, split):
     shown = page(client_of_olga, "round_pairs", split, "?first=ada&second=grace&a=2&b=0")
     first = split.items.select_related("document").get(place=1)
     assert str(first.document) in shown
@@ -70,7 +69,7 @@ def test_the_cells_of_a_confusion_matrix_open_their_pairs(client_of_olga: Client
     assert every.count("by grace") == 9
 
 
-def test_a_judge_of_a_blind_round_sees_progress_alone(client: Client, split: Round, ada: User) -> None:
+def test_a_judge_of_a_blind_round_sees_progress_alone(client, split, ada):
     signed_in(client, ada)
     shown = page(client, "judging_round_change", split)
     state = page(client, "round_state_fragment", split)
@@ -83,7 +82,7 @@ def test_a_judge_of_a_blind_round_sees_progress_alone(client: Client, split: Rou
     assert client.get(reverse("admin:round_adjudicate", args=[split.pk])).status_code == 302
 
 
-def test_what_judges_are_split_on_is_decided(client_of_olga: Client, split: Round) -> None:
+def test_what_judges_are_split_on_is_decided(client_of_olga, split):
     shown = client_of_olga.get(reverse("admin:round_adjudicate", args=[split.pk]))
     (item,) = shown.context["data"]["items"]
     assert "by ada" in item["html"]
@@ -97,7 +96,7 @@ def test_what_judges_are_split_on_is_decided(client_of_olga: Client, split: Roun
     assert (decided.grade, decided.note, decided.judge_name) == (1, "Between.", "olga")
 
 
-def test_a_decision_is_withdrawn_by_who_gave_it(client_of_olga: Client, split: Round) -> None:
+def test_a_decision_is_withdrawn_by_who_gave_it(client_of_olga, split):
     page_url, url = (reverse(f"admin:{name}", args=[split.pk]) for name in ("round_adjudicate", "round_decide"))
     (item,) = client_of_olga.get(page_url).context["data"]["items"]
 
@@ -119,9 +118,7 @@ def test_a_decision_is_withdrawn_by_who_gave_it(client_of_olga: Client, split: R
     assert Grade.objects.filter(adjudicates=True).exists()
 
 
-def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(
-    client_of_olga: Client, split: Round
-) -> None:
+def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(client_of_olga, split):
     url = reverse("admin:round_close", args=[split.pk])
     assert "nothing is searched" in page(client_of_olga, "round_close", split)
     refused = client_of_olga.post(url, {})
@@ -133,9 +130,7 @@ def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(
     assert "is closed" in again.content.decode()
 
 
-def test_closing_leads_to_the_values_that_there_are_where_the_new_version_has_none_yet(
-    client_of_olga: Client, split: Round, settings: Any
-) -> None:
+def test_closing_leads_to_the_values_that_there_are_where_the_new_version_has_none_yet(client_of_olga, split, settings):
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0  # left to the queue, and re-scoring to whoever comes after
     url = reverse("admin:round_close", args=[split.pk])
     closed = client_of_olga.post(url, {"leave_out_split": "on"}, follow=True)
@@ -143,7 +138,7 @@ def test_closing_leads_to_the_values_that_there_are_where_the_new_version_has_no
     assert "re-score the benchmarks after that" in closed.content.decode()
 
 
-def test_many_grades_are_taken_back_at_once(client: Client, split: Round, ada: User) -> None:
+def test_many_grades_are_taken_back_at_once(client, split, ada):
     signed_in(client, ada)
     url = reverse("admin:round_grades", args=[split.pk])
     shown = client.get(url)
@@ -157,7 +152,7 @@ def test_many_grades_are_taken_back_at_once(client: Client, split: Round, ada: U
     assert "You said nothing in this round yet." in client.get(url).content.decode()
 
 
-def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga: Client, split: Round) -> None:
+def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga, split):
     Round.objects.update(settled_at=split.created_at)
     assert "Go on" in page(client_of_olga, "judging_round_change", split)
     sent = {"action": "go_on_selected", "_selected_action": str(split.pk), "next": change_url(split)}
@@ -167,7 +162,7 @@ def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga: Client, split
     assert split.offers_items
 
 
-def test_who_only_judges_does_not_close(client: Client, split: Round, ada: User) -> None:
+def test_who_only_judges_does_not_close(client, split, ada):
     signed_in(client, ada)
     answer = client.post(reverse("admin:round_close", args=[split.pk]), {}, follow=True)
     assert "Only the owner" in answer.content.decode()
@@ -188,7 +183,7 @@ def url(name: str, of: Round) -> str:
     return reverse(f"admin:{name}", args=[of.pk])
 
 
-def test_a_model_is_started_after_its_cost_and_can_be_cancelled(lead: Client, opened: Round, server: LLMServer) -> None:
+def test_a_model_is_started_after_its_cost_and_can_be_cancelled(lead, opened, server):
     server.answer = lambda prompt: "1"
     assert url("round_llm", opened) in page(lead, "judging_round_change", opened)
     assert "Start" in page(lead, "round_llm", opened)
@@ -220,7 +215,7 @@ def test_a_model_is_started_after_its_cost_and_can_be_cancelled(lead: Client, op
     assert "The round has no calibration sample: draw one." in told
 
 
-def test_the_sample_is_drawn_on_a_page(lead: Client, opened: Round) -> None:
+def test_the_sample_is_drawn_on_a_page(lead, opened):
     assert url("round_sample", opened) in page(lead, "judging_round_change", opened)
     refused = lead.post(url("round_sample", opened), {"size": "7"})
     assert "greater than or equal to 30" in refused.content.decode()
@@ -231,7 +226,7 @@ def test_the_sample_is_drawn_on_a_page(lead: Client, opened: Round) -> None:
     assert "it is frozen" in again.content.decode()
 
 
-def test_calibration_and_verdicts_are_shown_as_they_are_told(lead: Client, calibrated: LLMJudge, opened: Round) -> None:
+def test_calibration_and_verdicts_are_shown_as_they_are_told(lead, calibrated, opened):
     told = calibration_of(calibrated)
     assert told.figures
     shown = lead.get(url("round_llm_judges", opened))
@@ -250,7 +245,7 @@ def test_calibration_and_verdicts_are_shown_as_they_are_told(lead: Client, calib
     assert len(lead.get(url("round_verdicts", opened)).context["pairs"]) == 3
 
 
-def test_a_stale_calibration_and_kin_are_told(lead: Client, calibrated: LLMJudge, opened: Round) -> None:
+def test_a_stale_calibration_and_kin_are_told(lead, calibrated, opened):
     first = opened.runs.order_by("run_order")[0]
     first.config |= {"use_reranker": True, "reranker": "meta-llama/Llama-3-reranker"}
     first.save(update_fields=["config"])
@@ -262,7 +257,7 @@ def test_a_stale_calibration_and_kin_are_told(lead: Client, calibrated: LLMJudge
     assert "None. ollama:llama3@d1" in text_of(lead.get(url("round_verdicts", opened)))
 
 
-def test_who_does_not_lead_is_told_nothing_of_models(client: Client, calibrated: LLMJudge, opened: Round) -> None:
+def test_who_does_not_lead_is_told_nothing_of_models(client, calibrated, opened):
     (grace,) = make_judges("grace")
     opened.judges.add(grace)
     signed_in(client, grace)

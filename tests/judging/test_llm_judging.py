@@ -25,7 +25,6 @@ from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval.llms import asking
 from apps.retrieval.llms.clients import LLMError
-from tests.retrieval.llm_server import LLMServer
 
 LLM = "ollama:llama3"
 
@@ -41,9 +40,7 @@ def grades_of(opened: Round) -> list[tuple[str, int | None]]:
     return list(rows.values_list("kind", "grade"))
 
 
-def test_a_model_judges_every_item_and_its_grades_bear_its_name(
-    round_of_ada: Round, ada: User, server: LLMServer
-) -> None:
+def test_a_model_judges_every_item_and_its_grades_bear_its_name(round_of_ada, ada, server):
     server.answer = lambda prompt: " 2\n" if "Pears are fruit" in prompt else "0"
     made = judge(round_of_ada, ada)
     assert re.fullmatch(r"ollama:llama3@d1 prompt 1-[0-9a-f]{8}", made.name)
@@ -55,7 +52,7 @@ def test_a_model_judges_every_item_and_its_grades_bear_its_name(
     assert all(row.seconds is not None and row.seconds > 0 for row in rows)
 
 
-def test_the_prompt_holds_scale_guidelines_query_and_document_as_data(round_of_ada: Round) -> None:
+def test_the_prompt_holds_scale_guidelines_query_and_document_as_data(round_of_ada):
     Round.objects.filter(pk=round_of_ada.pk).update(
         guidelines="Fresh fruit only.",
         scale=[{"grade": 0, "name": "Off", "description": ""}, {"grade": 3, "name": "On", "description": "All of it."}],
@@ -79,13 +76,13 @@ def test_the_prompt_holds_scale_guidelines_query_and_document_as_data(round_of_a
     "answer",
     ["", "?", "3", "-1", "1.0", "1.", "Grade: 1", "1 or 2", "I was told to say 2", "one", "01", "１", "1\n2", "[1]"],
 )
-def test_anything_but_a_grade_of_the_scale_is_not_taken(answer: str) -> None:
+def test_anything_but_a_grade_of_the_scale_is_not_taken(answer):
     scale = [{"grade": grade, "name": str(grade), "description": ""} for grade in (0, 1, 2)]
     assert read_answer(answer, scale) is None
     assert read_answer(" 1\n", scale) == 1
 
 
-def test_what_it_cannot_tell_is_counted_and_told(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+def test_what_it_cannot_tell_is_counted_and_told(round_of_ada, ada, server):
     server.answer = lambda prompt: "This document orders me to answer 2." if "Figs are fruit" in prompt else "1"
     made, operation = start_judging(round_of_ada, LLM, ada)
     wait(operation)
@@ -96,7 +93,7 @@ def test_what_it_cannot_tell_is_counted_and_told(round_of_ada: Round, ada: User,
     assert (told["graded"], told["cannot_judge"], told["stage"], told["judge"]) == (8, 2, "completed", made.name)
 
 
-def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada, ada, server):
     """An ill server's empty answer must not come again when the server is well."""
     server.answer = lambda prompt: "" if "Figs are fruit" in prompt else "?" if "Pears are fruit" in prompt else "1"
     judge(round_of_ada, ada)
@@ -111,7 +108,7 @@ def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada: Round, 
     assert len(server.asked) - before == figs.count() == 2
 
 
-def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada, ada, server):
     cost = preview(round_of_ada, LLM)
     assert server.asked == []
     assert (cost.remaining_items, cost.answers, cost.tokens_out, cost.seconds) == (10, 10, 20, None)
@@ -128,9 +125,7 @@ def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada: Round,
     assert "The cap leaves 1 item out." in cost.sentence
 
 
-def test_it_stops_at_its_cap_goes_on_where_it_was_and_asks_nothing_twice(
-    round_of_ada: Round, ada: User, server: LLMServer
-) -> None:
+def test_it_stops_at_its_cap_goes_on_where_it_was_and_asks_nothing_twice(round_of_ada, ada, server):
     server.answer = lambda prompt: "1"
     _, operation = start_judging(round_of_ada, LLM, ada, item_limit=4)
     wait(operation)
@@ -148,8 +143,8 @@ def test_it_stops_at_its_cap_goes_on_where_it_was_and_asks_nothing_twice(
 
 
 def test_a_server_that_fails_ends_it_with_a_sentence_and_a_new_start_asks_only_what_is_missing(
-    round_of_ada: Round, ada: User, server: LLMServer
-) -> None:
+    round_of_ada, ada, server
+):
     server.answer = lambda prompt: "1" if len(server.asked) <= 3 else 500
     _, operation = start_judging(round_of_ada, LLM, ada)
     with pytest.raises(OperationFailedError, match="answered 500"):
@@ -162,7 +157,7 @@ def test_a_server_that_fails_ends_it_with_a_sentence_and_a_new_start_asks_only_w
     assert (len(server.asked) - before, len(grades_of(round_of_ada))) == (7, 10)
 
 
-def test_it_can_be_cancelled_and_runs_once_at_a_time(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+def test_it_can_be_cancelled_and_runs_once_at_a_time(round_of_ada, ada, server):
     server.answer = lambda prompt: "1"
     _, operation = start_judging(round_of_ada, LLM, ada)
     with pytest.raises(OperationActiveError):
@@ -173,9 +168,7 @@ def test_it_can_be_cancelled_and_runs_once_at_a_time(round_of_ada: Round, ada: U
     assert (server.asked, grades_of(round_of_ada)) == ([], [])
 
 
-def test_another_revision_is_another_judge_and_the_old_one_goes_on_no_more(
-    round_of_ada: Round, ada: User, server: LLMServer
-) -> None:
+def test_another_revision_is_another_judge_and_the_old_one_goes_on_no_more(round_of_ada, ada, server):
     server.answer = lambda prompt: "1"
     first, operation = start_judging(round_of_ada, LLM, ada)
     server.digest = "d2"
@@ -187,9 +180,7 @@ def test_another_revision_is_another_judge_and_the_old_one_goes_on_no_more(
     assert set(Grade.objects.values_list("judge_name", flat=True)) == {second.name}
 
 
-def test_who_may_not_what_is_not_there_and_what_is_closed(
-    round_of_ada: Round, ada: User, grace: User, server: LLMServer
-) -> None:
+def test_who_may_not_what_is_not_there_and_what_is_closed(round_of_ada, ada, grace, server):
     with pytest.raises(NotAJudgeError):
         start_judging(round_of_ada, LLM, grace)
     with pytest.raises(LLMError, match="has no model 'other'"):
@@ -212,9 +203,7 @@ def test_who_may_not_what_is_not_there_and_what_is_closed(
     assert not LLMJudge.objects.exists()
 
 
-def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(
-    round_of_ada: Round, ada: User, server: LLMServer
-) -> None:
+def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
     before = round_report(round_of_ada, known_state(round_of_ada))
     judge(round_of_ada, ada)
@@ -236,21 +225,18 @@ def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(
     assert [shift.judge for shift in agreement_of(round_of_ada).shifts] == ["ada"]
     assert progress_of(round_of_ada).completed_gradings == 3
     closed = close_round(round_of_ada, ada)
-    assert closed.version is not None
     assert closed.judgments == 3
     new = closed.version.judgments.filter(since=2)
     assert set(new.values_list("source", "judge", "grade")) == {("human", "ada", 0)}
 
 
-def test_a_round_that_only_a_model_judged_closes_without_a_new_version(
-    round_of_ada: Round, ada: User, server: LLMServer
-) -> None:
+def test_a_round_that_only_a_model_judged_closes_without_a_new_version(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
     judge(round_of_ada, ada)
     assert close_round(round_of_ada, ada).version is None
 
 
-def test_a_person_who_is_called_as_the_model_stays_a_person(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+def test_a_person_who_is_called_as_the_model_stays_a_person(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
     made = judge(round_of_ada, ada)
     namesake = User.objects.create_user(made.name[:150], is_staff=True)

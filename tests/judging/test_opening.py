@@ -2,11 +2,9 @@
 
 from collections import Counter
 from itertools import groupby
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Run
@@ -31,7 +29,7 @@ def items_of(opened: Round) -> list[str]:
     return names_of(list(opened.items.select_related("query", "document").order_by("place")))
 
 
-def test_its_items_are_what_the_runs_return_and_nobody_judged_once_each(benchmark: Benchmark, ada: User) -> None:
+def test_its_items_are_what_the_runs_return_and_nobody_judged_once_each(benchmark, ada):
     opened = open_for(benchmark, [ada], depth=2)
     assert sorted(items_of(opened)) == sorted(POOL_AT_2)
     assert (opened.item_count, opened.pool_size, opened.dataset_version.number) == (4, 4, 1)
@@ -40,7 +38,7 @@ def test_its_items_are_what_the_runs_return_and_nobody_judged_once_each(benchmar
     assert len(set(items_of(whole))) == 10
 
 
-def test_the_order_of_depth_takes_the_best_ranks_first(benchmark: Benchmark, ada: User) -> None:
+def test_the_order_of_depth_takes_the_best_ranks_first(benchmark, ada):
     opened = open_for(benchmark, [ada], depth=3)
     first, second, *_ = items_of(opened)
     assert {first, second} == {"q1 d3", "q2 d6"}, "rank 1 of the second run"
@@ -49,14 +47,14 @@ def test_the_order_of_depth_takes_the_best_ranks_first(benchmark: Benchmark, ada
     )
 
 
-def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark: Benchmark, ada: User) -> None:
+def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark, ada):
     opened = open_for(benchmark, [ada], order="random", budget=4)
     assert {(item.planned_probability, item.in_planned_sample) for item in opened.items.all()} == {(0.4, True)}
     again = open_for(benchmark, [ada], order="random", budget=4)
     assert items_of(opened) == items_of(again), "the seed decides"
 
 
-def test_an_order_of_queries_takes_each_in_whole(simulated: Benchmark, ada: User) -> None:
+def test_an_order_of_queries_takes_each_in_whole(simulated, ada):
     firsts = set()
     for seed in (1, 2, 3):
         opened = open_for(simulated, [ada], order="queries", seed=seed, budget=200)
@@ -69,7 +67,7 @@ def test_an_order_of_queries_takes_each_in_whole(simulated: Benchmark, ada: User
     assert len(firsts) > 1, "the seed decides"
 
 
-def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated: Benchmark, ada: User) -> None:
+def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated, ada):
     sampled = [
         set(open_for(simulated, [ada], seed=5, **options).items.filter(in_planned_sample=True).values_list(*PAIR))
         for options in ({"order": "queries", "uniform_share": 0.25, "budget": 120}, {"order": "random", "budget": 30})
@@ -78,18 +76,18 @@ def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated: Benchma
     assert sampled[0] == sampled[1]
 
 
-def test_a_share_of_every_order_is_uniform(benchmark: Benchmark, ada: User) -> None:
+def test_a_share_of_every_order_is_uniform(benchmark, ada):
     opened = open_for(benchmark, [ada], uniform_share=0.5, budget=8)
     assert opened.items.filter(in_planned_sample=True).count() == 4
 
 
-def test_a_share_of_the_items_wants_several_judges(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_a_share_of_the_items_wants_several_judges(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=0.3)
     assert sorted(opened.items.values_list("wanted", flat=True)) == [1] * 7 + [2] * 3
     assert Slot.objects.filter(round=opened).count() == 13
 
 
-def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark: Benchmark, ada: User) -> None:
+def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark, ada):
     assert [one["name"] for one in open_for(benchmark, [ada]).scale] == ["Not relevant", "Partly relevant", "Relevant"]
     stated = [{"grade": 1, "name": "Yes"}, {"grade": 0, "name": "No", "description": "Of another fruit."}]
     assert open_for(benchmark, [ada], scale=stated).scale == [
@@ -111,7 +109,7 @@ def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark: Benchmark, ad
         ([{"grade": 1, "name": "a", "colour": "red"}], "unknown key 'colour'"),
     ],
 )
-def test_a_scale_that_cannot_be_is_refused(scale: list[dict[str, Any]], said: str) -> None:
+def test_a_scale_that_cannot_be_is_refused(scale, said):
     with pytest.raises(BenchbenchError, match=said):
         read_scale(scale)
 
@@ -130,9 +128,7 @@ def test_a_scale_that_cannot_be_is_refused(scale: list[dict[str, Any]], said: st
         ({"overlap_judges": 1}, "overlap_judges"),
     ],
 )
-def test_options_that_cannot_be_are_refused(
-    benchmark: Benchmark, ada: User, options: dict[str, Any], field: str
-) -> None:
+def test_options_that_cannot_be_are_refused(benchmark, ada, options, field):
     with pytest.raises(RoundError) as refused:
         open_for(benchmark, [ada], **options)
     assert refused.value.field == field
@@ -140,7 +136,7 @@ def test_options_that_cannot_be_are_refused(
     assert not Round.objects.exists()
 
 
-def test_runs_that_no_round_compares_are_refused(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_runs_that_no_round_compares_are_refused(benchmark, ada, grace):
     options, runs = RoundOptions("fruit"), list(benchmark.runs.all())
     for chosen, said in (([], "at least one run"), ([runs[0], runs[0]], "named twice")):
         with pytest.raises(RoundError, match=said):
@@ -159,7 +155,7 @@ def test_runs_that_no_round_compares_are_refused(benchmark: Benchmark, ada: User
         open_round(runs, options, judges=[ada])
 
 
-def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark: Benchmark, ada: User) -> None:
+def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark, ada):
     with pytest.raises(RoundError, match="is judged in questions v1"):
         open_round([benchmark.runs.get(run_order=1)], RoundOptions("again", order="depth", depth=1), judges=[ada])
     Mapping.objects.update(dataset_version=None)
@@ -167,7 +163,7 @@ def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark: Benchmark
         open_for(Benchmark.objects.get(pk=benchmark.pk), [ada])
 
 
-def test_judges_and_whoever_leads_see_it(benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_judges_and_whoever_leads_see_it(benchmark, ada, grace):
     other = User.objects.create_user("other", is_staff=True)
     opened = open_for(benchmark, [ada], owner=grace)
     assert [visible(Round.objects.all(), user).count() for user in (ada, grace, other)] == [1, 1, 0]
@@ -191,7 +187,7 @@ def stated(benchmark: Benchmark, **options: object) -> dict[str, object]:
     return FORM | {"mapping": str(benchmark.mapping_id), "runs": runs, "blind": "on"} | options
 
 
-def test_a_round_is_opened_with_what_is_stated(client: Client, benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_a_round_is_opened_with_what_is_stated(client, benchmark, ada, grace):
     signed_in(client, ada)
     Group.objects.create(name="search").user_set.add(ada, grace)
     scale = "2 Yes: all of it\n0 No\n\n1 Partly"
@@ -206,9 +202,7 @@ def test_a_round_is_opened_with_what_is_stated(client: Client, benchmark: Benchm
     assert opened.runs.count() == 2
 
 
-def test_the_preview_counts_what_there_is_to_judge_and_opens_nothing(
-    client: Client, benchmark: Benchmark, ada: User
-) -> None:
+def test_the_preview_counts_what_there_is_to_judge_and_opens_nothing(client, benchmark, ada):
     signed_in(client, ada)
     url = reverse("admin:round_preview")
     told = client.post(url, stated(benchmark, name="")).content.decode()
@@ -220,7 +214,7 @@ def test_the_preview_counts_what_there_is_to_judge_and_opens_nothing(
     assert not Round.objects.exists()
 
 
-def test_what_is_wrong_stands_at_its_field(client: Client, benchmark: Benchmark, ada: User) -> None:
+def test_what_is_wrong_stands_at_its_field(client, benchmark, ada):
     signed_in(client, ada)
     for field, value, sentence in (
         ("scale", "yes", "begin with its digit"),
@@ -234,7 +228,7 @@ def test_what_is_wrong_stands_at_its_field(client: Client, benchmark: Benchmark,
     assert not Round.objects.exists()
 
 
-def test_runs_that_the_address_names_are_filled_in(client: Client, benchmark: Benchmark, ada: User) -> None:
+def test_runs_that_the_address_names_are_filled_in(client, benchmark, ada):
     signed_in(client, ada)
     first = benchmark.runs.order_by("run_order")[0]
     form = client.get(URL, {"run": str(first.pk)}).context["form"]
@@ -248,7 +242,7 @@ def test_runs_that_the_address_names_are_filled_in(client: Client, benchmark: Be
     assert first.label in choices
 
 
-def test_pages_of_results_lead_to_it_with_their_runs(client: Client, benchmark: Benchmark, ada: User) -> None:
+def test_pages_of_results_lead_to_it_with_their_runs(client, benchmark, ada):
     signed_in(client, ada)
     first, second = benchmark.runs.order_by("run_order")
     pages = {
@@ -264,7 +258,7 @@ def test_pages_of_results_lead_to_it_with_their_runs(client: Client, benchmark: 
         assert URL not in client.get(page).content.decode(), page
 
 
-def test_judges_are_colleagues(client: Client, benchmark: Benchmark, ada: User, grace: User) -> None:
+def test_judges_are_colleagues(client, benchmark, ada, grace):
     signed_in(client, ada)
     assert "grace" not in client.get(URL).content.decode()
     assert client.post(URL, stated(benchmark, judges=[grace.pk])).status_code == 200

@@ -9,9 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from rq import Queue
 
-from apps.benchmarks.models import Benchmark
 from apps.judging.grading import grade_item
 from apps.judging.handing import next_items
 from apps.judging.models import Grade, Round
@@ -43,7 +41,7 @@ def data_of(client: Client, round: Round) -> dict[str, Any]:
     return answer.context["data"]
 
 
-def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada: Client, round_of_ada: Round) -> None:
+def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada, round_of_ada):
     data = data_of(client_of_ada, round_of_ada)
     first = data["items"][0]
     assert data["held"] == [item["id"] for item in data["items"]]
@@ -51,7 +49,7 @@ def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada: Cli
     assert first["spoken"].endswith(round_of_ada.items.get(pk=first["id"]).query.text)
 
 
-def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada: Client, round_of_ada: Round) -> None:
+def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada, round_of_ada):
     first, second, *others = data_of(client_of_ada, round_of_ada)["held"]
     said = [
         {"item": first, "kind": "grade", "grade": 2, "note": "Yes.", "seconds": 3.5},
@@ -67,7 +65,7 @@ def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada: Client, rou
     assert (row.grade, row.note, row.seconds, row.judge_name) == (2, "Yes.", 3.5, "ada")
 
 
-def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(client_of_ada: Client, round_of_ada: Round) -> None:
+def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(client_of_ada, round_of_ada):
     first = data_of(client_of_ada, round_of_ada)["held"][0]
     said = [{"item": first, "kind": "grade", "grade": 1}, {"item": first, "kind": "undo"}]
     for _ in range(2):
@@ -80,7 +78,7 @@ def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(client_of_ad
     assert Grade.objects.get().grade == 1
 
 
-def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(client_of_ada: Client, round_of_ada: Round) -> None:
+def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(client_of_ada, round_of_ada):
     first, second, *_ = data_of(client_of_ada, round_of_ada)["held"]
     said = [{"item": first, "kind": "grade", "grade": 9}, {"item": second, "kind": "grade", "grade": 1}]
     answer = send(client_of_ada, round_of_ada, *said).json()
@@ -90,16 +88,14 @@ def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(client_of_ada: Client,
 
 
 @pytest.mark.parametrize("body", ["[]", "{", '{"said": [1], "have": []}', '{"said": [], "have": ["x"]}', "{}"])
-def test_a_message_of_another_form_changes_nothing(client_of_ada: Client, round_of_ada: Round, body: str) -> None:
+def test_a_message_of_another_form_changes_nothing(client_of_ada, round_of_ada, body):
     url = reverse("admin:round_exchange", args=[round_of_ada.pk])
     answer = client_of_ada.post(url, body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.json()["sentence"]
 
 
-def test_an_exchange_takes_twelve_statements_however_many_judge(
-    client_of_ada: Client, benchmark: Benchmark, ada: User, quick: Queue
-) -> None:
+def test_an_exchange_takes_twelve_statements_however_many_judge(client_of_ada, benchmark, ada, quick):
     others = make_judges(*(f"judge{number}" for number in range(6)))
     opened = open_for(benchmark, [ada, *others], order="decisive", measure="nDCG@3", depth=4, overlap=1.0)
     for judge in others[:2]:
@@ -113,9 +109,7 @@ def test_an_exchange_takes_twelve_statements_however_many_judge(
     assert len(ours) == 12, [sql[:60] for sql in ours]
 
 
-def test_nothing_of_runs_and_of_other_judges_is_told(
-    client: Client, benchmark: Benchmark, ada: User, grace: User
-) -> None:
+def test_nothing_of_runs_and_of_other_judges_is_told(client, benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=1.0)
     for label, run in zip(("zebra-run", "yak-run"), benchmark.runs.order_by("run_order"), strict=True):
         run.config = {**run.config, "label": label}
@@ -132,7 +126,7 @@ def test_nothing_of_runs_and_of_other_judges_is_told(
     assert all(set(item) == {"id", "html", "spoken"} for item in answer["items"])
 
 
-def test_who_is_no_judge_is_sent_back_and_grades_nothing(client: Client, benchmark: Benchmark, ada: User) -> None:
+def test_who_is_no_judge_is_sent_back_and_grades_nothing(client, benchmark, ada):
     (owner,) = make_judges("olga")
     opened = open_for(benchmark, [ada], owner=owner)
     signed_in(client, owner)
@@ -143,7 +137,7 @@ def test_who_is_no_judge_is_sent_back_and_grades_nothing(client: Client, benchma
     assert not Grade.objects.exists()
 
 
-def test_guidelines_are_markdown_and_run_nothing(client_of_ada: Client, round_of_ada: Round) -> None:
+def test_guidelines_are_markdown_and_run_nothing(client_of_ada, round_of_ada):
     words = "**Read** <script>alert(1)</script> [a](javascript:alert(1)) ![x](https://elsewhere.example/x.png)"
     Round.objects.update(guidelines=words)
     page = client_of_ada.get(reverse("admin:round_judge", args=[round_of_ada.pk])).content.decode()

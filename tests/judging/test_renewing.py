@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from rq import Queue
 
 from apps.benchmarks.models import Benchmark
 from apps.judging import question, tasks
@@ -41,7 +40,7 @@ def graded(opened: Round, judge: User, most: int, grade: int = 1) -> list[RoundI
     return items
 
 
-def test_without_a_worker_the_state_is_that_of_now(decisive: Round, ada: User) -> None:
+def test_without_a_worker_the_state_is_that_of_now(decisive, ada):
     for _ in range(3):
         graded(decisive, ada, 1)
         told = known_state(decisive)
@@ -50,7 +49,7 @@ def test_without_a_worker_the_state_is_that_of_now(decisive: Round, ada: User) -
     assert known_state(decisive).row.grades == 2
 
 
-def test_a_worker_is_asked_once_however_often_judges_grade(decisive: Round, ada: User, quick: Queue) -> None:
+def test_a_worker_is_asked_once_however_often_judges_grade(decisive, ada, quick):
     state_now(decisive)
     for _ in range(12):
         graded(decisive, ada, 1)
@@ -68,7 +67,7 @@ def test_a_worker_is_asked_once_however_often_judges_grade(decisive: Round, ada:
     assert len(quick.job_ids) == 2, "what comes after a job began wants another"
 
 
-def test_where_no_worker_comes_whoever_needs_the_state_reckons_it(decisive: Round, ada: User, quick: Queue) -> None:
+def test_where_no_worker_comes_whoever_needs_the_state_reckons_it(decisive, ada, quick):
     state_now(decisive)
     graded(decisive, ada, 1)
     assert not known_state(decisive).is_current
@@ -77,18 +76,14 @@ def test_where_no_worker_comes_whoever_needs_the_state_reckons_it(decisive: Roun
     assert known_state(decisive).is_current
 
 
-def test_the_first_state_is_never_waited_for_and_commands_have_that_of_now(
-    decisive: Round, ada: User, quick: Queue
-) -> None:
+def test_the_first_state_is_never_waited_for_and_commands_have_that_of_now(decisive, ada, quick):
     assert known_state(decisive).is_current
     graded(decisive, ada, 1)
     assert not known_state(decisive).is_current
     assert state_now(decisive).is_current
 
 
-def test_a_grade_that_changes_and_one_that_is_decided_make_the_state_old(
-    decisive: Round, ada: User, grace: User, quick: Queue
-) -> None:
+def test_a_grade_that_changes_and_one_that_is_decided_make_the_state_old(decisive, ada, grace, quick):
     (item,) = graded(decisive, ada, 1)
     state_now(decisive)
     grade_item(decisive, item.pk, ada, grade=0)
@@ -103,9 +98,7 @@ def test_a_grade_that_changes_and_one_that_is_decided_make_the_state_old(
     assert state_now(decisive).said.split == []
 
 
-def test_a_renewal_of_what_is_current_reckons_nothing(
-    decisive: Round, ada: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renewal_of_what_is_current_reckons_nothing(decisive, ada, monkeypatch):
     graded(decisive, ada, 2)
     first = known_state(decisive)
     monkeypatch.setattr(deciding, "_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
@@ -113,9 +106,7 @@ def test_a_renewal_of_what_is_current_reckons_nothing(
     assert known_state(decisive).row.computed_at == first.row.computed_at
 
 
-def test_a_process_that_comes_new_reads_the_board_in_one_piece(
-    decisive: Round, ada: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_comes_new_reads_the_board_in_one_piece(decisive, ada, monkeypatch):
     graded(decisive, ada, 5)
     known = known_state(decisive)
     deciding._desks.clear()
@@ -124,14 +115,14 @@ def test_a_process_that_comes_new_reads_the_board_in_one_piece(
     assert known_state(decisive).state == known.state
 
 
-def test_a_run_that_was_searched_again_makes_the_board_anew(decisive: Round, ada: User) -> None:
+def test_a_run_that_was_searched_again_makes_the_board_anew(decisive, ada):
     before = RoundState.objects.get(pk=known_state(decisive) and decisive.pk).basis
     decisive.runs.update(failed_queries=1)
     assert known_state(decisive).is_current
     assert RoundState.objects.get().basis != before
 
 
-def test_the_job_of_a_round_that_was_deleted_ends_and_makes_no_state(decisive: Round, ada: User, quick: Queue) -> None:
+def test_the_job_of_a_round_that_was_deleted_ends_and_makes_no_state(decisive, ada, quick):
     state_now(decisive)
     graded(decisive, ada, 1)
     (waits,) = quick.connection.scan_iter("benchbench:waits:*")
@@ -143,7 +134,7 @@ def test_the_job_of_a_round_that_was_deleted_ends_and_makes_no_state(decisive: R
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_renews_what_is_asked_for(benchmark: Benchmark, ada: User, quick: Queue) -> None:
+def test_a_worker_renews_what_is_asked_for(benchmark, ada, quick):
     opened = open_for(benchmark, [ada], owner=ada)
     assert len(quick.job_ids) == 1, "from opening"
     Command().handle(queues=["default"], burst=True)
@@ -152,9 +143,7 @@ def test_a_worker_renews_what_is_asked_for(benchmark: Benchmark, ada: User, quic
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_never_renew_one_round_and_the_second_finds_it_done(
-    benchmark: Benchmark, ada: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_never_renew_one_round_and_the_second_finds_it_done(benchmark, ada, monkeypatch):
     opened = open_for(benchmark, [ada], owner=ada)
     at_work, second_waits = threading.Event(), threading.Event()
     made = deciding._made
@@ -191,9 +180,7 @@ def test_two_never_renew_one_round_and_the_second_finds_it_done(
 
 
 @pytest.mark.parametrize(("order", "share", "wanted"), [("depth", 0.2, 1), ("random", 0.1, 5), ("depth", 0.0, 0)])
-def test_the_inclusion_probability_is_that_of_what_was_judged(
-    benchmark: Benchmark, ada: User, order: str, share: float, wanted: int
-) -> None:
+def test_the_inclusion_probability_is_that_of_what_was_judged(benchmark, ada, order, share, wanted):
     opened = open_for(benchmark, [ada], owner=ada, order=order, uniform_share=share)
     graded(opened, ada, 5)
     told = known_state(opened)
@@ -203,7 +190,7 @@ def test_the_inclusion_probability_is_that_of_what_was_judged(
     assert planned == (1.0 if order == "random" else share), "of the whole round"
 
 
-def test_what_nobody_can_tell_is_of_the_sample(benchmark: Benchmark, ada: User) -> None:
+def test_what_nobody_can_tell_is_of_the_sample(benchmark, ada):
     opened = open_for(benchmark, [ada], owner=ada, order="random")
     for item in next_items(opened, ada, count=2):
         grade_item(opened, item.pk, ada, kind="cannot_judge")

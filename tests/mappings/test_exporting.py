@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -42,7 +41,7 @@ def mapping(tmp_path: Path) -> Mapping:
     return resolve_now(create_mapping(make_dataset(judged), collection))
 
 
-def test_a_mapping_names_documents_and_brings_the_corpus(mapping: Mapping, tmp_path: Path) -> None:
+def test_a_mapping_names_documents_and_brings_the_corpus(mapping, tmp_path):
     version = mapping.dataset_version
     assert version is not None
     export = export_dataset(version, "beir", mapping=mapping)
@@ -62,7 +61,7 @@ def test_a_mapping_names_documents_and_brings_the_corpus(mapping: Mapping, tmp_p
     assert list(again.documents.values(*names)) == list(mapping.collection.documents.values(*names))
 
 
-def test_a_mapping_of_documents_that_have_changed_since_is_refused(mapping: Mapping, tmp_path: Path) -> None:
+def test_a_mapping_of_documents_that_have_changed_since_is_refused(mapping, tmp_path):
     """The judgment of "gone" would else find the document that has this id today, and nobody resolved."""
     (tmp_path / "more.jsonl").write_text(CORPUS + '{"_id": "gone", "text": "back"}\n')
     import_collection(Source(read_corpus(tmp_path / "more.jsonl")), name="shop")
@@ -73,7 +72,7 @@ def test_a_mapping_of_documents_that_have_changed_since_is_refused(mapping: Mapp
     assert export_dataset(mapping.dataset_version, "beir", mapping=resolve_now(mapping))
 
 
-def test_a_version_that_the_mapping_does_not_know_is_refused(mapping: Mapping) -> None:
+def test_a_version_that_the_mapping_does_not_know_is_refused(mapping):
     dataset = mapping.dataset
     set_judgment(dataset, "q2", {"document_id": "3"}, 1)
     with pytest.raises(TruthError, match="is newer: resolve it again"):
@@ -81,9 +80,7 @@ def test_a_version_that_the_mapping_does_not_know_is_refused(mapping: Mapping) -
 
 
 class TestCommand:
-    def test_it_writes_the_newest_frozen_version_or_another(
-        self, mapping: Mapping, tmp_path: Path, capsys: Any
-    ) -> None:
+    def test_it_writes_the_newest_frozen_version_or_another(self, mapping, tmp_path, capsys):
         dataset = mapping.dataset
         set_judgment(dataset, "q2", {"document_id": "3"}, 1)
         out = tmp_path / "made.json.gz"
@@ -105,9 +102,7 @@ class TestCommand:
         assert "Wrote questions v2 (draft) to" in capsys.readouterr().out
         assert len(read_dataset(tmp_path / "questions-v2.json").queries[1].judgments) == 2
 
-    def test_it_writes_a_directory_or_a_zip_and_tells_what_is_left_out(
-        self, mapping: Mapping, tmp_path: Path, capsys: Any
-    ) -> None:
+    def test_it_writes_a_directory_or_a_zip_and_tells_what_is_left_out(self, mapping, tmp_path, capsys):
         for output in ("d", "d.zip"):
             path = tmp_path / output
             arguments = ["--format", "beir", "--mapping", mapping.name, "--output", str(path)]
@@ -117,7 +112,7 @@ class TestCommand:
             with pytest.raises(CommandError, match="exists already"):
                 call_command("export_dataset", "questions", *arguments)
 
-    def test_its_errors_are_sentences(self, mapping: Mapping, tmp_path: Path) -> None:
+    def test_its_errors_are_sentences(self, mapping, tmp_path):
         for arguments, sentence in (
             (["nothing", "--format", "trec"], "No dataset is called 'nothing'; there is questions"),
             (["questions", "--format", "trec", "--dataset-version", "9"], "has no version 9; there is 1"),
@@ -133,7 +128,7 @@ class TestCommand:
         assert not (tmp_path / "out").exists()
 
 
-def test_it_names_what_a_collection_lacks(tmp_path: Path) -> None:
+def test_it_names_what_a_collection_lacks(tmp_path):
     some = make_collection("library", [{"external_id": f"doc{n}"} for n in (1, 2, 3, 5)])
     version = import_dataset(read_dataset(write_dataset(tmp_path / "golden"))).version
     references = check_version(version, some)
@@ -143,7 +138,7 @@ def test_it_names_what_a_collection_lacks(tmp_path: Path) -> None:
     assert (check_version(version, every).checked, check_version(version, every).dangling) == (5, ())
 
 
-def test_sections_are_looked_up_in_their_documents(tmp_path: Path) -> None:
+def test_sections_are_looked_up_in_their_documents(tmp_path):
     (tmp_path / "documents").mkdir()
     write_file(tmp_path / "documents/a.json", DOCUMENT)
     collection, _ = import_collection(open_source(tmp_path), name="library")

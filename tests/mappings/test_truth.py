@@ -145,11 +145,11 @@ def judge(judged_mapping: Mapping, name: str, grade: int, by: User, note: str = 
     return judge_document(judged_mapping, Query.objects.get(), document, grade, by=by, note=note)
 
 
-def test_a_document_is_found_under_every_reference(judged_mapping: Mapping) -> None:
+def test_a_document_is_found_under_every_reference(judged_mapping):
     assert grades(judged_mapping, 1) == {"d1": [3, 1], "d2": [2]}
 
 
-def test_the_grade_that_is_stated_is_the_one_that_counts(judged_mapping: Mapping, ada: User) -> None:
+def test_the_grade_that_is_stated_is_the_one_that_counts(judged_mapping, ada):
     """Of several judgments of a document the highest counts: an other that stayed would outvote a lower grade."""
     judged = judge(judged_mapping, "d1", 0, ada, "About apples.")
     assert (judged.source, judged.judge, judged.judged_by, judged.note) == ("human", "ada", ada, "About apples.")
@@ -163,7 +163,7 @@ def test_the_grade_that_is_stated_is_the_one_that_counts(judged_mapping: Mapping
     assert {"document_id": "d3"} in references
 
 
-def test_taking_it_away_takes_every_judgment_of_the_document(judged_mapping: Mapping, ada: User) -> None:
+def test_taking_it_away_takes_every_judgment_of_the_document(judged_mapping, ada):
     query, documents = Query.objects.get(), judged_mapping.collection.documents
     unjudge_document(judged_mapping, query, documents.get(external_id="d1"))
     assert grades(judged_mapping, 2) == {"d2": [2]}
@@ -171,14 +171,14 @@ def test_taking_it_away_takes_every_judgment_of_the_document(judged_mapping: Map
         unjudge_document(judged_mapping, query, documents.get(external_id="d3"))
 
 
-def test_sections_stay_with_the_judgment(judged_mapping: Mapping, ada: User) -> None:
+def test_sections_stay_with_the_judgment(judged_mapping, ada):
     set_judgment(judged_mapping.dataset, "q", {"uri": "lib:2"}, 2, section_refs=["s1"])
     version = freeze(judged_mapping.dataset)
     assert judge(judged_mapping, "d2", 3, ada).section_refs == ["s1"]
     assert stored_hash(version) == version.content_hash
 
 
-def test_it_refuses_what_no_value_would_show(judged_mapping: Mapping, ada: User) -> None:
+def test_it_refuses_what_no_value_would_show(judged_mapping, ada):
     document = judged_mapping.collection.documents.get(external_id="d3")
     document.removed_at = document.created_at
     document.save()
@@ -189,7 +189,7 @@ def test_it_refuses_what_no_value_would_show(judged_mapping: Mapping, ada: User)
         judge(judged_mapping, "d2", 1, ada)
 
 
-def test_a_grade_that_is_stated_already_opens_no_draft(judged_mapping: Mapping, ada: User) -> None:
+def test_a_grade_that_is_stated_already_opens_no_draft(judged_mapping, ada):
     judged = judge(judged_mapping, "d3", 1, ada)
     freeze(judged_mapping.dataset)
     assert judge(judged_mapping, "d3", 1, ada) == judged
