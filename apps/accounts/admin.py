@@ -37,7 +37,10 @@ admin.site.unregister(Group)
 
 def held_by(user: Any) -> QuerySet[Permission]:
     """Return the permissions of a user and of the user's groups, even if the user is inactive."""
-    return Permission.objects.filter(Q(user=user) | Q(group__user=user)).distinct()
+    return Permission.objects.filter(
+        Q(pk__in=Permission.objects.filter(user=user).values("pk"))
+        | Q(pk__in=Permission.objects.filter(group__user=user).values("pk"))
+    )
 
 
 def known_to(user: Any) -> QuerySet[Group]:

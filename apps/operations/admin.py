@@ -42,9 +42,6 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     return model_admin.page(request, "operations/workers.html", told)
 
 
-FACTS = (("created_at", "started_by"), ("started_at", "finished_at"), ("owner", "queue"))
-
-
 @admin.register(Operation)
 class OperationAdmin(FactAdmin):
     list_display = ("__str__", "works_on", "status_label", "owner", "started_by", "created_at", "finished_at")

@@ -25,8 +25,11 @@ from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, changelist_url
 
 SEARCHING = (
-    *(("encoder", "dimension"), ("strategy", "lexical"), ("chunking", "chunks")),
-    *("vector_source", ("routing", "language_model")),
+    ("encoder", "dimension"),
+    ("strategy", "lexical"),
+    ("chunking", "chunks"),
+    "vector_source",
+    ("routing", "language_model"),
 )
 
 

@@ -57,8 +57,10 @@ class Grid:
             asks = strategy in STRATEGIES and STRATEGIES[strategy].requires_llm
             llms = (self.llms if asks else ()) or [NO_LLM]
             for store, encoder, (llm, llm_parameters) in product(self.stores, self.encoders, llms):
-                models = encoder.strip(), llm.strip(), dict(llm_parameters)
-                combined.append((Ingredients(strategy, dict(parameters), *models, self.lexical), store))
+                made_of = Ingredients(
+                    strategy, dict(parameters), encoder.strip(), llm.strip(), dict(llm_parameters), self.lexical
+                )
+                combined.append((made_of, store))
         return _distinct(combined)
 
     def ingredients(self) -> list[Ingredients]:

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -30,10 +29,20 @@ def field(data: bytes) -> bytes:
     return struct.pack("!i", len(data)) + data
 
 
-boolean = partial(struct.pack, "!i?", 1)
-int2 = partial(struct.pack, "!ih", 2)
-int4 = partial(struct.pack, "!ii", 4)
-int8 = partial(struct.pack, "!iq", 8)
+def boolean(value: bool) -> bytes:
+    return struct.pack("!i?", 1, value)
+
+
+def int2(value: int) -> bytes:
+    return struct.pack("!ih", 2, value)
+
+
+def int4(value: int) -> bytes:
+    return struct.pack("!ii", 4, value)
+
+
+def int8(value: int) -> bytes:
+    return struct.pack("!iq", 8, value)
 
 
 def float8(value: float | None) -> bytes:
@@ -55,6 +64,18 @@ def text_array(values: Sequence[str]) -> bytes:
     return field(struct.pack("!iiiii", 1, 0, VARCHAR_OID, len(values), 1) + b"".join(map(text, values)))
 
 
+def int8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _arrays(column, INT8_OID, ">i8")
+
+
+def int4_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _arrays(column, INT4_OID, ">i4")
+
+
+def float8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _arrays(column, FLOAT8_OID, ">f8")
+
+
 def _arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]:
     """Yield one-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, (size, value)s.
 
@@ -73,11 +94,6 @@ def _arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]
                 yield ARRAY.pack(ARRAY.size - 4 + end - start, 1, 0, oid, length, 1) + data[start:end]
             else:
                 yield field(struct.pack("!iii", 0, 0, oid))
-
-
-int8_arrays = partial(_arrays, oid=INT8_OID, kind=">i8")
-int4_arrays = partial(_arrays, oid=INT4_OID, kind=">i4")
-float8_arrays = partial(_arrays, oid=FLOAT8_OID, kind=">f8")
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -58,11 +58,11 @@ def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> OpenC
     return open_collection(folder / collection_name(setting), STORES[setting.store], setting, vectors, holds=holds)
 
 
-def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]]) -> Index:
+def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]] | None) -> Index:
     """An index that is no row, with a table of these vectors."""
     index = Index(dimension=vectors.shape[1], chunk_set=ChunkSet(chunk_count=len(vectors)))
     tables.create_table(index.vector_table, vectors.shape[1])
-    tables.insert_rows(index.vector_table, np.arange(len(vectors)), vectors, list(metadata))
+    tables.insert_rows(index.vector_table, np.arange(len(vectors)), vectors, metadata)
     return index
 
 
@@ -94,7 +94,7 @@ class Arm:
             self.folder = folder / collection_name(self.setting)
             self.kept = keep(folder, text, vectors)
         else:
-            self.index = index_of(vectors, self.metadata)
+            self.index = index_of(vectors, metadata)
             if not self.setting.compares_all:
                 make_ann_index(self.index, self.setting)
 

@@ -46,6 +46,16 @@ class TestAVectorStore:
         assert east.scores == pytest.approx([0.5**0.5, 0, -1], abs=1e-7)
         assert north.ids.tolist() == [1, 2, 0]
 
+    def test_it_returns_no_more_than_top_k_and_no_more_than_there_is(self, fill):
+        arm = fill(EAST, NORTH, WEST)
+        assert [len(arm.search(vectors(EAST), k)[0]) for k in (1, 2, 50)] == [1, 2, 3]
+
+    def test_nothing_is_found_for_no_query(self, fill):
+        assert fill(EAST).search(np.empty((0, 2), np.float32), 5) == []
+
+    def test_vectors_without_metadata_pass_no_filter(self, fill):
+        assert fill(EAST).search(vectors(EAST), 1, {"version": 8})[0].ids.tolist() == []
+
     def test_equal_vectors_rank_by_id(self, fill):
         arm = fill(WEST, EAST, NORTH, EAST, EAST)
         if arm.setting.compares_all:  # a graph that is asked for two of three equal ones may give any

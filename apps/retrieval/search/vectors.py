@@ -33,6 +33,7 @@ JSONB_FORMAT = b"\x01"
 
 
 def create_table(name: str, dimension: int) -> None:
+    """Create the table of an index's vectors, in the caller's transaction. Raises StoreError."""
     if not 1 <= dimension <= MAX_DIMENSION:
         raise StoreError(f"pgvector holds vectors of 1 to {MAX_DIMENSION:,} dimensions; these have {dimension:,}.")
     if _exists(name):
@@ -45,6 +46,7 @@ def create_table(name: str, dimension: int) -> None:
 
 
 def insert_rows(table: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None) -> None:
+    """Insert vectors (n, d) under ids (n,). Without `metadata` the column is null, and no filter admits the rows."""
     with copy_into(table, ("id", "embedding", "metadata")) as copy:
         for start in range(0, len(ids), COPY_ROWS):
             part = slice(start, start + COPY_ROWS)
@@ -53,12 +55,14 @@ def insert_rows(table: str, ids: Positions, vectors: Vectors, metadata: Sequence
 
 
 def count_rows(table: str) -> int:
+    """Return the number of rows, 0 if the table does not exist."""
     if not _exists(table):
         return 0
     return int(_value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(table))))
 
 
 def drop_table(name: str) -> None:
+    """Delete a table of vectors, if it exists."""
     _execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
 
 
