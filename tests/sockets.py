@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
 from typing import Any
 
+from asgiref.sync import async_to_sync, sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
@@ -38,6 +42,25 @@ def socket(
         headers.append((b"cookie", cookie_of(user).encode()))
     offered = None if token is None else [f"access_token.{token}"]
     return WebsocketCommunicator(application, path, headers=headers, subprotocols=offered)
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Let an asynchronous test run in an event loop, on the database connection of its fixtures."""
+
+    @wraps(test)
+    def run(*args: Any, **fixtures: Any) -> None:
+        async_to_sync(test)(*args, **fixtures)
+
+    return run
+
+
+@asynccontextmanager
+async def watching(path: str, user: User) -> AsyncIterator[tuple[WebsocketCommunicator, dict[str, Any]]]:
+    """Open a socket, and close it at the end; yield it with its first message."""
+    communicator = await sync_to_async(socket)(path, user)
+    first = await opened(communicator)
+    yield communicator, first
+    await communicator.disconnect()
 
 
 async def opened(communicator: WebsocketCommunicator) -> dict[str, Any]:

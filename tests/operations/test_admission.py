@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 
@@ -26,7 +26,7 @@ from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.operations.documented import PAGE
 from tests.operations.watched import ALL, aside, path_of, start
-from tests.sockets import HOST, closed, make_watcher, opened, refused, socket
+from tests.sockets import HOST, closed, in_loop, make_watcher, opened, refused, socket, watching
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,35 +46,17 @@ class TestAdmission:
 
     def test_the_id_may_stand_in_upper_case(self, handler, staff):
         operation = start(staff)
-        watcher = socket(f"{ALL}/{str(operation.pk).upper()}", staff)
-
-        async def first() -> Any:
-            await watcher.connect(timeout=60)
-            message = await watcher.receive_json_from(timeout=60)
-            await watcher.disconnect()
-            return message
-
-        message = async_to_sync(first)()
+        message = async_to_sync(opened)(socket(f"{ALL}/{str(operation.pk).upper()}", staff))
         assert (message["type"], message["data"]["operation_id"]) == ("current_state", str(operation.pk))
 
     @pytest.mark.parametrize("path", ["/ws/operations/1", "/ws/other", "/ws/operations//"])
     def test_any_other_address_is_answered_and_closed(self, staff, path):
         assert async_to_sync(refused)(socket(path, staff)) == ("not_found", 1008)
 
-    @pytest.mark.parametrize(
-        "origin",
-        [
-            "https://evil.example",
-            "http://localhost:3000",
-            f"https://{HOST}",
-            f"http://evil.{HOST}",
-            "null",
-            "x",
-            "http://[",
-        ],
-    )
-    def test_it_refuses_a_page_of_another_site(self, handler, staff, origin):
-        assert async_to_sync(refused)(socket(ALL, staff, origin=origin)) == ("origin", 4003)
+    def test_it_refuses_a_page_of_another_site(self, handler, staff):
+        elsewhere = ("https://evil.example", "http://localhost:3000", f"https://{HOST}", f"http://evil.{HOST}")
+        for origin in (*elsewhere, "null", "x", "http://["):
+            assert async_to_sync(refused)(socket(ALL, staff, origin=origin)) == ("origin", 4003)
 
     @pytest.mark.parametrize("origin", [f"http://{HOST}", None, "https://bench.example.org", "https://a.example.net"])
     def test_it_admits_trusted_origins(self, handler, staff, settings, origin):
@@ -87,9 +69,9 @@ class TestAdmission:
         assert async_to_sync(refused)(socket(ALL, staff)) == ("origin", 4003)
 
     @pytest.mark.parametrize("loss", ["session", "active", "staff", "permission", "password", "operation"])
-    def test_lost_rights_close_the_socket(self, handler, staff, impatient, loss):
-        operation = start(staff)
-        watcher = socket(path_of(operation), staff)
+    @in_loop
+    async def test_lost_rights_close_the_socket(self, handler, staff, impatient, loss):
+        operation = await sync_to_async(start)(staff)
 
         def lose() -> None:
             if loss == "session":
@@ -104,46 +86,34 @@ class TestAdmission:
             else:
                 Collection.objects.filter(pk=operation.subject_id).update(owner=User.objects.create_user("bob"))
 
-        async def watch() -> tuple[str, int]:
-            await opened(watcher)
-            await aside(lose)
-            return await closed(watcher)
-
         reason = {"staff": "permission_denied", "permission": "permission_denied", "operation": "not_found"}
-        assert async_to_sync(watch)() == (reason.get(loss, "not_authenticated"), 1008)
+        async with watching(path_of(operation), staff) as (watcher, _):
+            await aside(lose)
+            assert await closed(watcher) == (reason.get(loss, "not_authenticated"), 1008)
 
 
 class TestLimits:
-    def test_a_user_has_so_many_sockets(self, handler, staff, settings, impatient):
+    @in_loop
+    async def test_a_user_has_so_many_sockets(self, handler, staff, settings, impatient):
         settings.BENCHBENCH_SOCKETS_PER_USER = 2
-        first, second, third, fourth = (socket(ALL, staff) for _ in range(4))
-        other = socket(ALL, make_watcher("bob"))
+        bob = await sync_to_async(make_watcher)("bob")
+        async with watching(ALL, staff) as (first, _):
+            async with watching(ALL, staff), watching(ALL, bob):
+                third = await sync_to_async(socket)(ALL, staff)
+                assert await refused(third) == ("too_many_sockets", 1008)
+                assert await first.receive_nothing(timeout=0.5), "those that are open stay open"
+            async with watching(ALL, staff):
+                pass
 
-        async def crowd() -> tuple[str, int]:
-            await opened(first)
-            await opened(second)
-            found = await refused(third)
-            await opened(other)
-            assert await first.receive_nothing(timeout=0.5), "those that are open stay open"
-            await second.disconnect()
-            await opened(fourth)
-            return found
-
-        assert async_to_sync(crowd)() == ("too_many_sockets", 1008)
-
-    def test_a_process_may_hold_so_many_sockets_open(self, handler, staff, settings, monkeypatch):
+    @in_loop
+    async def test_a_process_may_hold_so_many_sockets_open(self, handler, staff, settings, monkeypatch):
         monkeypatch.setattr(consumers._Watcher, "open_here", set())
         settings.BENCHBENCH_SOCKETS_PER_PROCESS = 1
-        first, second, third = (socket(ALL, staff) for _ in range(3))
-
-        async def crowd() -> tuple[str, int]:
-            await opened(first)
-            found = await refused(second)
-            await first.disconnect()
-            await opened(third)
-            return found
-
-        assert async_to_sync(crowd)() == ("busy", 1008)
+        async with watching(ALL, staff):
+            second = await sync_to_async(socket)(ALL, staff)
+            assert await refused(second) == ("busy", 1008)
+        async with watching(ALL, staff):
+            pass
 
     def test_a_place_of_a_process_that_died_is_free_after_a_while(self, handler, staff, settings, monkeypatch):
         settings.BENCHBENCH_SOCKETS_PER_USER = 1
@@ -156,17 +126,13 @@ class TestLimits:
         ("messages", "code"),
         [([json.dumps({"type": "ping", "with": "ü" * 20})], "message_too_long"), (["{}"] * 4, "too_many_messages")],
     )
-    def test_message_limits(self, handler, staff, settings, messages, code):
+    @in_loop
+    async def test_message_limits(self, handler, staff, settings, messages, code):
         settings.BENCHBENCH_SOCKET_MAX_BYTES, settings.BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = 50, 3
-        watcher = socket(ALL, staff)
-
-        async def talk() -> tuple[str, int]:
-            await opened(watcher)
+        async with watching(ALL, staff) as (watcher, _):
             for message in messages:
                 await watcher.send_to(text_data=message)
-            return await closed(watcher)
-
-        assert async_to_sync(talk)() == (code, 1008)
+            assert await closed(watcher) == (code, 1008)
 
 
 def test_every_code_of_a_refusal_is_documented():

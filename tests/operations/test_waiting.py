@@ -81,14 +81,19 @@ def work() -> Iterator[Callable[[Operation], None]]:
         thread.join(30)
 
 
-def test_it_names_the_isolated_work_until_its_end(held, begun, work):
-    timed, other = start(alone=True, holds=True), start()
+def assert_waits(other: Operation, timed: Operation, begun: threading.Event, work: Any, holder: str) -> None:
+    """Assert that while one holds the host alone, another says who that is."""
     work(timed)
     assert begun.wait(30)
     work(other)
     until(lambda: waiting_for(other))
-    expected = rf"Waits for the host {HOST}: the isolated {timed} runs alone on it since {MOMENT}\."
+    expected = rf"Waits for the host {HOST}: {holder} runs alone on it since {MOMENT}\."
     assert re.fullmatch(expected, waiting_for(other) or "")
+
+
+def test_it_names_the_isolated_work_until_its_end(held, begun, work):
+    timed, other = start(alone=True, holds=True), start()
+    assert_waits(other, timed, begun, work, f"the isolated {timed}")
     assert waiting_for(timed) is None
     held.set()
     until(lambda: other.batches.get().state == "done")
@@ -129,12 +134,7 @@ def test_work_hidden_from_watchers_is_not_named(held, begun, work, shared):
     ada = User.objects.create(username="ada")
     theirs: Any = {"owner": ada, "team": Group.objects.create(name="search")} if shared else {}
     timed, other = start(owner=ada, alone=True, holds=True), start(**theirs)
-    work(timed)
-    assert begun.wait(30)
-    work(other)
-    until(lambda: waiting_for(other))
-    expected = rf"Waits for the host {HOST}: somebody's isolated benchmark runs alone on it since {MOMENT}\."
-    assert re.fullmatch(expected, waiting_for(other) or "")
+    assert_waits(other, timed, begun, work, "somebody's isolated benchmark")
     held.set()
 
 
