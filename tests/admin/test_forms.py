@@ -202,10 +202,8 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"top_k_values": "many"}, "Top k: “many” is not a whole number"),
         ({"weights": "a:b"}, "Weights: “a:b” is not a pair of numbers"),
         ({"primary_k": "ten"}, "Primary k: Enter a whole number."),
-        ({"seed": "dice"}, "Seed: Enter a whole number."),
         ({"mapping": "no id"}, "Mapping: "),
     ],
 )

@@ -38,7 +38,7 @@ from tests.factories import add_judgment, add_version, make_benchmark, make_coll
 
 OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
 MAKE_NOTHING = {*POSTS_THAT_READ, "next_items"}  # the last renews what is held: an old answer would be out of date
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
 WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_comparison.py
 ROWS = 3
@@ -109,7 +109,7 @@ def asked(callers: Callers, path: str, query: dict[str, Any]) -> tuple[int, int]
 
 def lists() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the path of each list of the schema, and each of its filters with a value: the first that may be chosen."""
-    whole = yaml.load(SCHEMA.read_text(), yaml.CSafeLoader)
+    whole = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
     for path, methods in whole["paths"].items():
         stated = {one["name"]: one for one in methods.get("get", {}).get("parameters", []) if one["in"] == "query"}
         if "per_page" in stated:
@@ -161,7 +161,6 @@ def crowded(owner: User) -> dict[str, Any]:
     return values | filters | {"mapping_id": str(lost.pk), "round_id": str(judged.pk), "state": "open"}
 
 
-CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 SHOWN = ("application/json", "multipart/form-data")
 
 

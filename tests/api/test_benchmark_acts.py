@@ -4,7 +4,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from apps.benchmarks.launching import launch
@@ -14,8 +13,8 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from tests.api.callers import Callers, assert_refused
-from tests.api.test_benchmarks import FIELDS, PATH, made
+from tests.api.callers import Callers, assert_refused, done
+from tests.api.test_benchmarks import PATH, made
 from tests.benchmarks.gated import GOOD, make_gated, search
 from tests.created import create_benchmark
 from tests.rankings import change_rankings
@@ -37,9 +36,7 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     source = create_benchmark(
         library, name="x" * 200, matrix=matrix, measures=["ERR@10"], owner=callers.owner.user, **options
     )
-    answer = callers.owner.post(act(source, "clone"), {})
-    assert (answer.status_code, set(answer.json())) == (201, FIELDS), answer.content
-    copy = Benchmark.objects.get(pk=answer.json()["id"])
+    copy = Benchmark.objects.get(pk=done(callers.owner.post(act(source, "clone"), {}), 201)["id"])
     assert (copy.name, copy.status) == ("x" * 194 + ", copy", "pending")
     same = ("matrix", "measures", "mapping_id", "execution", "runs_per_query", "seed", "unresolved", "empty_queries")
     same += ("experiment", "allow_missing")
@@ -61,21 +58,16 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
 
 
 def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
-    answer = callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["map@10", "Success@5"]})
-    assert answer.status_code == 200, answer.content
-    assert answer.json()["added"][:2] == ["AP@10", "Success@5"]
+    more = done(callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["map@10", "Success@5"]}), 200)
+    assert more["added"][:2] == ["AP@10", "Success@5"]
     means = callers.owner.get(act(nightly, "results")).json()["runs"][0]["metrics_flat"]
     assert means["Success@5"] == pytest.approx(20 / 21)
     assert means["map@10"] == pytest.approx(15 / 21)
     for body, told in (
         ({"metrics_to_compute": ["mrr"]}, "already"),
         ({"metrics_to_compute": ["Hit@@"]}, "Hit"),
-        ({"metrics_to_compute": []}, "at least 1 elements."),
-        ({}, "This field is required."),
     ):
-        refused = callers.owner.post(act(nightly, "measures"), body)
-        assert (refused.status_code, set(refused.json()["errors"])) == (400, {"metrics_to_compute"})
-        assert told in refused.json()["detail"]
+        assert_refused(callers.owner.post(act(nightly, "measures"), body), 400, told=told, field="metrics_to_compute")
     Benchmark.objects.update(status=Status.RUNNING)
     assert_refused(callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]}), 409, "conflict")
 
@@ -104,9 +96,8 @@ def test_it_rescores_what_can_be(callers: Callers, nightly: Benchmark) -> None:
     newest = callers.owner.post(act(nightly, "rescore"))
     assert (newest.status_code, newest.json()["dataset_version"], newest.json()["measured_runs"]) == (200, 1, 1)
     assert "nothing was searched" in newest.json()["message"]
-    for version, field in ((7, "version"), (2**31, "version"), ("1", "version")):
-        refused = callers.owner.post(act(nightly, "rescore"), {"version": version})
-        assert (refused.status_code, set(refused.json()["errors"])) == (400, {field})
+    for version in (7, 2**31, "1"):
+        assert_refused(callers.owner.post(act(nightly, "rescore"), {"version": version}), 400, field="version")
     Benchmark.objects.update(status=Status.RUNNING)
     assert_refused(callers.owner.post(act(nightly, "rescore")), 409, "cannot_rescore")
 
@@ -140,7 +131,7 @@ def test_a_clone_needs_the_mapping(callers: Callers, library: Mapping) -> None:
 
 def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
     answer = callers.owner.post("/benchmarks/manifest", {"manifest": {"matrix": {"rerankers": ["../models/x"]}}})
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rerankers"])
+    assert_refused(answer, 400, field="rerankers")
 
 
 @pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-experiment", "schema_version": "1.0"}])
@@ -158,17 +149,14 @@ def test_a_damaged_manifest_is_told(callers: Callers, nightly: Benchmark) -> Non
 
 def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: Mapping) -> None:
     row = made(callers.owner, library)
-    answer = callers.owner.post(f"{PATH}/{row.pk}/start")
-    assert answer.status_code == 200, answer.content
+    started = done(callers.owner.post(f"{PATH}/{row.pk}/start"), 200)
     row.refresh_from_db()
     told = {"id": str(row.pk), "status": "running", "operation_uuid": str(row.operation_id)}
-    assert answer.json() == told | {"message": "The benchmark is started."}
+    assert started == told | {"message": "The benchmark is started."}
     assert row.operation is not None
     assert row.operation.started_by == callers.owner.user
     for act, message in (("start", "running already"), ("retry", "is running: wait")):
-        refused = callers.owner.post(f"{PATH}/{row.pk}/{act}")
-        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
-        assert message in refused.json()["detail"]
+        assert_refused(callers.owner.post(f"{PATH}/{row.pk}/{act}"), 409, "conflict", message)
     assert "cancel it before" in callers.owner.delete(f"{PATH}/{row.pk}").json()["detail"]
     wait(row.operation)
     facts = callers.owner.get(f"{PATH}/{row.pk}").json()
@@ -187,19 +175,17 @@ def test_it_starts_nothing_where_something_is_stated_that_does_nothing(
 ) -> None:
     row = made(callers.owner, library)
     refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
-    assert refused.status_code == 400
-    assert "No key is allowed here: leave out 'dry_run'." in refused.content.decode()
+    assert_refused(refused, 400, told="No key is allowed here: leave out 'dry_run'.")
     row.refresh_from_db()
     assert row.status == Status.PENDING
 
 
 def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:
     row = made(callers.owner, library)
-    early = callers.owner.post(f"{PATH}/{row.pk}/cancel")
-    assert (early.status_code, "not running" in early.json()["detail"]) == (409, True)
+    assert_refused(callers.owner.post(f"{PATH}/{row.pk}/cancel"), 409, told="not running")
     callers.owner.post(f"{PATH}/{row.pk}/start")
     answer = callers.owner.post(f"{PATH}/{row.pk}/cancel")
-    assert (answer.status_code, set(answer.json()), answer.json()["status"]) == (200, FIELDS, "cancelled")
+    assert done(answer, 200)["status"] == "cancelled"
     assert callers.owner.post(f"{PATH}/{row.pk}/start").json()["status"] == "running"
 
 
@@ -216,24 +202,3 @@ def test_it_runs_what_failed_again(callers: Callers, library: Mapping) -> None:
     wait(Operation.objects.get(pk=answer.json()["operation_uuid"]))
     assert not QueryResult.objects.exclude(error="").exists()
     assert row.runs.get().status == Run.Status.COMPLETED
-
-
-def test_a_user_has_so_many_running(callers: Callers, library: Mapping, settings: Any) -> None:
-    settings.BENCHMARK_MAX_RUNNING_PER_USER = 1
-    one, two = (made(callers.owner, library, name=name) for name in ("one", "two"))
-    callers.owner.post(f"{PATH}/{one.pk}/start")
-    assert_refused(callers.owner.post(f"{PATH}/{two.pk}/start"), 409, "quota")
-    two.refresh_from_db()
-    assert two.status == Status.PENDING
-    assert callers.overseer.post(f"{PATH}/{two.pk}/start").status_code == 200  # who starts it is who is counted
-
-
-def test_the_team_of_a_benchmark_watches_it(callers: Callers, library: Mapping) -> None:
-    benchmark = made(callers.owner, library)
-    team = Group.objects.create(name="search")
-    callers.other.user.groups.add(team)
-    Benchmark.objects.update(team=team)
-    begun = callers.owner.post(f"{PATH}/{benchmark.pk}/start").json()
-    assert callers.other.get(f"/operations/{begun['operation_uuid']}").status_code == 200
-    listed = callers.other.get("/operations").json()["operations"]
-    assert begun["operation_uuid"] in [one["operation_id"] for one in listed]

@@ -15,8 +15,6 @@ from tests.api.callers import Caller, Callers, assert_refused, done
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 PATH = "/benchmarks"
-FIELDS = {"id", "name", "description", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"}
-FIELDS |= {"failed_runs", "created_at", "started_at", "completed_at", "operation_uuid"}
 CLASSIC = {
     "search_modes": ["dense", "hybrid"],
     "use_reranker": [False],
@@ -52,12 +50,10 @@ def of(caller: Caller, **fields: Any) -> Benchmark:
 
 def test_it_makes_a_benchmark_and_tells_its_fields(callers: Callers, library: Mapping) -> None:
     body = asked(library, CLASSIC, description="Two.", top_k=10, metrics_to_compute=["precision", "mrr", "map@10"])
-    answer = callers.owner.post(PATH, body)
-    assert answer.status_code == 201, answer.content
+    facts = done(callers.owner.post(PATH, body), 201)
     row = Benchmark.objects.get()
-    facts = answer.json()
-    assert set(facts) == FIELDS
-    assert {key: facts[key] for key in FIELDS if key != "created_at"} == {
+    assert facts == {
+        "created_at": facts["created_at"],
         "id": str(row.pk),
         "name": "which",
         "description": "Two.",
@@ -125,44 +121,26 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"config_matrix": {"ann": [{}]}}, "ann", "ann: "),
     ({"config_matrix": {"indexes": ["gone"]}}, "indexes", "there are: keywords"),
     ({"config_matrix": {"rrf_k_values": list(range(1, 22)), "search_modes": ["hybrid"]}}, "rrf_k_values", "20"),
-    ({"config_matrix": []}, "config_matrix", 'Expected a dictionary of items but got type "list".'),
-    ({"config_matrix": None}, "config_matrix", "may not be null"),
-    ({"mapping_id": 7}, "mapping_id", "Must be a valid UUID."),
-    ({"mapping_id": "7"}, "mapping_id", "UUID"),
-    ({"top_k": 0}, "top_k", "greater than or equal to 1."),
-    ({"top_k": True}, "top_k", "A valid integer is required."),
-    ({"metrics_to_compute": "ndcg"}, "metrics_to_compute", "list"),
     ({"metrics_to_compute": ["nDCG(@"]}, "metrics_to_compute", "metrics_to_compute"),
     ({"metrics_to_compute": ["ndcg@" + "9" * 30]}, "metrics_to_compute", "greater than 1,000,000"),
     ({"metrics_to_compute": [f"ndcg@{k}" for k in range(1, 60)]}, "metrics_to_compute", "at most 60"),
-    ({"owner_id": 1}, "owner_id", "Unknown key"),
-]
-WRONG_OF_A_BENCHMARK: list[tuple[dict[str, Any], str, str]] = [
-    ({"name": " "}, "name", "may not be blank"),
-    ({"name": "a\r\nb"}, "name", "printable characters"),
-    ({"name": "x" * 201}, "name", "more than 200"),
-    ({"name": 7}, "name", "Not a valid string."),
-    ({"seed": 2**63}, "seed", "less than or equal to"),
-    ({"runs_per_query": 101}, "runs_per_query", "less than or equal to 100."),
-    ({"execution": "fast"}, "execution", '"fast" is not a valid choice.'),
 ]
 
 
 def assert_named(answer: Any, change: dict[str, Any], field: str, told: str) -> None:
     """Errors carry the whole path of a key: one of a matrix that of the matrix too."""
     within = isinstance(change.get("config_matrix"), dict)
-    assert answer.status_code == 400, answer.content
+    assert_refused(answer, 400)
     error = answer.json()
-    assert set(error) == {"detail", "code", "errors"}
     assert told in " ".join([error["detail"], *error["errors"]])
     assert [name.partition("[")[0] for name in error["errors"]] == ["config_matrix." * within + field]
     assert not Benchmark.objects.exists()
 
 
 def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
-    for change, field, told in WRONG + WRONG_OF_A_BENCHMARK:
-        assert_named(callers.owner.post(PATH, asked(library) | change), change, field, told)
+    assert_refused(callers.owner.post(PATH, asked(library, name="a\r\nb")), 400, told="printable", field="name")
     for change, field, told in WRONG:
+        assert_named(callers.owner.post(PATH, asked(library) | change), change, field, told)
         assert_named(callers.owner.post(f"{PATH}/preview", planned(asked(library) | change)), change, field, told)
 
 
@@ -180,8 +158,7 @@ def test_a_matrix_has_so_many_runs(callers: Callers, library: Mapping, settings:
     body = asked(library, CLASSIC)
     for path, stated in ((PATH, body), (f"{PATH}/preview", planned(body))):
         answer = callers.owner.post(path, stated)
-        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_matrix")
-        assert "at most 3 are allowed" in answer.json()["errors"]["config_matrix"][0]
+        assert_refused(answer, 400, "invalid_matrix", "at most 3 are allowed", field="config_matrix")
 
 
 def test_a_mapping_is_ones_own_and_resolved(callers: Callers, library: Mapping) -> None:

@@ -15,10 +15,6 @@ from tests.api.callers import Caller, Callers, assert_refused, done
 from tests.factories import make_collection, make_dataset, make_mapping
 
 PATH = "/collections"
-FIELDS = {
-    *("id", "name", "description", "kind", "owner_id", "document_count", "fingerprint", "created_at", "updated_at")
-}
-LISTED = {"id", "external_id", "uri", "content_hash", "file_name", "title", "created_at", "updated_at"}
 CORPUS = '{"_id": "d1", "title": "Red", "text": "apple"}\n{"_id": "d2", "text": "plum"}\n'
 DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0, "empty": 0}
 
@@ -41,11 +37,11 @@ def record(external_id: str, text: str = "apple", **fields: Any) -> dict[str, An
 
 
 def test_it_makes_an_empty_collection_and_tells_its_fields(callers: Callers) -> None:
-    answer = callers.owner.post(PATH, {"name": "library", "description": "Of May."})
-    assert answer.status_code == 201, answer.content
-    facts, made = answer.json(), Collection.objects.get()
-    assert set(facts) == FIELDS
-    assert {key: facts[key] for key in FIELDS if not key.endswith("_at")} == {
+    facts = done(callers.owner.post(PATH, {"name": "library", "description": "Of May."}), 201)
+    made = Collection.objects.get()
+    assert facts == {
+        "created_at": facts["created_at"],
+        "updated_at": facts["updated_at"],
         "id": str(made.pk),
         "name": "library",
         "description": "Of May.",
@@ -62,9 +58,8 @@ def test_it_makes_an_empty_collection_and_tells_its_fields(callers: Callers) -> 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "corpus.zip", "é" * 250 + ".jsonl"])
 def test_it_makes_a_collection_of_a_corpus(callers: Callers, name: str) -> None:
     content = {"z": gzip.compress(CORPUS.encode()), "p": packed(a_in_corpus__jsonl=CORPUS)}.get(name[-1], CORPUS)
-    answer = callers.owner.upload(PATH, content, file_name=name, name="fruit", description="Two.")
-    assert answer.status_code == 201, answer.content
-    assert (answer.json()["document_count"], answer.json()["description"]) == (2, "Two.")
+    facts = done(callers.owner.upload(PATH, content, file_name=name, name="fruit", description="Two."), 201)
+    assert (facts["document_count"], facts["description"]) == (2, "Two.")
     assert list(Document.objects.values_list("external_id", "title", "text")) == [
         ("d1", "Red", "apple"),
         ("d2", "", "plum"),
@@ -95,7 +90,6 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
     ("file_name", "content", "status", "told"),
     [
         ("corpus.csv", CORPUS, 400, "corpus.csv is no corpus: its name must end in .jsonl, .jsonl.gz, .zip."),
-        ("corpus.jsonl", "{", 400, "corpus.jsonl, line 1"),
         ("corpus.jsonl", "\n", 400, "There is no document to import."),
         ("corpus.jsonl", '{"_id": "a", "text": "\\u0000"}', 400, "cannot be stored"),
         ("corpus.jsonl.gz", CORPUS, 400, "corpus.jsonl.gz"),
@@ -111,21 +105,14 @@ def test_it_names_what_is_wrong_with_a_file(
 ) -> None:
     settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 2000
     answer = callers.owner.upload(PATH, content, file_name=file_name, name="fruit")
-    assert answer.status_code == status, answer.content
-    assert told in answer.json()["detail"]
+    assert_refused(answer, status, told=told)
     assert "/tmp" not in answer.json()["detail"]
     assert not Collection.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("body", "field", "told"),
-    [
-        ({"name": "a\nb"}, "name", "printable"),
-        ({"name": "a\0"}, None, "The body holds a character that cannot be stored"),
-    ],
-)
-def test_it_names_what_is_wrong_with_a_body(callers: Callers, body: Any, field: str | None, told: str) -> None:
-    assert_refused(callers.owner.post(PATH, body), 400, told=told, field=field)
+def test_it_names_what_is_wrong_with_a_name(callers: Callers) -> None:
+    assert_refused(callers.owner.post(PATH, {"name": "a\nb"}), 400, told="printable", field="name")
+    assert_refused(callers.owner.post(PATH, {"name": "a\0"}), 400, told="holds a character that cannot be stored")
     assert not Collection.objects.exists()
 
 
@@ -136,8 +123,7 @@ def test_a_name_can_be_changed_but_not_to_one_that_is_taken(callers: Callers) ->
     changed = callers.owner.patch(path, {"name": "new", "description": "Better."})
     assert (changed.status_code, changed.json()["name"], changed.json()["description"]) == (200, "new", "Better.")
     assert callers.owner.patch(path, {"description": ""}).json()["name"] == "new"
-    taken = callers.owner.patch(path, {"name": "taken"})
-    assert (taken.status_code, taken.json()["code"]) == (409, "conflict")
+    assert_refused(callers.owner.patch(path, {"name": "taken"}), 409, "conflict")
     for body in ({"name": " "}, {"name": None}, {"owner_id": 1}, []):
         assert callers.owner.patch(path, body).status_code == 400
 
@@ -174,12 +160,12 @@ def test_a_document_is_told_whole_and_listed_short(callers: Callers) -> None:
     stated = record(" a ", " apple", title="A", uri="u", file_name="a.md", metadata={"n": [1]}, sections=[section])
     assert callers.owner.post(path, {"documents": [stated, record("b")]}).status_code == 200
     listed = callers.owner.get(path, external_id=" a ").json()
-    assert (listed["total"], set(listed["documents"][0])) == (1, LISTED)
+    assert listed["total"] == 1
     assert [row["external_id"] for row in callers.owner.get(path).json()["documents"]] == [" a ", "b"]
     whole = callers.owner.get(f"{path}/{listed['documents'][0]['id']}").json()
     assert {key: whole[key] for key in stated} == stated
     assert whole["content_hash"] == sha256(b"A\n apple").hexdigest()
-    assert set(whole) == LISTED | {"text", "metadata", "removed_at", "sections"}
+    assert set(whole) == set(listed["documents"][0]) | {"text", "metadata", "removed_at", "sections"}
 
 
 def test_a_removed_document_is_listed_no_more_but_told(callers: Callers) -> None:
@@ -194,40 +180,19 @@ def test_a_removed_document_is_listed_no_more_but_told(callers: Callers) -> None
 @pytest.mark.parametrize(
     ("documents", "told"),
     [
-        ([], "at least 1 elements."),
-        ([record("a")] * 1001, "no more than 1000 elements."),
         ([record("a"), record("a", "pear")], "documents[1]) was stated before with other content"),
         ([record(" ")], "documents[0]"),
-        ([record("x" * 501)], "more than 500 characters"),
-        ([record("a", uri="é" * 1500)], "more than 2000 bytes in its uri"),
-        ([{"external_id": "a"}], "documents[0].text"),
-        ([record("a", metadata=[])], "documents[0].metadata"),
-        ([record("a", path="/etc/passwd")], "Unknown key"),
-        ([record("a", sections=[{"section_id": "s", "start": 0, "end": 99}])], "ends before it begins or outside"),
         ([record("a", sections=[{"section_id": "s", "start": 0, "end": 2**40}])], "documents[0].sections[0].end"),
-        ([record("a", sections=[{"section_id": "s", "start": 0, "end": 1}] * 2)], "two sections with the id"),
-        (7, "documents"),
-        (["a"], "documents[0]"),
-        ([None], ""),
-        ([{"external_id": "a", "text": "\ud800"}], ""),
-        ([{"external_id": "a", "text": "\0"}], ""),
-        ([{"external_id": "a", "text": "", "metadata": {"\0": 1}}], ""),
-        ([{"external_id": "a", "text": "", "metadata": {"a": "\udfff"}}], ""),
-        ([{"external_id": "a", "text": "", "metadata": None}], ""),
-        ([{"external_id": "a", "text": "", "content_hash": "é" * 65}], ""),
-        ([{"external_id": True, "text": ""}], ""),
-        ([{"external_id": "a", "text": "", "sections": {"0": {}}}], ""),
-        ([{"external_id": "a", "text": "", "sections": [{"section_id": "s", "start": -1, "end": 10**299}]}], ""),
-        (
-            [{"external_id": "a", "text": "", "sections": [{"section_id": "s", "start": 0, "end": 0, "level": 2**15}]}],
-            "",
-        ),
+        ([record("a", "\ud800")], ""),
+        ([record("a", metadata={"\0": 1})], ""),
+        ([record("a", metadata={"a": "\udfff"})], ""),
+        ([record("a", content_hash="é" * 65)], ""),
+        ([record("a", sections=[{"section_id": "s", "start": -1, "end": 10**299}])], ""),
     ],
 )
 def test_it_names_the_document_that_is_wrong(callers: Callers, documents: Any, told: str) -> None:
-    answer = callers.owner.post(f"{PATH}/{owned(callers.owner).pk}/documents", {"documents": documents})
-    assert answer.status_code == 400, answer.content
-    assert told in answer.json()["detail"]
+    path = f"{PATH}/{owned(callers.owner).pk}/documents"
+    assert_refused(callers.owner.post(path, {"documents": documents}), 400, told=told)
     assert not Document.objects.exists()
 
 

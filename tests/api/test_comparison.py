@@ -17,13 +17,13 @@ from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison_report import compare_pair
 from tests.api.callers import Callers, assert_refused
 from tests.api.test_addresses import MOST_QUERIES
+from tests.api.test_isolation import UNKNOWN
 from tests.benchmarks.conftest import make_library, short_batches  # noqa: F401 (a fixture)
 from tests.created import create_benchmark
 from tests.factories import add_version
 from tests.results.compared import make_compared, make_queries, noisy
 
 PATH = "/comparison"
-UNKNOWN = "00000000-0000-4000-8000-000000000000"
 VALUES = noisy([0.3, 0.5, 0.5], 40)
 
 
@@ -90,19 +90,12 @@ def test_what_is_only_described_has_no_p(callers: Callers, compared: Benchmark) 
 @pytest.mark.parametrize(
     ("query", "status", "field", "told"),
     [
-        ({}, 400, "run", "This field is required."),
-        ({"run": "x"}, 400, "run[0]", "Must be a valid UUID."),
-        ({"run": UNKNOWN}, 404, "", "There is no run"),
+        ({"run": str(UNKNOWN)}, 404, "", "There is no run"),
         ({"run": ["first"]}, 400, "run", "takes 2 to 64 runs, not 1"),
         ({"run": ["first"], "baseline": "first"}, 400, "run", "takes 2 to 64 runs, not 1"),
         ({"run": ["first", "second"], "measure": "ERR@20"}, 400, "measure", 'no common measure "ERR@20"'),
-        ({"run": ["first", "second"], "measure": "\0"}, 400, "measure", "Null characters are not allowed."),
         ({"run": ["first", "second"], "slice": "nowhere"}, 400, "slice", 'no slice "nowhere"'),
         ({"run": ["first", "second"], "version": "7"}, 400, "version", "has no version 7"),
-        ({"run": ["first", "second"], "version": "9" * 18}, 400, "version", "less than or equal to"),
-        ({"run": ["first", "second"], "seed": "-1"}, 400, "seed", "greater than or equal to"),
-        ({"run": [UNKNOWN] * 65}, 400, "run", "no more than 64 elements."),
-        ({"runs": ["first", "second"]}, 400, "runs", "Unknown key"),
         ({"run": ["first", "second"], "version": "2"}, 409, "", "Without values on questions v2"),
     ],
 )
@@ -156,9 +149,6 @@ def test_it_takes_few_queries_whatever_the_size(callers: Callers, compared: Benc
             callers.owner.get(PATH, run=asked)
         counts.append(len(made))
     assert counts[0] == counts[1] <= 10
-    with CaptureQueriesContext(connection) as made:
-        callers.owner.get(f"{PATH}/queries", run=runs[0], baseline=runs[1])
-    assert len(made) <= 10
 
 
 def test_runs_of_others_are_refused(callers: Callers, compared: Benchmark) -> None:
@@ -257,13 +247,7 @@ def test_what_has_no_values_is_a_conflict(callers: Callers, sliced: Benchmark) -
     assert refused(callers, made_elsewhere)[:2] == [(409, "untraced")] * 2
 
 
-@pytest.mark.parametrize(
-    ("query", "codes"),
-    [({"version": "7"}, ["no_values"] * 3), ({"version": "0"}, ["invalid"] * 3), ({"versions": "1"}, ["invalid"] * 3)],
-)
-def test_a_wrong_query_of_a_triage_is_named(
-    callers: Callers, sliced: Benchmark, query: dict[str, str], codes: list[str]
-) -> None:
+def test_a_wrong_query_of_a_triage_is_named(callers: Callers, sliced: Benchmark) -> None:
     run = sliced.runs.get(run_order=1)
-    assert refused(callers, run, **query) == [(400, code) for code in codes]
+    assert refused(callers, run, version="7") == [(400, "no_values")] * 3
     assert_refused(callers.owner.get(f"/runs/{run.pk}/triage/documents", cause="bad luck"), 400, field="cause")

@@ -21,6 +21,12 @@ from benchbench.errors import ConflictError
 from tests.api.callers import Callers
 
 
+def presented(error: Exception) -> Any:
+    response = present(error, {})
+    assert response is not None
+    return response
+
+
 @pytest.mark.parametrize(
     ("error", "status", "body"),
     [
@@ -34,8 +40,7 @@ from tests.api.callers import Callers
     ],
 )
 def test_it_has_one_shape(error: Exception, status: int, body: dict[str, object]) -> None:
-    response = present(error, {})
-    assert response is not None
+    response = presented(error)
     assert (response.status_code, response.data) == (status, body)
 
 
@@ -50,9 +55,7 @@ def test_a_host_that_is_not_ours_is_told_in_the_shape() -> None:
 
 
 def test_it_keeps_the_headers_of_an_error() -> None:
-    response = present(Throttled(wait=7), {})
-    assert response is not None
-    assert response["Retry-After"] == "7"
+    assert presented(Throttled(wait=7))["Retry-After"] == "7"
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), Dataset.DoesNotExist(), Dataset.MultipleObjectsReturned()])
@@ -83,8 +86,7 @@ def test_a_row_that_is_gone_when_it_is_read_again_was_deleted() -> None:
     for read in (lambda: read_again(Dataset.objects.select_for_update(), dataset.pk), lambda: refresh(dataset)):
         with pytest.raises(DeletedError, match=rf"The dataset {dataset.pk} was deleted") as raised:
             read()
-        response = present(raised.value, {})
-        assert response is not None
+        response = presented(raised.value)
         assert (response.status_code, response.data["code"]) == (404, "not_found")
 
 
@@ -150,11 +152,10 @@ def test_what_postgresql_did_not_do_has_its_own_name(
     with pytest.raises(Error) as raised, transaction.atomic(), connection.cursor() as cursor:
         fail(cursor)
     connection.close()
-    response = present(raised.value, {})
     if status == 500:
-        assert response is None
+        assert present(raised.value, {}) is None
     else:
-        assert response is not None
+        response = presented(raised.value)
         assert (response.status_code, response.data["code"]) == (status, code)
         assert sentence in response.data["detail"]
         assert response.data["reference"] in caplog.text
@@ -177,6 +178,5 @@ def test_what_is_deleted_under_a_request_is_a_conflict() -> None:
 
     with pytest.raises(IntegrityError) as raised:
         add_version()
-    response = present(raised.value, {})
-    assert response is not None
+    response = presented(raised.value)
     assert (response.status_code, response.data["code"]) == (409, "conflict")

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from tests.api.callers import Callers, assert_refused, done
-from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 RUN = "q1 Q0 d1 1 3.0 mine\nq1 Q0 d9 2 2.0 mine\nq2 Q0 d9 1 2.0 mine\nq2 Q0 d2 2 1.0 mine\nother Q0 d1 1 1.0 mine\n"
 FLOWBABY = {"run_id": "theirs", "entries": [{"query_id": "q1", "canonical_item_id": "d1", "rank": 1, "score": 1.0}]}
@@ -68,24 +68,13 @@ def test_it_adds_to_a_benchmark(callers: Callers, dataset: Dataset) -> None:
         ("q1 Q0 d1 1 3.0 mine\nq1 Q0 d9 2 high mine\n", {}, "", "mine.run, line 2"),
         ("q1 Q0 d1 1 3.0 mine\nq1 Q0 d1 2 2.0 mine\n", {}, "", "d1"),
         ("other Q0 d1 1 3.0 mine\n", {}, "", "answers no query of questions v1"),
-        ("", {}, "file", "The submitted file is empty."),
         (json.dumps({"runs": []}), {}, "format", "mine.run"),
-        (RUN, {"format": "xls"}, "format", '"xls" is not a valid choice.'),
-        (RUN, {"order_by": "id"}, "order_by", '"id" is not a valid choice.'),
-        (RUN, {"k": "0"}, "k[0]", "greater than or equal to 1."),
-        (RUN, {"k": "x"}, "k[0]", "A valid integer is required."),
-        (RUN, {"measures": "nonsense"}, "measures", "nonsense"),
         (RUN, {"version": "7"}, "version", "has no version 7"),
-        (RUN, {"version": "2"}, "version", "is not a frozen version"),
-        (RUN, {"benchmark_id": "x"}, "benchmark_id", "Must be a valid UUID."),
-        (RUN, {"name": "x" * 201}, "name", "more than 200"),
-        (RUN, {"benchmark": "x"}, "benchmark", "Unknown key"),
     ],
 )
 def test_it_says_what_is_wrong_and_where(
     callers: Callers, dataset: Dataset, content: str, fields: dict[str, Any], field: str, told: str
 ) -> None:
-    add_version(dataset, frozen=False)
     assert_refused(upload(callers, dataset, content, **fields), 400, told=told, field=field)
     assert not Run.objects.exists()
 
@@ -95,8 +84,7 @@ def test_it_refuses_a_file_that_is_too_large(callers: Callers, dataset: Dataset,
     for size in (1001, 3_000_000):  # found when it is read, and from Content-Length before
         assert_refused(upload(callers, dataset, b" " * size), 413, "too_large", "manage.py import_run")
     packed = upload(callers, dataset, gzip.compress(RUN.encode() * 100), "mine.run.gz")
-    assert (packed.status_code, packed.json()["code"]) == (400, "invalid_file")
-    assert "unpacks to more than 1,000 bytes" in packed.json()["detail"]
+    assert_refused(packed, 400, "invalid_file", "unpacks to more than 1,000 bytes")
 
 
 def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: Dataset) -> None:
@@ -112,23 +100,20 @@ def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: D
     other = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="another")
     collection = {"collection_id": str(mapping.collection_id)}
     refused = callers.owner.post(f"/benchmark-datasets/{other.pk}/mappings", collection)
-    assert (refused.status_code, set(refused.json()["errors"])) == (409, {"collection_id"})
+    assert_refused(refused, 409, field="collection_id")
 
 
 def test_what_cannot_take_it_is_refused(callers: Callers, dataset: Dataset) -> None:
     draft = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="draft")
     draft.versions.update(frozen_at=None)
-    unfrozen = upload(callers, draft)
-    assert (unfrozen.status_code, unfrozen.json()["code"], "errors" in unfrozen.json()) == (409, "conflict", False)
-    assert "freeze its draft" in unfrozen.json()["detail"]
+    assert_refused(upload(callers, draft), 409, "conflict", "freeze its draft", field="")
     searched = make_benchmark(make_mapping(dataset, make_collection()), [0.5], owner=callers.owner.user)
     assert_refused(upload(callers, dataset, benchmark_id=searched.pk), 409, field="benchmark_id")
     first = upload(callers, dataset).json()
     told = upload(callers, dataset, FLOWBABY, "run.json", benchmark_id=first["benchmark"]["id"], k=[5])
-    assert (told.status_code, set(told.json()["errors"])) == (400, {"benchmark_id"})
+    assert_refused(told, 400, field="benchmark_id")
     other = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="others")
-    elsewhere = upload(callers, other, benchmark_id=first["benchmark"]["id"])
-    assert elsewhere.status_code == 404
+    assert upload(callers, other, benchmark_id=first["benchmark"]["id"]).status_code == 404
     assert Run.objects.count() == 2
 
 

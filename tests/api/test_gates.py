@@ -13,6 +13,7 @@ from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from tests.admin.conftest import MakeStaff
 from tests.api.callers import Caller, Callers, assert_refused, done
+from tests.api.test_isolation import UNKNOWN
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
@@ -112,28 +113,17 @@ def test_rules_are_the_same_as_text_and_as_object(ask: Ask, benchmark_of_two: Be
         ({"rules": {"flors": {}}}, "rules", "rules has the unknown key 'flors'"),
         ({"rules": "x" * 100_001}, "rules", "at most 100,000"),
         ({"rules": {"x" * 100_001: 1}}, "rules", "at most 100,000"),
-        ({"rules": 7}, "rules", "Send a YAML text, or the same as an object."),
-        ({}, "rules", "This field is required."),
-        ({"rules": FLOOR, "baseline": 7}, "baseline", "Not a valid string."),
         ({"rules": FLOOR, "baseline": "other"}, "baseline", "has no current baseline 'other'; there is main."),
         ({"rules": RULES}, "baseline", "name one"),
         ({"rules": FLOOR, "run": 7}, "run", "has no run 7"),
         ({"rules": FLOOR, "run": 10**30}, "run", "has no run"),
         ({"rules": FLOOR, "run": True}, "run", 'or "all"'),
-        ({"rules": FLOOR, "measure": "mrr"}, "measure", "Unknown key"),
     ],
 )
 def test_it_names_what_is_wrong_and_where(
     ask: Ask, benchmark_of_two: Benchmark, body: Any, field: str, told: str
 ) -> None:
-    answer = ask(benchmark_of_two, body)
-    assert answer.status_code == 400, answer.content
-    error = answer.json()
-    assert set(error) == {"detail", "code", "errors"}
-    assert told in error["detail"]
-    [(named, [sentence])] = error["errors"].items()
-    assert named == field
-    assert error["detail"] in (sentence, f"{field}: {sentence}")
+    assert_refused(ask(benchmark_of_two, body), 400, told=told, field=field)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +141,7 @@ def test_it_names_what_is_wrong_and_where(
 def test_it_refuses_a_body_that_is_no_request(
     ask: Ask, benchmark_of_two: Benchmark, body: Any, status: int, code: str
 ) -> None:
-    answer = ask(benchmark_of_two, body)
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert_refused(ask(benchmark_of_two, body), status, code)
 
 
 def test_a_state_that_forbids_the_gate_is_a_conflict(ask: Ask, benchmark_of_two: Benchmark) -> None:
@@ -167,19 +156,9 @@ def test_what_others_own_is_refused_and_not_named(ask: Ask, benchmark_of_two: Be
     secret = search(benchmark_of_two.mapping, GOOD, name="secret", owner=grace)
     baseline = pinned(secret.runs.get(), name="hidden")
     for subject in (secret, secret.runs.get()):
-        answer = ask(subject, {"rules": FLOOR})
-        assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
+        assert_refused(ask(subject, {"rules": FLOOR}), 403, "permission_denied")
     for named in ("hidden", str(baseline.pk)):
-        answer = ask(benchmark_of_two, {"rules": RULES, "baseline": named})
-        assert answer.status_code == 400
-        assert "there is main." in answer.json()["detail"]
-
-
-UNKNOWN = "00000000-0000-4000-8000-000000000000"
-FIELDS = {
-    *("id", "dataset_id", "name", "reason", "benchmark_id", "run_id", "run_label"),
-    *("approved_by", "approved_at", "retired_by", "retired_at"),
-}
+        assert_refused(ask(benchmark_of_two, {"rules": RULES, "baseline": named}), 400, told="there is main.")
 
 
 @pytest.fixture
@@ -204,8 +183,9 @@ def pin(caller: Caller, run: Run, **fields: Any) -> Any:
 def test_it_approves_a_run_and_tells_its_fields(callers: Callers, benchmark: Benchmark) -> None:
     run = benchmark.runs.get(run_order=1)
     facts = done(pin(callers.owner, run, name=" main "), 201)
-    assert set(facts) == FIELDS
-    assert {key: facts[key] for key in FIELDS - {"id", "approved_at"}} == {
+    assert facts == {
+        "id": facts["id"],
+        "approved_at": facts["approved_at"],
         "dataset_id": str(benchmark.dataset_version.dataset_id),
         "name": "main",
         "reason": "The release of May.",
@@ -254,13 +234,7 @@ def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark
 @pytest.mark.parametrize(
     ("order", "fields", "status", "field", "told"),
     [
-        (1, {"name": " "}, 400, "name", "may not be blank"),
-        (1, {"name": "x" * 201}, 400, "name", "more than 200 characters"),
-        (1, {"reason": ""}, 400, "reason", "may not be blank"),
-        (1, {"run_id": "x"}, 400, "run_id", "Must be a valid UUID."),
-        (1, {"run_id": 5}, 400, "run_id", "Must be a valid UUID."),
-        (1, {"by": 1}, 400, "by", "Unknown key"),
-        (1, {"run_id": UNKNOWN}, 404, "", "There is no run"),
+        (1, {"run_id": str(UNKNOWN)}, 404, "", "There is no run"),
         (2, {}, 409, "name", "already"),
         (3, {}, 409, "", "is failed: only a completed run"),
     ],

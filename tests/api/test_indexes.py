@@ -22,22 +22,6 @@ from tests.factories import make_benchmark, make_dataset, make_mapping
 
 ENCODER = "keyword:apple,plum"
 DOCUMENTS = [{"text": "apple apple"}, {"text": "plum"}]
-FIELDS = {
-    *(
-        "id",
-        "collection_id",
-        "name",
-        "version",
-        "status",
-        "error",
-        "encoder",
-        "encoder_revision",
-        "dimension",
-        "lexical",
-    ),
-    *("llm", "llm_parameters", "strategy", "chunk_parameters", "vector_source", "fingerprint", "stats"),
-    *("operation_uuid", "owner_id", "created_at", "ready_at"),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -61,8 +45,8 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
     path = f"/collections/{fruit.pk}/indexes"
     stated = {"name": "small", "encoder": ENCODER, "chunk_parameters": {"size": 100, "overlap": 10}}
     facts, made = done(callers.owner.post(path, stated), 201), Index.objects.get()
-    assert set(facts) == FIELDS
-    assert {key: value for key, value in facts.items() if key != "created_at"} == {
+    assert facts == {
+        "created_at": facts["created_at"],
         "id": str(made.pk),
         "collection_id": str(fruit.pk),
         "name": "small",
@@ -113,38 +97,30 @@ def test_what_no_build_here_makes_is_not_built(callers: Callers, fruit: Collecti
     made_of = Ingredients("no_such", {}, ENCODER)
     index = unavailable_index(fruit, made_of, name="none", reason="No.", owner=callers.owner.user)
     refused = callers.owner.post(f"/indexes/{index.pk}/build")
-    assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
-    assert refused.json()["detail"] == (
-        'The index "none" is not available here: the strategy no_such is not known here, known are '
-        f"{', '.join(STRATEGIES)}."
-    )
+    lacking = 'The index "none" is not available here: the strategy no_such is not known here, known are '
+    assert_refused(refused, 409, "not_here", f"{lacking}{', '.join(STRATEGIES)}.")
     assert callers.owner.get(f"/indexes/{index.pk}").json()["status"] == "failed"
     answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "strategy": "no_such"})
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["strategy"])
+    assert_refused(answer, 400, field="strategy")
 
 
 def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index: Index) -> None:
-    started = callers.owner.post(f"/indexes/{index.pk}/build")
+    started = done(callers.owner.post(f"/indexes/{index.pk}/build"), 202)
     operation = Operation.objects.get()
-    assert (started.status_code, started.json()) == (
-        202,
-        {"id": str(index.pk), "status": "indexing", "operation_uuid": str(operation.pk)},
-    )
+    assert started == {"id": str(index.pk), "status": "indexing", "operation_uuid": str(operation.pk)}
     assert_refused(callers.owner.post(f"/indexes/{index.pk}/build"), 409, "operation_active")
     assert callers.owner.delete(f"/indexes/{index.pk}").status_code == 409
     wait(operation)
     facts = callers.owner.get(f"/indexes/{index.pk}").json()
     assert (facts["status"], facts["operation_uuid"], facts["dimension"]) == ("ready", str(operation.pk), 3)
     assert (facts["stats"]["num_documents"], facts["stats"]["num_vectors"]) == (2, 2)
-    ready = callers.owner.post(f"/indexes/{index.pk}/build")
-    assert_refused(ready, 409, "conflict", "never changes")
+    assert_refused(callers.owner.post(f"/indexes/{index.pk}/build"), 409, "conflict", "never changes")
 
 
 def test_a_model_that_is_not_here_is_refused(callers: Callers, fruit: Collection) -> None:
     index = create_index(fruit, name="none", encoder="no-such/model", owner=callers.owner.user)
     answer = callers.owner.post(f"/indexes/{index.pk}/build")
-    assert (answer.status_code, answer.json()["code"]) == (409, "not_here")
-    assert "'no-such/model' is not on this machine" in answer.json()["detail"]
+    assert_refused(answer, 409, "not_here", "'no-such/model' is not on this machine")
     assert not Operation.objects.exists()
 
 
@@ -162,16 +138,12 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
 @pytest.mark.parametrize(
     ("stated", "field", "told"),
     [
-        ({}, "name", "This field is required."),
         ({"name": "a\nb"}, "name", "printable"),
         ({"name": "n", "encoder": "", "lexical": False}, None, "would find nothing"),
-        ({"name": "n", "strategy": "none"}, "strategy", '"none" is not a valid choice.'),
         ({"name": "n", "store": "faiss"}, "store", 'as in "ann": ["faiss:hnsw"]'),
         ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),
         ({"name": "n", "chunk_parameters": {"size": 100, "overlap": 60}}, "chunk_overlap", "less than half the size"),
         ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
-        ({"name": "n", "chunk_parameters": 7}, "chunk_parameters", "Expected a dictionary of items but got type"),
-        ({"name": "n", "store_parameters": {}}, "store_parameters", "Unknown key"),
     ],
 )
 def test_it_names_what_is_wrong_with_an_index(
@@ -181,15 +153,10 @@ def test_it_names_what_is_wrong_with_an_index(
     assert not Index.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "encoder", ["/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "file:m", "a b"]
-)
-def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(
-    callers: Callers, fruit: Collection, encoder: str
-) -> None:
-    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
-    assert answer.status_code == 400, answer.content
-    assert "folders of the server are named by commands only" in answer.json()["detail"]
+def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(callers: Callers, fruit: Collection) -> None:
+    for encoder in ("/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "file:m", "a b"):
+        answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
+        assert_refused(answer, 400, told="folders of the server are named by commands only")
 
 
 def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -> None:
@@ -260,12 +227,9 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
 @pytest.mark.parametrize(
     ("stated", "status", "told"),
     [
-        ({"strategies": []}, 400, "strategies"),
         ({"encoders": ["/models/e5"]}, 400, "must be the name of a model"),
-        ({"strategies": [{"strategy": "none"}]}, 400, "is not a valid choice."),
         ({"encoders": [""]}, 400, "name an encoder"),
         ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters are"),
-        ({"store": "memory"}, 400, "Unknown key"),
         ({"strategies": [{"strategy": "lod_llm"}]}, 409, "Nothing is made"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
@@ -17,10 +16,6 @@ from tests.api.test_isolation import UNKNOWN
 from tests.drafts import set_judgment
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset
 
-FIELDS = {
-    *("id", "name", "dataset_id", "dataset_version", "collection_id", "mapping_status"),
-    *("mapped_count", "total_count", "counts", "created_at", "resolved_at"),
-}
 LIBRARY = [
     {"external_id": "a", "uri": "file:///a.md"},
     {"external_id": "c/README.md", "file_name": "README.md", "title": "Third"},
@@ -44,8 +39,8 @@ def mapped(caller: Caller, judged: Any = JUDGED) -> tuple[Mapping, str]:
 def test_it_makes_a_mapping_and_tells_its_fields(callers: Callers) -> None:
     mapping, path = mapped(callers.owner)
     facts = callers.owner.get(path).json()
-    assert set(facts) == FIELDS
-    assert {key: facts[key] for key in FIELDS if key != "created_at"} == {
+    assert facts == {
+        "created_at": facts["created_at"],
         "id": str(mapping.pk),
         "name": "mine on mine",
         "dataset_id": str(mapping.dataset_id),
@@ -74,8 +69,7 @@ def test_a_list_holds_all_the_mappings_of_a_dataset_without_pages(
     with django_assert_num_queries(len(few)):
         rows = callers.owner.get(listed).json()
     assert (len(rows), rows[0]["name"], rows[-1]["id"]) == (61, "mine on c59", str(mapping.pk))
-    paged = callers.owner.get(listed, page=2)
-    assert (paged.status_code, paged.json()["detail"]) == (400, "No key is allowed here: leave out 'page'.")
+    assert_refused(callers.owner.get(listed, page=2), 400, told="No key is allowed here: leave out 'page'.")
 
 
 def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
@@ -96,37 +90,19 @@ def test_a_name_that_nobody_stated_is_never_a_conflict(callers: Callers) -> None
     assert (answer.status_code, answer.json()["name"]) == (201, "mine on mine (2)")
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "told"),
-    [
-        ({}, 400, "This field is required."),
-        ({"collection_id": "x"}, 400, "Must be a valid UUID."),
-        ({"collection_id": str(UNKNOWN)}, 404, f"There is no collection {UNKNOWN} here."),
-        ({"collection_id": str(UNKNOWN), "top_k": 1}, 400, "Unknown key"),
-        ([], 400, "Expected a dictionary, but got list."),
-        ({"collection_id": 5}, 400, "Must be a valid UUID."),
-    ],
-)
-def test_it_names_what_is_wrong_with_a_mapping(callers: Callers, body: Any, status: int, told: str) -> None:
-    dataset, _ = owned(callers.owner)
-    answer = callers.owner.post(f"/benchmark-datasets/{dataset.pk}/mappings", body)
-    assert answer.status_code == status, answer.content
-    assert told in answer.json()["detail"]
-
-
-def test_a_collection_of_somebody_else_is_refused(callers: Callers) -> None:
+def test_a_collection_that_is_nowhere_or_somebody_else_s_is_refused(callers: Callers) -> None:
     dataset, _ = owned(callers.owner)
     _, theirs = owned(callers.other, name="theirs")
-    answer = callers.owner.post(f"/benchmark-datasets/{dataset.pk}/mappings", {"collection_id": str(theirs.pk)})
-    assert answer.status_code == 403
+    path = f"/benchmark-datasets/{dataset.pk}/mappings"
+    nowhere = callers.owner.post(path, {"collection_id": str(UNKNOWN)})
+    assert_refused(nowhere, 404, told=f"There is no collection {UNKNOWN} here.")
+    assert callers.owner.post(path, {"collection_id": str(theirs.pk)}).status_code == 403
 
 
 def test_it_resolves_at_once_and_tells_what_found_nothing(callers: Callers) -> None:
     _, path = mapped(callers.owner)
     answer = callers.owner.post(f"{path}/resolve", idempotency_key="r")
-    assert answer.status_code == 200, answer.content
-    facts = answer.json()
-    assert set(facts) == FIELDS | {"operation_uuid", "unresolved"}
+    facts = done(answer, 200)
     assert (facts["mapping_status"], facts["mapped_count"], facts["total_count"]) == ("partial", 1, 3)
     assert facts["counts"] == {"resolved": 1, "ambiguous": 1, "not_found": 1, "invalid_ref": 0, "conflicts": 0}
     assert (facts["dataset_version"], facts["operation_uuid"]) == (1, None)
@@ -142,7 +118,8 @@ def test_it_resolves_at_once_and_tells_what_found_nothing(callers: Callers) -> N
     assert twofold["reason"] == "2 documents have the file_name 'README.md'."
     assert [document["title"] for document in twofold["candidates"]] == ["Second", "Third"]
     assert (gone["key"], gone["outcome"], gone["candidates"]) == ("uri", "not_found", [])
-    assert callers.owner.get(path).json() == {key: facts[key] for key in FIELDS}
+    facts.pop("operation_uuid"), facts.pop("unresolved")
+    assert callers.owner.get(path).json() == facts
     again = callers.owner.post(f"{path}/resolve", idempotency_key="r")
     assert (again.content, "Idempotent-Replayed" in again.headers) == (answer.content, True)
 
@@ -150,10 +127,8 @@ def test_it_resolves_at_once_and_tells_what_found_nothing(callers: Callers) -> N
 def test_it_leaves_what_is_large_to_the_queue(callers: Callers, settings: Any) -> None:
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 2
     _, path = mapped(callers.owner)
-    answer = callers.owner.post(f"{path}/resolve")
-    assert answer.status_code == 202, answer.content
+    facts = done(callers.owner.post(f"{path}/resolve"), 202)
     operation = Operation.objects.get()
-    facts = answer.json()
     assert (facts["operation_uuid"], facts["mapping_status"]) == (str(operation.pk), "pending")
     assert (facts["unresolved"], operation.started_by) == ([], callers.owner.user)
     assert_refused(callers.owner.post(f"{path}/resolve"), 409, "operation_active")
@@ -163,8 +138,7 @@ def test_it_leaves_what_is_large_to_the_queue(callers: Callers, settings: Any) -
 def test_a_dataset_without_a_frozen_version_cannot_be_resolved(callers: Callers) -> None:
     mapping, path = mapped(callers.owner)
     mapping.dataset.versions.update(frozen_at=None)
-    answer = callers.owner.post(f"{path}/resolve")
-    assert (answer.status_code, "freeze its draft" in answer.json()["detail"]) == (409, True)
+    assert_refused(callers.owner.post(f"{path}/resolve"), 409, told="freeze its draft")
 
 
 def test_the_unresolved_are_pages_of_the_version_that_was_resolved(callers: Callers) -> None:
@@ -206,8 +180,7 @@ def test_it_deletes_what_no_benchmark_uses(callers: Callers) -> None:
     callers.owner.post(f"{path}/resolve")
     mapping.refresh_from_db()
     benchmark = make_benchmark(mapping)
-    refused = callers.owner.delete(path)
-    assert (refused.status_code, "is used by the benchmark" in refused.json()["detail"]) == (409, True)
+    assert_refused(callers.owner.delete(path), 409, told="is used by the benchmark")
     benchmark.delete()
     assert callers.owner.delete(path).status_code == 204
     assert callers.owner.get(path).status_code == 404

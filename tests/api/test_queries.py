@@ -16,14 +16,6 @@ RECORD = DatasetRecord(
     "fruit",
     [QueryRecord("red", "red fruit", [JudgmentRecord(APPLE, 3)], category="colour"), QueryRecord("sour", "sour fruit")],
 )
-QUERY_FIELDS = {
-    *("id", "query_key", "query_text", "slices", "category", "difficulty", "query_type", "split", "filters"),
-    *("expected_answer", "evidence", "notes", "metadata", "since", "until"),
-}
-JUDGMENT_FIELDS = {
-    *("id", "query_id", "query_key", "doc_ref", "relevance_grade", "section_refs", "source", "judge", "judged_by_id"),
-    *("note", "since", "until", "created_at"),
-}
 
 
 def fruit(caller: Caller) -> tuple[Dataset, str]:
@@ -45,7 +37,6 @@ def test_it_lists_queries_of_the_newest_state_and_of_any_version(callers: Caller
     _, path = fruit(callers.owner)
     page = callers.owner.get(f"{path}/queries").json()
     assert (page["total"], [query["query_key"] for query in page["queries"]]) == (2, ["red", "sour"])
-    assert set(page["queries"][0]) == QUERY_FIELDS
     assert callers.owner.get(path_of(path)).json() == page["queries"][0]
     assert callers.owner.get(f"{path}/queries", query_key="sour").json()["total"] == 1
     callers.owner.delete(path_of(path, "sour"))
@@ -58,16 +49,10 @@ def test_it_adds_changes_and_removes_queries_in_the_draft(callers: Callers) -> N
     dataset, path = fruit(callers.owner)
     body = {"query_key": "new", "query_text": "new fruit", "filters": {"version": "2"}, "evidence": ["It is new."]}
     added = callers.owner.post(f"{path}/queries", body, idempotency_key="k")
-    assert added.status_code == 201, added.content
-    facts = added.json()
+    facts = done(added, 201)
     assert {key: facts[key] for key in (*body, "since", "until")} == body | {"since": 2, "until": None}
     assert callers.owner.post(f"{path}/queries", body, idempotency_key="k").content == added.content
-    again = callers.owner.post(f"{path}/queries", body)
-    assert (again.status_code, again.json()["code"], set(again.json()["errors"])) == (
-        409,
-        "query_exists",
-        {"query_key"},
-    )
+    assert_refused(callers.owner.post(f"{path}/queries", body), 409, "query_exists", field="query_key")
     old = path_of(path)
     changed = callers.owner.ask("PATCH", old, {"query_text": "crimson fruit", "category": ""}).json()
     assert (changed["query_text"], changed["category"], changed["since"]) == ("crimson fruit", "", 2)
@@ -79,24 +64,10 @@ def test_it_adds_changes_and_removes_queries_in_the_draft(callers: Callers) -> N
     assert first_stands(dataset)
 
 
-@pytest.mark.parametrize(
-    ("body", "field", "told"),
-    [
-        ({}, "query_key", "This field is required."),
-        ({"query_key": "k", "query_text": " "}, "query_text", "may not be blank"),
-        ({"query_key": "k" * 201, "query_text": "t"}, "query_key", "more than 200 characters"),
-        ({"query_key": "k", "query_text": "t", "slices": "a"}, "slices", "Expected a list of items"),
-        ({"query_key": "k", "query_text": "t", "slices": [1]}, "slices[0]", "Not a valid string."),
-        ({"query_key": "k", "query_text": "t", "filters": []}, "filters", "Expected a dictionary of items"),
-        ({"query_key": "k", "query_text": "t", "judgments": []}, "judgments", "Unknown key"),
-    ],
-)
-def test_it_names_what_is_wrong_with_a_query(callers: Callers, body: Any, field: str, told: str) -> None:
+def test_it_names_what_is_wrong_with_a_query(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
-    answer = callers.owner.post(f"{path}/queries", body)
-    assert answer.status_code == 400, answer.content
-    assert told in answer.json()["detail"]
-    assert field in answer.json()["errors"]
+    body = {"query_key": "k", "query_text": "t", "slices": [1]}
+    assert_refused(callers.owner.post(f"{path}/queries", body), 400, told="Not a valid string.", field="slices[0]")
     assert draft_of(dataset) is None
 
 
@@ -105,7 +76,6 @@ def test_it_states_a_judgment_and_tells_its_fields(callers: Callers) -> None:
     query = path_of(path)
     body = {"doc_ref": "file:///pear.md", "relevance_grade": 1, "section_refs": ["s1"], "note": "late"}
     facts = done(callers.owner.post(f"{query}/judgments", body), 201)
-    assert set(facts) == JUDGMENT_FIELDS
     assert {key: facts[key] for key in (*body, "source", "judge", "judged_by_id", "since", "query_key")} == body | {
         "doc_ref": {"uri": "file:///pear.md"},
         "source": "human",
@@ -144,16 +114,11 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
 @pytest.mark.parametrize(
     ("body", "field", "told"),
     [
-        ({"relevance_grade": 1}, "doc_ref", "This field is required."),
         ({"relevance_grade": 1, "doc_ref": {"url": "x"}}, "doc_ref.url", "has the unknown key 'url'"),
         ({"relevance_grade": 1, "doc_ref": {"document_id": "d" * 10**6}}, "doc_ref.document_id", "2,000 characters"),
         ({"relevance_grade": 1, "doc_ref": "u", "section_refs": ["s" * 2_001]}, "section_refs[0]", "2000 characters"),
         ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri is blank"),
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
-        ({"relevance_grade": 2**70, "doc_ref": "x"}, "relevance_grade", "less than or equal to 32767."),
-        ({"relevance_grade": True, "doc_ref": "x"}, "relevance_grade", "A valid integer is required."),
-        ({"relevance_grade": None, "doc_ref": "x"}, "relevance_grade", "may not be null"),
-        ({"relevance_grade": 1, "doc_ref": "x", "source": "robot"}, "source", '"robot" is not a valid choice.'),
     ],
 )
 def test_it_names_what_is_wrong_with_a_judgment(callers: Callers, body: Any, field: str, told: str) -> None:
@@ -168,7 +133,7 @@ def test_many_judgments_are_stated_at_once_or_none(callers: Callers) -> None:
         {"query_key": "sour", "doc_ref": PEAR, "relevance_grade": 1},
     ]
     wrong = callers.owner.post(f"{path}/judgments/bulk", {"judgments": [*rows, rows[0] | {"query_key": "blue"}]})
-    assert (wrong.status_code, set(wrong.json()["errors"])) == (400, {"judgments[2].query_key"})
+    assert_refused(wrong, 400, field="judgments[2].query_key")
     short = callers.owner.post(f"{path}/judgments/bulk", {"judgments": [rows[0], {"query_key": "red"}]})
     assert set(short.json()["errors"]) == {"judgments[1].doc_ref", "judgments[1].relevance_grade"}
     assert draft_of(dataset) is None
@@ -199,7 +164,7 @@ def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Cal
     (added,), (changed,), (worded,) = (
         told[kind] for kind in ("judgments_added", "judgments_changed", "queries_changed")
     )
-    assert (added["doc_ref"], added["relevance_grade"], set(added)) == (PEAR, 2, JUDGMENT_FIELDS)
+    assert (added["doc_ref"], added["relevance_grade"]) == (PEAR, 2)
     assert (changed["doc_ref"], changed["grade_before"], changed["relevance_grade"]) == (APPLE, 3, 1)
     assert (worded["text_before"], worded["query_text"]) == ("sour fruit", "sour fruits")
     assert {kind: total for kind, total in told["totals"].items() if total} == {
@@ -207,7 +172,7 @@ def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Cal
     }
     callers.owner.delete(path_of(path, "sour"))
     late = callers.owner.post(f"{path}/versions", {"digest": told["digest"]})
-    assert (late.status_code, "edited since you looked at it" in late.json()["detail"]) == (409, True)
+    assert_refused(late, 409, told="edited since you looked at it")
     again = callers.owner.get(f"{path}/versions/2/difference", limit=1).json()
     assert [query["query_key"] for query in again["queries_removed"]] == ["sour"]
     assert callers.owner.post(f"{path}/versions", {"digest": again["digest"]}).status_code == 201
@@ -218,21 +183,18 @@ def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Cal
 
 def test_a_draft_is_frozen_with_a_note_and_never_changes_again(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
-    nothing = callers.owner.post(f"{path}/versions", {})
-    assert (nothing.status_code, "has no draft to freeze" in nothing.json()["detail"]) == (409, True)
+    assert_refused(callers.owner.post(f"{path}/versions", {}), 409, told="has no draft to freeze")
     callers.owner.post(f"{path_of(path)}/judgments", {"doc_ref": PEAR, "relevance_grade": 1})
     draft, first = callers.owner.get(f"{path}/versions").json()["versions"]
     assert (draft["number"], draft["is_draft"], draft["judgment_count"], draft["frozen_at"]) == (2, True, 2, None)
     assert (first["number"], first["is_draft"], first["query_count"]) == (1, False, 2)
     changes = callers.owner.get(f"{path}/versions/2").json()["changes"]
     assert changes == {"added": 1, "changed": 0, "removed": 0, "queries": 0, "sentence": "1 change: 1 judgment added"}
-    frozen = callers.owner.post(f"{path}/versions", {"label": "late", "note": "Judged in May."})
-    assert frozen.status_code == 201, frozen.content
+    frozen = done(callers.owner.post(f"{path}/versions", {"label": "late", "note": "Judged in May."}), 201)
     facts = callers.owner.get(f"{path}/versions/2").json()
-    assert facts == frozen.json() | {"changes": None}
+    assert facts == frozen | {"changes": None}
     assert (facts["label"], facts["note"], facts["is_draft"]) == ("late", "Judged in May.", False)
-    refused = callers.owner.delete(f"{path}/versions/2")
-    assert (refused.status_code, "fruit v2 is frozen" in refused.json()["detail"]) == (409, True)
+    assert_refused(callers.owner.delete(f"{path}/versions/2"), 409, told="fruit v2 is frozen")
     callers.owner.delete(path_of(path, "sour"))
     assert_refused(callers.owner.post(f"{path}/versions", {"label": "late"}), 409, field="label")
     assert callers.owner.delete(f"{path}/versions/3").status_code == 204

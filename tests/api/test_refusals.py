@@ -12,7 +12,7 @@ from apps.api.fields import StrictSerializer, Whole, valid
 from apps.api.resources.benchmarks import MatrixField
 from apps.api.resources.gates import RunField
 from apps.collections.importing import create_collection
-from tests.api.callers import ROOT, Caller, Callers
+from tests.api.callers import ROOT, Caller, Callers, assert_refused
 from tests.api.test_datasets import PATH, questions
 
 assert urls
@@ -56,10 +56,7 @@ def test_a_query_that_is_refused_is_told(callers: Callers, query: dict[str, Any]
         ("/benchmarks/preview", {"mapping_id": "x"}, "mapping_id", "Must be a valid UUID."),
         ("/auth/token", {"username": "u", "password": "p", "scope": []}, "scope", '"[]" is not a valid choice.'),
         ("/auth/token", {"username": "u", "password": "p", "scope": "x"}, "scope", '"x" is not a valid choice.'),
-        ("/auth/token", {"username": 1, "password": "p"}, "username", "Not a valid string."),
         ("/auth/token", {"username": "ada", "password": {"a": 1}}, "password", "Not a valid string."),
-        ("/auth/token", {"username": "ada"}, "password", "This field is required."),
-        ("/auth/token", [], None, "Invalid data. Expected a dictionary, but got list."),
     ],
 )
 def test_a_body_that_is_refused_is_told(callers: Callers, path: str, body: Any, field: str, sentence: str) -> None:
@@ -82,8 +79,7 @@ def test_a_session_is_told_what_else_it_needs(callers: Callers) -> None:
     page = Client(enforce_csrf_checks=True)
     page.force_login(User.objects.get(pk=callers.owner.user.pk))
     answer = page.post(ROOT + COLLECTIONS, {"name": "n"}, content_type="application/json")
-    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
-    assert answer.json()["detail"] == "CSRF Failed: CSRF cookie not set."
+    assert_refused(answer, 403, "permission_denied", "CSRF Failed: CSRF cookie not set.")
 
 
 def test_an_address_with_a_slash_is_told_without_it(db: None) -> None:
@@ -120,10 +116,10 @@ FORM = "multipart/form-data; boundary=x"
 PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 
 
-@pytest.mark.parametrize("token", ["\xff\xfe", "bb_\xff", "bb_" + "x" * 10_000, "e30.e30.e30", "a.b.c", "..", "\0"])
-def test_any_bytes_may_stand_for_a_token(db: None, token: str) -> None:
-    answer = Client().get(ROOT + PATH, HTTP_AUTHORIZATION=f"Bearer {token}")
-    assert (answer.status_code, set(answer.json())) == (401, {"detail", "code"})
+def test_any_bytes_may_stand_for_a_token(db: None) -> None:
+    for token in ("\xff\xfe", "bb_\xff", "bb_" + "x" * 10_000, "e30.e30.e30", "a.b.c", "..", "\0"):
+        answer = Client().get(ROOT + PATH, HTTP_AUTHORIZATION=f"Bearer {token}")
+        assert (answer.status_code, set(answer.json())) == (401, {"detail", "code"})
 
 
 @pytest.mark.parametrize(
@@ -164,10 +160,10 @@ def test_any_name_may_stand_for_a_file(callers: Callers, path: str, name: str) -
     assert answer.status_code == 400, answer.content
 
 
-@pytest.mark.parametrize("external_id", ["\0", "", "x" * 501])
-def test_any_text_may_stand_for_an_external_id(callers: Callers, external_id: str) -> None:
+def test_any_text_may_stand_for_an_external_id(callers: Callers) -> None:
     made = create_collection("library", owner=callers.owner.user)
-    assert callers.owner.get(f"/collections/{made.pk}/documents", external_id=external_id).status_code == 400
+    for external_id in ("\0", "", "x" * 501):
+        assert callers.owner.get(f"/collections/{made.pk}/documents", external_id=external_id).status_code == 400
 
 
 class Stated(StrictSerializer):

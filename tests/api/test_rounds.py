@@ -86,8 +86,7 @@ def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Calle
         ("GET", "verdicts?unknown=1", None),
         ("DELETE", "", None),
     ):
-        answer = judge.ask(method, f"{path}/{where}".rstrip("/"), body)
-        assert (answer.status_code, answer.json()["code"]) == (409, "not_a_judge"), (method, where)
+        assert_refused(judge.ask(method, f"{path}/{where}".rstrip("/"), body), 409, "not_a_judge")
     assert judge.post(f"{path}/grades/undo").json()["items"][0]["item_id"] == item["item_id"]
     assert not Grade.objects.exists()
 
@@ -102,8 +101,7 @@ def test_many_grades_are_all_kept_or_none(opened: Round, callers: Callers, judge
 def test_who_sees_a_round_and_is_no_judge_may_not_grade(opened: Round, callers: Callers, judge: Caller) -> None:
     item = opened.items.order_by("place")[0]
     for where, body in (("next", {}), ("grades", {"grades": [{"item_id": item.pk, "grade": 1}]}), ("grades/undo", {})):
-        answer = callers.overseer.post(f"{PATH}/{opened.pk}/{where}", body)
-        assert (answer.status_code, answer.json()["code"]) == (409, "not_a_judge"), where
+        assert_refused(callers.overseer.post(f"{PATH}/{opened.pk}/{where}", body), 409, "not_a_judge")
     assert callers.overseer.get(f"{PATH}/{opened.pk}/items/{item.pk}").status_code == 200, "who sees all leads"
     stranger = Caller(User.objects.create_superuser("stranger"))
     assert stranger.get(f"{PATH}/{opened.pk}/state").status_code == 200
@@ -121,9 +119,7 @@ def test_opening_needs_runs_that_one_sees_and_judges_that_are_there(
     unknown = callers.owner.post(PATH, stated | {"judges": [judge.user.username]})
     same = answer.json()["errors"]["judges"][0].replace("nobody", judge.user.username)
     assert (unknown.status_code, unknown.json()["errors"]["judges"]) == (400, [same])  # of no team of the owner's
-    answer = callers.owner.post(PATH, stated | {"run_ids": [runs[0], runs[0]]})
-    assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"run_ids"})
-    made = callers.owner.post(PATH, stated)
-    assert made.status_code == 201
-    assert made.json()["uniform_share"] == SHARE, "the usual one, as of the form and of the command"
-    assert (made.json()["judges"], made.json()["item_count"], made.json()["run_ids"]) == (["owner"], 10, runs)
+    assert_refused(callers.owner.post(PATH, stated | {"run_ids": [runs[0], runs[0]]}), 400, field="run_ids")
+    made = done(callers.owner.post(PATH, stated), 201)
+    assert made["uniform_share"] == SHARE, "the usual one, as of the form and of the command"
+    assert (made["judges"], made["item_count"], made["run_ids"]) == (["owner"], 10, runs)

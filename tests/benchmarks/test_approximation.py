@@ -15,6 +15,7 @@ from apps.results.exporters.documents import facts_of, text_of
 from apps.retrieval.models import Index
 from apps.retrieval.search.pgvector import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
+from tests.admin.test_acts import TestBenchmark as OfBenchmark
 from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_matrix, run_of, work_one
 from tests.benchmarks.conftest import run_key
 from tests.commands import json_of
@@ -198,22 +199,9 @@ class TestInterfaces:
         assert "recall@10" not in page
 
     def test_the_form_reads_settings_and_weights(self, library, admin_client):
-        filled = {
-            "mapping": library.pk,
-            "name": "b",
-            "search_modes": ["hybrid"],
-            "ann": "exact, hnsw(m=8, ef_search=100)",
-            "lexical": ["bm25", "fts"],
-            "fusion": ["weighted"],
-            "weights": "0.7:0.3, 1:1",
-            "top_k_values": "20",
-            "use_reranker": "off",
-            "primary_k": "10",
-            "execution": "shared",
-            "unresolved": "count",
-            "empty_queries": "zero",
-            "seed": "42",
-        }
+        filled = OfBenchmark.FIELDS | {"mapping": library.pk, "search_modes": ["hybrid"], "top_k_values": "20"}
+        filled |= {"lexical": ["bm25", "fts"], "fusion": ["weighted"], "weights": "0.7:0.3, 1:1"}
+        filled |= {"ann": "exact, hnsw(m=8, ef_search=100)", "score_thresholds": ""}
         admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled)
         matrix = Benchmark.objects.get().matrix
         assert matrix["ann"] == ["exact", "hnsw(m=8, ef_search=100)"]

@@ -44,24 +44,6 @@ def test_it_creates_every_run_beforehand_with_label_and_hash(library):
 
 
 @pytest.mark.parametrize(
-    ("matrix", "field"),
-    [
-        ({"indexes": ["other"]}, "indexes"),
-        ({"rrf_k_values": list(range(1, 50))}, "rrf_k_values"),
-        (
-            {"search_modes": ["hybrid"], "rrf_k_values": list(range(1, 21)), "top_k_values": list(range(20, 40))},
-            "matrix",
-        ),
-    ],
-)
-def test_it_names_the_key_at_fault_and_creates_nothing(library, matrix, field):
-    with pytest.raises(MatrixError) as caught:
-        create_benchmark(library, name="b", matrix=matrix)
-    assert caught.value.field == field
-    assert not Benchmark.objects.exists()
-
-
-@pytest.mark.parametrize(
     "wrong",
     [{"name": " "}, {"execution": "both"}, {"unresolved": "forget"}, {"empty_queries": "one"}, {"runs_per_query": 0}],
     ids=lambda wrong: next(iter(wrong)),
