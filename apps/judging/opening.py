@@ -89,7 +89,7 @@ def open_round(
         )
         RoundRun.objects.bulk_create(RoundRun(round=opened, run=run) for run in runs)
         opened.judges.set(plan.judges)
-        pairs = [_pair(question, query_ids, number) for number in placed.numbers]
+        pairs = [(query_ids[pair.query], cast(int, pair.document)) for pair in map(question.pool.item, placed.numbers)]
         _write(opened, placed, pairs, passages_of(plan.rankings))
         transaction.on_commit(lambda: enqueue_once(RENEW_STATE, str(opened.pk)))
     return opened
@@ -235,12 +235,6 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
             field="overlap_judges",
         )
     require_judges(judges, overlap_judges=options.overlap_judges if options.overlap else 1)
-
-
-def _pair(question: Question, query_ids: Sequence[int], number: int) -> tuple[int, int]:
-    """Return the query id and the document id of a pair of the pool."""
-    item = question.pool.item(number)
-    return query_ids[item.query], cast(int, item.document)
 
 
 def _check_items(items: int, depth: int, version: DatasetVersion) -> None:

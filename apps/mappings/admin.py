@@ -157,15 +157,10 @@ class ResolutionAdmin(LargeAdmin):
         return [obj.mapping]
 
 
-def mappings_to(request: HttpRequest, collection: Collection) -> list[Panel]:
-    mappings = visible(Mapping.objects.filter(collection=collection).select_related("dataset"), request.user)
-    return [Panel("Mappings", mappings, ("name", "dataset", "resolved", "status_label"))]
+def mappings_between(request: HttpRequest, other: str, **ends: Any) -> list[Panel]:
+    mappings = visible(Mapping.objects.filter(**ends).select_related(other), request.user)
+    return [Panel("Mappings", mappings, ("name", other, "resolved", "status_label"))]
 
 
-def mappings_of(request: HttpRequest, dataset: Dataset) -> list[Panel]:
-    mappings = visible(Mapping.objects.filter(dataset=dataset).select_related("collection"), request.user)
-    return [Panel("Mappings", mappings, ("name", "collection", "resolved", "status_label"))]
-
-
-add_to(Collection, panels=mappings_to)
-add_to(Dataset, panels=mappings_of)
+add_to(Collection, panels=lambda request, collection: mappings_between(request, "dataset", collection=collection))
+add_to(Dataset, panels=lambda request, dataset: mappings_between(request, "collection", dataset=dataset))

@@ -126,27 +126,15 @@ def truths_in(
         key = Unresolved.of(judgment_id) if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
         names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
-    return [_truth(judged[mapping.pk], unresolved, keys, names) for mapping in mappings]
-
-
-def _truth(
-    grades: dict[int, dict[int, int]],
-    unresolved: Literal["count", "drop"],
-    keys: dict[int, str],
-    names: dict[int, str],
-) -> Truth:
-    lost = {
-        (query, key): grade
-        for query, graded in grades.items()
-        for key, grade in graded.items()
-        if isinstance(key, Unresolved)
-    }
-    ideal = sum(max(0, grade) for graded in grades.values() for grade in graded.values())
-    lost_gain = sum(max(0, grade) for grade in lost.values())
-    if unresolved == "drop":
-        for query_id, key in lost:
+    found = []
+    for grades in (judged[mapping.pk] for mapping in mappings):
+        every = [(query, key, grade) for query, graded in grades.items() for key, grade in graded.items()]
+        lost = [row for row in every if isinstance(row[1], Unresolved)]
+        gain, lost_gain = (sum(max(0, grade) for *_, grade in rows) for rows in (every, lost))
+        for query_id, key, _ in lost if unresolved == "drop" else ():
             del grades[query_id][key]
-    return Truth(grades, len(lost), lost_gain / ideal if ideal else 0.0, keys, names)
+        found.append(Truth(grades, len(lost), lost_gain / gain if gain else 0.0, keys, names))
+    return found
 
 
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:

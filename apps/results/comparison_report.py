@@ -18,6 +18,7 @@ from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
+from benchbench.reading.strict_json import attributes
 
 
 def compare_pair(before: Run, after: Run) -> dict[str, Any]:
@@ -189,15 +190,11 @@ def _described(row: Described, ids: Sequence[UUID]) -> list[DescribedRun]:
 
 def _pair_report(pair: Pair, *, is_tested: bool = True) -> PairReport:
     return PairReport(
-        difference=pair.difference,
+        **attributes(pair, "difference", "effect", "wins", "ties", "losses"),
         interval=[pair.interval.low, pair.interval.high],
         simultaneous=_interval(pair.simultaneous) if is_tested else None,
         p=pair.p_adjusted if is_tested else None,
         significant=pair.significant if is_tested else None,
-        effect=pair.effect,
-        wins=pair.wins,
-        ties=pair.ties,
-        losses=pair.losses,
     )
 
 

@@ -11,6 +11,7 @@ from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord,
 from apps.datasets.versions import judgment_content, query_content, ref_hash, stored_hash
 from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
+from benchbench.reading.strict_json import attributes
 
 
 def draft_of(dataset: Dataset) -> DatasetVersion | None:
@@ -118,17 +119,13 @@ def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
 
 
 def judgment_row(version: DatasetVersion, query: Query, record: JudgmentRecord) -> Judgment:
-    values = {name: getattr(record, name) for name in JUDGMENT_FIELDS}
+    values = attributes(record, *JUDGMENT_FIELDS)
     return Judgment(query=query, ref_hash=ref_hash(record.doc_ref), since=version.number, **values)
 
 
 def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
-    values = {name: getattr(record, name) for name in QUERY_FIELDS}
-    return Query(
-        dataset_id=version.dataset_id,
-        since=version.number,
-        **values | {"slices": list(record.slices), "evidence": list(record.evidence)},
-    )
+    lists = {"slices": list(record.slices), "evidence": list(record.evidence)}
+    return Query(dataset_id=version.dataset_id, since=version.number, **attributes(record, *QUERY_FIELDS) | lists)
 
 
 def _change_judgments(

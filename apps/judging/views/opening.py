@@ -109,9 +109,8 @@ class OpenForm(PageForm):
 
 def _run_choices(user: Any, mapping: Any) -> list[tuple[str, Any]]:
     """Return the completed runs of a mapping, by benchmark, the newest benchmark first."""
-    try:
-        key = UUID(str(mapping))
-    except ValueError:
+    key = _uuid(str(mapping))
+    if key is None:
         return []
     runs = visible(Run.objects.filter(benchmark__mapping=key, status=Run.Status.COMPLETED), user, through="benchmark")
     by_benchmark: dict[str, list[tuple[str, str]]] = {}

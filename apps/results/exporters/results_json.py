@@ -17,6 +17,7 @@ from apps.results.leaderboard.runs import Row, leaderboard
 from apps.results.triage.queries import evaluation_of
 
 FLAT = 'By name, as in {"precision@10": 0.4}.'
+STAGES = ("rewrite", "search", "rerank", "total")
 NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
 Values = dict[str, float | None]
 
@@ -185,10 +186,7 @@ def _answer(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
         recall_at_k=values.get(f"R@{k}"),
         reciprocal_rank=values.get("RR"),
         ndcg_at_k=values.get(f"nDCG@{k}"),
-        rewrite_time_ms=result.rewrite_ms if result else None,
-        search_time_ms=result.search_ms if result else None,
-        rerank_time_ms=result.rerank_ms if result else None,
-        total_time_ms=result.total_ms if result else None,
+        **{f"{stage}_time_ms": getattr(result, f"{stage}_ms", None) for stage in STAGES},
         execution=execution_of(benchmark, result.total_ms) if result else None,
         **{name: getattr(result, name, None) for name in CALLS},
         error=outcome.error or None,

@@ -26,6 +26,7 @@ from apps.results.leaderboard.runs import Leaderboard, Row, best_runs, leaderboa
 from apps.results.leaderboard.versions import VersionShown, moved
 from apps.retrieval.models import Index
 from benchbench.access import visible
+from benchbench.reading.strict_json import attributes
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
@@ -148,12 +149,9 @@ class Step:
         count = visible(self.ready, user).count()
         may_view, may_add = (user.has_perm(f"{meta.app_label}.{verb}_{meta.model_name}") for verb in ("view", "add"))
         return {
-            "title": self.title,
-            "sentence": self.sentence,
-            "act": self.act,
+            **attributes(self, "title", "sentence", "act", "noun"),
             "done": count > 0,
             "count": count,
-            "noun": self.noun,
             "list_url": reverse(f"admin:{name}_changelist") if may_view else "",
             "act_url": reverse(f"admin:{name}_add") if may_add else "",
         }
