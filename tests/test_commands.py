@@ -5,9 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -26,18 +24,18 @@ DJANGOS = {option for action in BaseCommand().create_parser("", "")._actions for
 NOTHING = (None, False, "", [], "==SUPPRESS==")
 
 
-def load(name: str) -> UseCaseCommand:
+def load(name):
     command = load_command_class(get_commands()[name], name)
     assert isinstance(command, UseCaseCommand)
     return command
 
 
-def parser_of(name: str) -> ArgumentParser:
+def parser_of(name):
     return scoring._parser() if name == "score" else load(name).create_parser("benchbench", name)
 
 
 @pytest.mark.parametrize("name", [*OWN, "score"])
-def test_its_help_teaches(name: str) -> None:
+def test_its_help_teaches(name):
     parser = parser_of(name)
     told = parser.format_help()
     assert parser.description
@@ -56,12 +54,12 @@ def test_its_help_teaches(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTING)
-def test_it_reports_to_programs_too(name: str) -> None:
+def test_it_reports_to_programs_too(name):
     assert "--json" in parser_of(name).format_help()
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_an_option_that_it_does_not_have_is_status_2(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_that_it_does_not_have_is_status_2(name, capsys):
     with pytest.raises(SystemExit) as ended:
         load(name).run_from_argv(["benchbench", name, "--no-such-option"])
     assert ended.value.code == 2
@@ -72,7 +70,7 @@ class Ending(UseCaseCommand):
     requires_system_checks: list[str] = []
     failure: Exception
 
-    def act(self, **options: Any) -> None:
+    def act(self, **options):
         raise self.failure
 
 
@@ -86,9 +84,7 @@ class Ending(UseCaseCommand):
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],
 )
-def test_what_stops_it_is_one_sentence_and_its_status(
-    failure: Exception, status: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stops_it_is_one_sentence_and_its_status(failure, status, said, capsys, monkeypatch):
     monkeypatch.setattr("django.core.management.base.connections.close_all", lambda: None)  # the test's own
     command = Ending()
     command.failure = failure
@@ -98,7 +94,7 @@ def test_what_stops_it_is_one_sentence_and_its_status(
     assert capsys.readouterr().err == said
 
 
-def test_every_command_has_its_line_in_the_list() -> None:
+def test_every_command_has_its_line_in_the_list():
     assert sorted(cli.commands()) == OWN
     told = cli.overview("benchbench")
     for name in (*OWN, "score"):
@@ -106,12 +102,12 @@ def test_every_command_has_its_line_in_the_list() -> None:
     assert max(map(len, told.splitlines())) <= 120
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments):
     command = [sys.executable, "-m", "benchbench", *arguments]
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
 
 
-def test_without_a_command_it_lists_them() -> None:
+def test_without_a_command_it_lists_them():
     bare, asked = run(), run("--help")
     assert (bare.returncode, bare.stdout) == (0, asked.stdout)
     assert bare.stdout.startswith("usage: benchbench COMMAND")
@@ -119,12 +115,12 @@ def test_without_a_command_it_lists_them() -> None:
 
 @pytest.mark.parametrize("name", ["gate", "score"])
 @pytest.mark.thorough
-def test_run_as_a_module_it_has_its_name(name: str) -> None:
+def test_run_as_a_module_it_has_its_name(name):
     assert run(name, "--help").stdout.startswith(f"usage: benchbench {name} ")
 
 
 @pytest.mark.thorough
-def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name() -> None:
+def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name():
     done = run("run_benchmrk", "scifact")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "There is no command 'run_benchmrk': is it run_benchmark?\n"
@@ -133,11 +129,11 @@ def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name() -> None:
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
-def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     terminal, file = Terminal(), io.StringIO()
     with busy(terminal, "Measuring [x]"):
@@ -150,11 +146,11 @@ def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monk
 
 
 @pytest.mark.parametrize("obeyed", ["\x1b[2J", "\r", "\x07", "\x9b31m", "\u202e", "\0"])
-def test_it_keeps_what_prints_and_the_lines(obeyed: str) -> None:
+def test_it_keeps_what_prints_and_the_lines(obeyed):
     kept = printable(f"ünï\n\tone{obeyed}two")
     assert kept.startswith("ünï\n\tone ")
     assert kept.replace("\n", "").replace("\t", "").isprintable()
 
 
-def test_on_one_line_there_are_single_spaces() -> None:
+def test_on_one_line_there_are_single_spaces():
     assert on_one_line(" a\x1b[1m\n\n b ") == "a [1m b"

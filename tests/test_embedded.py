@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dj_database_url
@@ -24,7 +23,7 @@ USE = "from benchbench import embedded; embedded.ensure(); print('ready', flush=
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def data(tmp_path_factory):
     """A data folder of its own, in which the tests of this module take turns."""
     folder = tmp_path_factory.mktemp("embedded")
     yield folder
@@ -32,14 +31,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(data, monkeypatch):
     """That folder as this process's own, free of users before and after."""
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(data))
     yield data
     wait_for(lambda: not running(data))
 
 
-def python(*arguments: str, data: Path, **environment: str) -> subprocess.Popen[str]:
+def python(*arguments, data, **environment):
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=CHECKOUT,
@@ -54,49 +53,49 @@ def python(*arguments: str, data: Path, **environment: str) -> subprocess.Popen[
 class User:
     """A process that uses the services until it is told to leave."""
 
-    def __init__(self, data: Path, script: str = USE) -> None:
+    def __init__(self, data, script=USE):
         self.process = python("-c", script, data=data)
 
-    def ready(self) -> "User":
+    def ready(self):
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", self.process.communicate()
         return self
 
-    def leave(self) -> None:
+    def leave(self):
         self.process.communicate("\n", timeout=120)
 
-    def kill(self) -> None:
+    def kill(self):
         self.process.kill()
         self.process.communicate(timeout=120)
 
 
-def wait_for(condition: Callable[[], bool], *, seconds: float = 120) -> None:
+def wait_for(condition, *, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def running(data: Path) -> bool:
+def running(data):
     return any(locks.is_held(data / f"{name}.lock") for name in ("postgres", "redis"))
 
 
-def postmaster(data: Path) -> int:
+def postmaster(data):
     return int((data / "postgres" / "cluster" / "postmaster.pid").read_text().split()[0])
 
 
-def server_ids(data: Path) -> tuple[int, int]:
+def server_ids(data):
     with redis.Redis.from_url(embedded.here().redis_url()) as client:
         return postmaster(data), int(client.info("server")["process_id"])
 
 
-def rows(statement: str) -> list[tuple[object, ...]]:
+def rows(statement):
     with psycopg.connect(embedded.here().database_url(), autocommit=True) as connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
 
-def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path, monkeypatch):
     deep = tmp_path / ("a folder of many letters " * 8)
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(deep))
     options = dj_database_url.parse(embedded.here().database_url())["OPTIONS"]
@@ -107,7 +106,7 @@ def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path: Path, monkey
     assert not Path(options["host"]).exists()
 
 
-def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_them(here: Path) -> None:
+def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_them(here):
     first, second = User(here), User(here)
     first.ready(), second.ready()
     servers = server_ids(here)
@@ -123,13 +122,13 @@ def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_
     wait_for(lambda: not running(here))
 
 
-def test_a_service_that_is_killed_is_started_again_while_somebody_uses_it(here: Path) -> None:
+def test_a_service_that_is_killed_is_started_again_while_somebody_uses_it(here):
     user = User(here).ready()
     killed = server_ids(here)
     for server in killed:
         os.kill(server, signal.SIGKILL)
 
-    def answers_again() -> bool:
+    def answers_again():
         try:
             return not set(server_ids(here)) & set(killed) and rows("SELECT 1") == [(1,)]
         except (redis.RedisError, psycopg.OperationalError, FileNotFoundError):
@@ -141,14 +140,14 @@ def test_a_service_that_is_killed_is_started_again_while_somebody_uses_it(here: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_services_stop_however_the_last_process_dies(here: Path, number: signal.Signals) -> None:
+def test_the_services_stop_however_the_last_process_dies(here, number):
     user = User(here).ready()
     user.process.send_signal(number)
     user.process.communicate(timeout=120)
     wait_for(lambda: not running(here))
 
 
-def test_killed_servers_are_started_again_with_their_data(here: Path) -> None:
+def test_killed_servers_are_started_again_with_their_data(here):
     user = User(here).ready()
     rows("CREATE TABLE kept AS SELECT 42 AS answer")
     rows("CHECKPOINT")
@@ -160,7 +159,7 @@ def test_killed_servers_are_started_again_with_their_data(here: Path) -> None:
     user.leave(), newcomer.leave()
 
 
-def test_what_a_crash_left_behind_does_not_hinder_a_start(here: Path) -> None:
+def test_what_a_crash_left_behind_does_not_hinder_a_start(here):
     """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
     User(here).ready().leave()
     wait_for(lambda: not running(here))
@@ -175,7 +174,7 @@ def test_what_a_crash_left_behind_does_not_hinder_a_start(here: Path) -> None:
     user.leave()
 
 
-def test_a_forked_child_neither_stops_the_services_nor_loses_them(here: Path) -> None:
+def test_a_forked_child_neither_stops_the_services_nor_loses_them(here):
     fork = """
 import os, time
 from benchbench import embedded
@@ -199,7 +198,7 @@ input()
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="The keeper is found through /proc, which is Linux's.")
-def test_a_killed_keeper_is_replaced(here: Path) -> None:
+def test_a_killed_keeper_is_replaced(here):
     user = User(here).ready()
     keepers = [
         int(process.name)
@@ -214,7 +213,7 @@ def test_a_killed_keeper_is_replaced(here: Path) -> None:
     wait_for(lambda: not running(here))
 
 
-def is_keeper_of(data: Path, process: Path) -> bool:
+def is_keeper_of(data, process):
     try:
         arguments = (process / "cmdline").read_bytes().split(b"\0")
         environment = (process / "environ").read_bytes().split(b"\0")
@@ -223,7 +222,7 @@ def is_keeper_of(data: Path, process: Path) -> bool:
     return b"keep" in arguments and f"BENCHBENCH_DATA_DIR={data}".encode() in environment
 
 
-def test_services_in_use_are_not_removed(here: Path) -> None:
+def test_services_in_use_are_not_removed(here):
     user = User(here).ready()
     with pytest.raises(embedded.EmbeddedError, match=f"Other processes use the services in {here}"):
         embedded.remove()
@@ -231,7 +230,7 @@ def test_services_in_use_are_not_removed(here: Path) -> None:
     user.leave()
 
 
-def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path: Path) -> None:
+def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path):
     script = "from benchbench import embedded; embedded.ensure()"
     urls = {"DATABASE_URL": "postgresql://elsewhere/db", "REDIS_URL": "redis://elsewhere"}
     process = python("-c", script, data=tmp_path / "unused", **urls)
@@ -239,7 +238,7 @@ def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path: Pa
     assert not (tmp_path / "unused").exists()
 
 
-def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path: Path) -> None:
+def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path):
     (tmp_path / "file").touch()
     process = python("manage.py", "migrate", data=tmp_path / "file" / "inside")
     _, error = process.communicate(timeout=120)
@@ -249,7 +248,7 @@ def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("name", "status"), [("gate", 2), ("createsuperuser", 1)])
-def test_a_command_on_a_database_without_tables_says_to_make_them(here: Path, name: str, status: int) -> None:
+def test_a_command_on_a_database_without_tables_says_to_make_them(here, name, status):
     process = python("manage.py", name, data=here, DJANGO_SETTINGS_MODULE="benchbench.settings")
     told, error = process.communicate(timeout=120)
     assert (process.returncode, told) == (status, "")
@@ -259,7 +258,7 @@ def test_a_command_on_a_database_without_tables_says_to_make_them(here: Path, na
     )
 
 
-def test_a_script_that_sets_django_up_has_the_services(here: Path) -> None:
+def test_a_script_that_sets_django_up_has_the_services(here):
     script = """
 import django; django.setup()
 from django.db import connection
@@ -273,7 +272,7 @@ print("ready", flush=True); input()
     assert process.communicate("\n", timeout=120) == ("ready\n", "")
 
 
-def test_a_server_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_start_shows_the_end_of_its_log(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(tmp_path))
     User(tmp_path).ready().leave()
     wait_for(lambda: not running(tmp_path))

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -34,7 +33,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 
 
 @pytest.mark.thorough
-def test_no_module_imports_a_heavy_library_until_it_is_used() -> None:
+def test_no_module_imports_a_heavy_library_until_it_is_used():
     """Every command and worker would pay its seconds and its memory; a web process pays for SciPy at its start."""
     done = subprocess.run([sys.executable, "-c", IMPORT_EVERYTHING], cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -43,12 +42,12 @@ def test_no_module_imports_a_heavy_library_until_it_is_used() -> None:
     assert not imported & set(HEAVY.split())
 
 
-def test_a_view_without_a_name_is_known() -> None:
+def test_a_view_without_a_name_is_known():
     assert set(unnamed()) == set(UNNAMED)
 
 
 @pytest.mark.django_db
-def test_the_migrations_match_the_models() -> None:
+def test_the_migrations_match_the_models():
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
@@ -61,7 +60,7 @@ print({name: value for name, value in vars(settings).items() if name.isupper() a
 """
 
 
-def stated(file: str) -> dict[str, str]:
+def stated(file):
     """Return every variable that a file describes, with the default that it states."""
     return {
         name: value.strip() for name, value in re.findall(STATED[file], (CHECKOUT / file).read_text(), re.MULTILINE)
@@ -69,7 +68,7 @@ def stated(file: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("file", STATED)
-def test_every_setting_is_described_and_nothing_else(file: str) -> None:
+def test_every_setting_is_described_and_nothing_else(file):
     read = set()
     for module in (CHECKOUT / "benchbench").rglob("*.py"):
         read |= set(re.findall(r'(?:env_\w+|environ\.get|environ)[(\[]"([A-Z_]+)"', module.read_text()))
@@ -77,12 +76,12 @@ def test_every_setting_is_described_and_nothing_else(file: str) -> None:
     assert read - {"DJANGO_SETTINGS_MODULE"} == set(stated(file)) - OF_COMPOSE
 
 
-def test_no_room_reads_the_environment_past_the_settings() -> None:
+def test_no_room_reads_the_environment_past_the_settings():
     modules = [path for path in (CHECKOUT / "apps").rglob("*.py") if "environ" in path.read_text()]
     assert [path for path in modules if re.search(r"^import os$|os\.environ\[", path.read_text(), re.MULTILINE)] == []
 
 
-def test_defaults_are_those_that_are_described() -> None:
+def test_defaults_are_those_that_are_described():
     defaults = {name: value for name, value in stated(".env.example").items() if value and name not in EXAMPLES}
     in_docs = {name: value for name, value in stated("docs/configuration.md").items() if value and name not in EXAMPLES}
     assert defaults == in_docs
@@ -99,13 +98,13 @@ def test_defaults_are_those_that_are_described() -> None:
 TARGETS = "demo test thorough faults fuzz install run worker lint openapi perf clean"
 
 
-def test_make_without_a_target_lists_the_targets() -> None:
+def test_make_without_a_target_lists_the_targets():
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
     for target in TARGETS.split():
         assert f"make {target} " in listed
 
 
-def test_make_fuzz_takes_every_test_that_draws_its_inputs_by_its_numbers() -> None:
+def test_make_fuzz_takes_every_test_that_draws_its_inputs_by_its_numbers():
     modules = {path.relative_to(CHECKOUT): path.read_text() for path in (CHECKOUT / "tests").rglob("test_*.py")}
     drawing = re.compile(r"^from tests\.damages import|environ.*BENCHBENCH_FUZZ_", re.MULTILINE)
     fuzzers = {path for path, text in modules.items() if drawing.search(text)}
@@ -113,17 +112,17 @@ def test_make_fuzz_takes_every_test_that_draws_its_inputs_by_its_numbers() -> No
     assert {str(path) for path in fuzzers if "mark.fuzz" not in modules[path]} == set()
 
 
-def folders() -> dict[Path, list[Path]]:
+def folders():
     """Return the modules of every package but those of migrations, `__init__` left out."""
     modules = [module for room in ("apps", "benchbench") for module in (CHECKOUT / room).rglob("*.py")]
-    found: dict[Path, list[Path]] = {}
+    found = {}
     for module in modules:
         if "migrations" not in module.parts and module.stem != "__init__":
             found.setdefault(module.parent, []).append(module)
     return found
 
 
-def test_folders_modules_and_functions_keep_their_limits() -> None:
+def test_folders_modules_and_functions_keep_their_limits():
     too_long = []
     for module in (module for held in folders().values() for module in held):
         text = module.read_text()
@@ -136,13 +135,13 @@ def test_folders_modules_and_functions_keep_their_limits() -> None:
     assert {str(folder.relative_to(CHECKOUT)): len(held) for folder, held in folders().items() if len(held) > 20} == {}
 
 
-def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def code_lines(function):
     """Return the lines of a function's body without those of its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def test_every_module_says_what_it_is_by_a_thing() -> None:
+def test_every_module_says_what_it_is_by_a_thing():
     silent = []
     for folder, held in folders().items():
         for module in (*held, folder / "__init__.py"):
@@ -159,14 +158,14 @@ def test_every_module_says_what_it_is_by_a_thing() -> None:
     assert asking == []
 
 
-def test_lines_of_the_documentation_can_be_read_beside_code() -> None:
+def test_lines_of_the_documentation_can_be_read_beside_code():
     pages = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
     lines = [(page.name, line) for page in pages for line in page.read_text().splitlines()]
     assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []
 
 
 # Migrations that do something to look at, and why code that does not know them goes on.
-LOOKED_AT: dict[str, str] = {}
+LOOKED_AT = {}
 TAKES_AWAY = (
     migrations.RemoveField,
     migrations.RenameField,
@@ -184,7 +183,7 @@ GOES_ON = (
 )
 
 
-def breaks(operation: Any, migration: str = "") -> str:
+def breaks(operation, migration=""):
     """Say why code that does not know an operation of a migration cannot go on after it; "" where it can."""
     if isinstance(operation, TAKES_AWAY):
         return "takes away what the code before still reads: stop using it in one version, and remove it in the next"
@@ -198,7 +197,7 @@ def breaks(operation: Any, migration: str = "") -> str:
     return f"does {type(operation).__name__}: see what the code before writes and reads, and say so in LOOKED_AT"
 
 
-def test_no_migration_breaks_the_code_before() -> None:
+def test_no_migration_breaks_the_code_before():
     loader = MigrationLoader(None)
     found = {
         f"{app}.{name}": why
@@ -231,12 +230,12 @@ def test_no_migration_breaks_the_code_before() -> None:
         (migrations.SeparateDatabaseAndState(), "does SeparateDatabaseAndState"),
     ],
 )
-def test_it_tells_what_breaks(operation: Any, told: str) -> None:
+def test_it_tells_what_breaks(operation, told):
     assert told in breaks(operation)
     assert bool(breaks(operation)) == bool(told)
 
 
-def test_a_look_is_for_what_can_be_survived_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_is_for_what_can_be_survived_only(monkeypatch):
     monkeypatch.setitem(LOOKED_AT, "benchmarks.0002_seen", "selects, and changes nothing")
     assert not breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0002_seen")
     assert breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0003_unseen")

@@ -16,15 +16,15 @@ from tests.factories import make_collection, make_dataset
 pytestmark = pytest.mark.django_db
 
 
-def record(key: str) -> DatasetRecord:
+def record(key):
     return DatasetRecord("asked", [QueryRecord(key, f"What is {key}?")])
 
 
-def document(id: str) -> DocumentRecord:
+def document(id):
     return DocumentRecord(id, "", f"text of {id}")
 
 
-def fill(name: str, id: str) -> Any:
+def fill(name, id):
     collection = create_collection(name)
     import_documents(collection, [document(id)])
     return collection
@@ -32,7 +32,7 @@ def fill(name: str, id: str) -> Any:
 
 Act = Callable[[], Any]
 Rival = Callable[[str], Any]
-TAKEN: dict[str, tuple[Act, Rival, str]] = {
+TAKEN = {
     "a mapping": (
         lambda: create_mapping(make_dataset(), make_collection()),
         lambda name: create_mapping(make_dataset(name="other"), make_collection("elsewhere"), name=name),
@@ -59,7 +59,7 @@ TAKEN: dict[str, tuple[Act, Rival, str]] = {
         "questions (external runs) (2)",
     ),
 }
-SAME: dict[str, tuple[Act, Rival]] = {
+SAME = {
     "a collection": (lambda: collection_with([document("a")], name="docs")[0], lambda name: fill(name, "a")),
     "a dataset": (
         lambda: dataset_with(record("a"), name="asked", source="mine").version.dataset,
@@ -69,14 +69,14 @@ SAME: dict[str, tuple[Act, Rival]] = {
 
 
 @pytest.fixture
-def rivals(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rival], list[Any]]:
+def rivals(monkeypatch):
     """Let somebody take the first free name in the moment in which it is chosen; return what they made."""
 
-    def set_up(rival: Rival) -> list[Any]:
-        made: list[Any] = []
+    def set_up(rival):
+        made = []
         free_name = names.free_name
 
-        def taken_at_once(name: str, taken: Any) -> str:
+        def taken_at_once(name, taken):
             chosen = free_name(name, taken)
             if not made:
                 made.append(None)  # a rival that chooses a name too has none
@@ -90,7 +90,7 @@ def rivals(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rival], list[Any]]:
 
 
 @pytest.mark.parametrize("kind", TAKEN)
-def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_next(rivals: Any, kind: str) -> None:
+def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_next(rivals, kind):
     act, rival, name = TAKEN[kind]
     theirs = rivals(rival)
     made = act()
@@ -103,7 +103,7 @@ def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_nex
 
 
 @pytest.mark.parametrize("kind", SAME)
-def test_what_somebody_makes_of_the_same_content_in_the_same_moment_is_found(rivals: Any, kind: str) -> None:
+def test_what_somebody_makes_of_the_same_content_in_the_same_moment_is_found(rivals, kind):
     act, rival = SAME[kind]
     theirs = rivals(rival)
     assert act() == theirs[0]

@@ -15,9 +15,7 @@ SCRIPTS = sorted(set((Path(__file__).parent.parent / "perf").glob("*.py")))
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("script", [one for one in SCRIPTS if one.stem != "throwaway"], ids=lambda one: one.stem)
-def test_it_finds_what_it_imports_and_tells_of_its_arguments(
-    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_finds_what_it_imports_and_tells_of_its_arguments(script, monkeypatch, capsys):
     no_site = SimpleNamespace(open_site=lambda: None, ROOT=script.parent.parent)
     monkeypatch.setitem(sys.modules, "throwaway", no_site)
     monkeypatch.syspath_prepend(script.parent)  # as Python does for a script: one may take from another
@@ -32,7 +30,7 @@ def test_it_finds_what_it_imports_and_tells_of_its_arguments(
         assert "usage:" in capsys.readouterr().out
 
 
-def names_of_tests(path: Path) -> set[str]:
+def names_of_tests(path):
     """Return the tests of a module as pytest names them, without its path and without parameters."""
     found = set()
     for node in ast.parse(path.read_text()).body:
@@ -44,7 +42,7 @@ def names_of_tests(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_it_applies_once_and_its_tests_are_there(mutant: Mutant) -> None:
+def test_it_applies_once_and_its_tests_are_there(mutant):
     text = (ROOT / mutant.file).read_text()
     compile(mutated(mutant, text), mutant.file, "exec")
     assert mutant.tests
@@ -53,12 +51,12 @@ def test_it_applies_once_and_its_tests_are_there(mutant: Mutant) -> None:
         assert name in names_of_tests(ROOT / path)
 
 
-def test_its_names_are_unique() -> None:
+def test_its_names_are_unique():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_text_that_does_not_occur_once_is_refused(count: int) -> None:
+def test_a_text_that_does_not_occur_once_is_refused(count):
     mutant = Mutant("loud", "It shouts.", "apps/voice.py", {"whisper": "shout"}, [])
     with pytest.raises(MutantError, match=f"loud does not apply: apps/voice.py has this text {count} times"):
         mutated(mutant, "whisper()\n" * count)

@@ -1,9 +1,7 @@
 """Reading an object as a record, the one JSON text of a value, and packed files."""
 
 import gzip
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -55,7 +53,7 @@ class WithNulls(Stated):
 LEAST = {"_id": 7, "one": {"name": "a"}, "other": {"name": "b"}}
 
 
-def test_it_makes_the_record() -> None:
+def test_it_makes_the_record():
     deep = {"name": "a", "parts": [{"name": "b", "parts": [{"name": "c"}]}]}
     stated = {
         "id": "7",
@@ -99,14 +97,14 @@ def test_it_makes_the_record() -> None:
         ({**LEAST, "free": []}, "free must be an object, not a list.", "free"),
     ],
 )
-def test_it_names_the_path(stated: Any, sentence: str, at: str) -> None:
+def test_it_names_the_path(stated, sentence, at):
     with pytest.raises(InvalidKeyError) as caught:
         read_as(Whole, stated)
     assert caught.value.message.startswith(sentence)
     assert caught.value.field == at
 
 
-def test_prefix_and_suffix_surround_the_path() -> None:
+def test_prefix_and_suffix_surround_the_path():
     with pytest.raises(InvalidKeyError, match=r"^a\.json, text \(line 3\) must be a string, not null\.$"):
         read_as(WithNulls, {"text": None}, prefix="a.json, ", suffix=" (line 3)")
     with pytest.raises(InvalidKeyError, match=r"^a\.json\[1\] lacks the key name\.$"):
@@ -131,12 +129,12 @@ UNPACKED = "it is no gzip file, or goes on as none. Pack it again, or take .gz o
         ((1, "a"), '[1,"a"]'),
     ],
 )
-def test_canonical_json_sorts_keys_and_writes_numbers_by_value(value: Any, text: str) -> None:
+def test_canonical_json_sorts_keys_and_writes_numbers_by_value(value, text):
     assert canonical(value) == text
 
 
-def test_depth_is_counted_without_recursion_and_true_is_not_1() -> None:
-    value: Any = 1
+def test_depth_is_counted_without_recursion_and_true_is_not_1():
+    value = 1
     for _ in range(100):
         value = [value]
     assert fault(value) == ""
@@ -157,7 +155,7 @@ def test_depth_is_counted_without_recursion_and_true_is_not_1() -> None:
         (lambda packed: packed + b"more", UNPACKED),
     ],
 )
-def test_it_says_what_is_wrong_with_a_packed_file(tmp_path: Path, damage: Callable[[bytes], bytes], said: str) -> None:
+def test_it_says_what_is_wrong_with_a_packed_file(tmp_path, damage, said):
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(damage(gzip.compress(b'{"a": "b"}\n' * 5)))
     for read in (raw_blocks, raw_chunks):
@@ -168,11 +166,11 @@ def test_it_says_what_is_wrong_with_a_packed_file(tmp_path: Path, damage: Callab
 
 
 @pytest.mark.parametrize("text", ["[" * 500, '{"a": ' * 9000, '["]]", {"a": ' + "[" * 100 + "x"])
-def test_what_is_too_deep_is_that_however_far_the_parser_came(text: str) -> None:
+def test_what_is_too_deep_is_that_however_far_the_parser_came(text):
     with pytest.raises(MalformedFileError, match=r"^It is nested deeper than 100 levels\.$"):
         parse(text, where="It")
 
 
-def test_brackets_in_a_text_are_no_depth() -> None:
+def test_brackets_in_a_text_are_no_depth():
     with pytest.raises(MalformedFileError, match="is not JSON"):
         parse('{"a": "\\"' + "[" * 500 + '", b', where="It")

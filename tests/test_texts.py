@@ -1,7 +1,6 @@
 """Numbers and moments in texts, and what is stored and shown of an error."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -27,11 +26,11 @@ from benchbench.timestamps import timestamp
         (0.4, 0, "0"),
     ],
 )
-def test_a_difference_has_a_sign_unless_it_rounds_to_nothing(number: float, decimals: int, shown: str) -> None:
+def test_a_difference_has_a_sign_unless_it_rounds_to_nothing(number, decimals, shown):
     assert signed(number, decimals) == shown
 
 
-def test_pages_know_no_negative_nothing() -> None:
+def test_pages_know_no_negative_nothing():
     assert [value(-0.00001), value(0.6451), value(0.99999), value(-0.25)] == [".0000", ".6451", "1.0000", "-0.2500"]
     assert [difference(-0.00001), difference(0.0123), difference(0)] == [".0000", "−.0123", ""]
     assert [short_signed(number) for number in (-0.0045, 0.2, -1e-9)] == ["−.0045", "+.2000", ".0000"]
@@ -41,7 +40,7 @@ def test_pages_know_no_negative_nothing() -> None:
     ("number", "noun", "shown"),
     [(1, "query", "1 query"), (0, "query", "0 queries"), (2345, "run", "2,345 runs"), (2, "index", "2 indexes")],
 )
-def test_a_number_stands_with_its_noun_in_the_right_form(number: int, noun: str, shown: str) -> None:
+def test_a_number_stands_with_its_noun_in_the_right_form(number, noun, shown):
     assert counted(number, noun) == shown
 
 
@@ -60,19 +59,19 @@ FOR_PEOPLE = {"apps/results/comparison/history.py"}  # the axis of a chart
         (datetime(2026, 1, 19, 12, 0, 0, 50, tzinfo=timezone(timedelta(hours=5.5))), "2026-01-19T06:30:00.000050Z"),
     ],
 )
-def test_a_moment_is_told_in_utc(when: datetime, text: str) -> None:
+def test_a_moment_is_told_in_utc(when, text):
     assert timestamp(when) == text
     with override_settings(TIME_ZONE="Europe/Berlin"):
         assert Moment().to_representation(when) == text
 
 
-def test_whatever_is_recorded_or_written_has_that_form() -> None:
+def test_whatever_is_recorded_or_written_has_that_form():
     found = set(moments())
     assert len(found) >= 50
     assert {where for where, text in found if not WHOLE.fullmatch(text)} == set()
 
 
-def moments() -> Iterator[tuple[str, str]]:
+def moments():
     for pattern in WRITTEN:
         files = [file for file in ROOT.glob(pattern) if file.is_file()]
         assert files, pattern
@@ -81,7 +80,7 @@ def moments() -> Iterator[tuple[str, str]]:
                 yield str(file.relative_to(ROOT)), text
 
 
-def test_nothing_else_makes_text_of_a_moment() -> None:
+def test_nothing_else_makes_text_of_a_moment():
     others = set()
     for room in ("apps", "benchbench"):
         for file in (ROOT / room).rglob("*.py"):
@@ -99,5 +98,5 @@ def test_nothing_else_makes_text_of_a_moment() -> None:
         (ValueError("1/2 of a/b"), "ValueError: 1/2 of a/b"),
     ],
 )
-def test_it_is_told_without_the_folders_of_the_server(error: Exception, said: str) -> None:
+def test_it_is_told_without_the_folders_of_the_server(error, said):
     assert told(error) == said

@@ -3,15 +3,11 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from apps.benchmarks.models import Benchmark, QueryResult
-from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
@@ -34,12 +30,12 @@ BUSY = {
 
 
 @pytest.fixture
-def statuses(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+def statuses(monkeypatch):
     """Count every answer, those too that a client does not show."""
-    counted: Counter[int] = Counter()
+    counted = Counter()
     send = httpx.Client.send
 
-    def counting(self: httpx.Client, *arguments: Any, **options: Any) -> httpx.Response:
+    def counting(self, *arguments, **options):
         answer = send(self, *arguments, **options)
         counted[answer.status_code] += 1
         return answer
@@ -48,15 +44,13 @@ def statuses(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     return counted
 
 
-def test_twenty_clients_at_once_lose_nothing(
-    serve: Any, manage: Any, token: str, library: Collection, tmp_path: Path, statuses: Counter[int]
-) -> None:
+def test_twenty_clients_at_once_lose_nothing(serve, manage, token, library, tmp_path, statuses):
     site = serve(**BUSY)
     manage("manage.py", "worker")
     same = tmp_path / "same.json"
     same.write_text(json.dumps(questions()))
 
-    def whole_job(number: int) -> tuple[str, str]:
+    def whole_job(number):
         file = tmp_path / f"{number}.json"
         file.write_text(json.dumps(questions(number=number)))
         with Client(site, token=token) as client:
@@ -82,7 +76,7 @@ def test_twenty_clients_at_once_lose_nothing(
     assert QueryResult.objects.filter(error="").count() == CLIENTS * 2 * 3
 
 
-def once_it_may_be(act: Callable[[], Any]) -> Any:
+def once_it_may_be(act):
     """Try again while as many run as one user may run, or while another client has the mapping resolved."""
     while True:
         try:
@@ -93,15 +87,13 @@ def once_it_may_be(act: Callable[[], Any]) -> Any:
             time.sleep(1)
 
 
-def test_one_of_twenty_starts_a_benchmark(
-    site: str, token: str, library: Collection, questions_file: Path, statuses: Counter[int]
-) -> None:
+def test_one_of_twenty_starts_a_benchmark(site, token, library, questions_file, statuses):
     with Client(site, token=token) as client:
         mapping = client.resolve(client.map(client.upload(questions_file, name="fruits"), library.pk))
         benchmark = client.create_benchmark("which", mapping, MATRIX)
         statuses.clear()
 
-        def start(number: int) -> str:
+        def start(number):
             try:
                 return client.start(benchmark)["operation_uuid"]
             except ClientError as error:

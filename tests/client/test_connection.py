@@ -1,12 +1,10 @@
 """What is sent again, what is not, and what is told of it."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -21,12 +19,12 @@ STARTED = (200, {"id": "b", "status": "running", "operation_uuid": "o", "message
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch):
     monkeypatch.setattr("benchbench.client.connection.FIRST_PAUSE", 0.001)
 
 
 @pytest.mark.parametrize("failure", [(LOST, b""), GATEWAY, BUSY])
-def test_it_sends_what_carries_a_key_again_with_the_same_key(failure: Any) -> None:
+def test_it_sends_what_carries_a_key_again_with_the_same_key(failure):
     with scripted(failure, STARTED, STARTED) as site:
         client = Client(site.address)
         assert client.start("b")["operation_uuid"] == "o"
@@ -36,7 +34,7 @@ def test_it_sends_what_carries_a_key_again_with_the_same_key(failure: Any) -> No
     assert first == again != other
 
 
-def test_it_sends_an_upload_again_whole(tmp_path: Path) -> None:
+def test_it_sends_an_upload_again_whole(tmp_path):
     file = tmp_path / "questions.json"
     file.write_text('{"queries": []}' * 10_000)
     with scripted((LOST, b""), (201, {"id": "d"})) as site:
@@ -47,7 +45,7 @@ def test_it_sends_an_upload_again_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [(LOST, b""), GATEWAY])
-def test_it_reads_again(failure: Any) -> None:
+def test_it_reads_again(failure):
     with scripted(failure, (200, {"runs": []}), failure, (200, {"outcome": "passed"})) as site:
         client = Client(site.address)
         assert client.results("b")["runs"] == []
@@ -57,23 +55,21 @@ def test_it_reads_again(failure: Any) -> None:
 
 @pytest.mark.parametrize(("failure", "told"), [((LOST, b""), "may be done or not"), (GATEWAY, "502")])
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_it_does_not_send_what_may_have_been_done_again(method: str, failure: Any, told: str) -> None:
+def test_it_does_not_send_what_may_have_been_done_again(method, failure, told):
     with scripted(failure) as site:
         with pytest.raises(ClientError, match=told):
             Client(site.address).ask(method, "/collections")
         assert len(site.asked) == 1
 
 
-def in_a_while() -> str:
+def in_a_while():
     return format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
 
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("stated", [lambda: "100", in_a_while])
-def test_it_waits_as_long_as_a_busy_site_asks(
-    status: int, stated: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses: list[float] = []
+def test_it_waits_as_long_as_a_busy_site_asks(status, stated, monkeypatch):
+    pauses = []
     monkeypatch.setattr("benchbench.client.connection.time", SimpleNamespace(sleep=pauses.append))
     busy = (status, {"detail": "Too often.", "code": "throttled"}, {"Retry-After": stated()})
     with scripted(busy, STARTED) as site:
@@ -83,12 +79,12 @@ def test_it_waits_as_long_as_a_busy_site_asks(
 
 
 @pytest.mark.parametrize("stated", ["soon", "-1", "²", "Wed, 21 Oct 2015 07:28:00"])
-def test_it_waits_as_usual_where_a_site_asks_for_nothing_that_can_be_read(stated: str) -> None:
+def test_it_waits_as_usual_where_a_site_asks_for_nothing_that_can_be_read(stated):
     with scripted((429, {}, {"Retry-After": stated.encode().decode("latin-1")}), (204, b"")) as site:
         assert Client(site.address).ask("DELETE", "/benchmarks/b") is None
 
 
-def test_it_gives_up_after_hours_or_attempts() -> None:
+def test_it_gives_up_after_hours_or_attempts():
     too_often = (429, {"detail": "Too often.", "code": "throttled"}, {"Retry-After": "3600"})
     with scripted(too_often) as site, pytest.raises(ClientError, match=r"Too often\.") as raised:
         Client(site.address).results("b")
@@ -101,14 +97,14 @@ def test_it_gives_up_after_hours_or_attempts() -> None:
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "bench.example.org", "ftp://bench", "http://[", "http://\0"])
-def test_it_says_that_nothing_is_at_an_address(address: str) -> None:
+def test_it_says_that_nothing_is_at_an_address(address):
     with pytest.raises(ClientError) as raised:
         Client(address).results("b")
     assert raised.value.code == "unreachable"
     assert "address" in raised.value.message
 
 
-def test_it_tells_all_of_an_error() -> None:
+def test_it_tells_all_of_an_error():
     body = {"detail": "config_matrix.top_k is 0.", "code": "invalid", "errors": {"config_matrix.top_k": ["It is 0."]}}
     with scripted(
         (400, body), (500, {"detail": "The server failed.", "code": "server_error", "reference": "f00"})
@@ -132,13 +128,13 @@ def test_it_tells_all_of_an_error() -> None:
         (301, b"", {"Location": "https://bench.example.org/", "Content-Length": "0"}),
     ],
 )
-def test_it_knows_a_stranger(answer: Any) -> None:
+def test_it_knows_a_stranger(answer):
     with scripted(answer) as site, pytest.raises(ClientError, match=f"{answer[0]} .*is it the address") as raised:
         Client(site.address).results("b")
     assert (raised.value.code, raised.value.status) == ("not_benchbench", answer[0])
 
 
-def test_a_redirect_gets_no_token() -> None:
+def test_a_redirect_gets_no_token():
     with scripted((200, {})) as elsewhere:
         redirect = (302, b"", {"Location": elsewhere.address, "Content-Length": "0"})
         with scripted(redirect) as site, pytest.raises(ClientError, match=elsewhere.address):
@@ -146,7 +142,7 @@ def test_a_redirect_gets_no_token() -> None:
         assert elsewhere.asked == []
 
 
-def test_address_and_token_are_stated_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_and_token_are_stated_or_of_the_environment(monkeypatch):
     with scripted(*[(200, {})] * 4) as site:
         Client(site.address).results("b")
         monkeypatch.setenv("BENCHBENCH_URL", site.address)
@@ -161,7 +157,7 @@ def test_address_and_token_are_stated_or_of_the_environment(monkeypatch: pytest.
     assert sent == [None, "Bearer of the environment", "Bearer of the environment", "Bearer of a file"]
 
 
-def test_it_says_that_it_was_given_no_token() -> None:
+def test_it_says_that_it_was_given_no_token():
     unknown = (401, {"detail": "Nobody is known to ask.", "code": "not_authenticated"})
     with scripted(unknown, unknown) as site:
         with pytest.raises(ClientError, match=r"^No token was given: give one, or set BENCHBENCH_TOKEN\. Nobody"):
@@ -170,7 +166,7 @@ def test_it_says_that_it_was_given_no_token() -> None:
             Client(site.address, token="bb_of_another_site").results("b")
 
 
-def test_it_wants_an_address_and_a_token_that_can_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_wants_an_address_and_a_token_that_can_be_one(monkeypatch):
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
     with pytest.raises(ClientError, match="BENCHBENCH_URL"):
         Client()
@@ -182,13 +178,13 @@ INDEX = {"total_documents": 200, "processed_documents": 0}
 BENCHMARK = {"total_runs": 4, "completed_runs": 0, "failed_runs": 0}
 
 
-def state_of(kind: str, status: str, stage: str = "", error: str | None = None, **progress: Any) -> tuple[int, Any]:
+def state_of(kind, status, stage="", error=None, **progress):
     told = {"status": status, "stage": stage or status, "queue_position": None, "waiting_for": None, **progress}
     return 200, {"operation_id": "o", "kind": kind, "status": status, "error": error, "progress": told}
 
 
-def test_it_says_each_thing_once() -> None:
-    said: list[str] = []
+def test_it_says_each_thing_once():
+    said = []
     with scripted(
         state_of("benchmark", "pending", "starting", **BENCHMARK, queue_position=2, percent=0),
         state_of("benchmark", "pending", "starting", **BENCHMARK, waiting_for="A host is taken.", percent=0),
@@ -217,8 +213,8 @@ def test_it_says_each_thing_once() -> None:
         ("measure", {"total_rankings": 8, "measured_rankings": 2}, "measure: running, 25 %"),
     ],
 )
-def test_it_tells_how_far_each_kind_is(kind: str, progress: dict[str, Any], sentence: str) -> None:
-    said: list[str] = []
+def test_it_tells_how_far_each_kind_is(kind, progress, sentence):
+    said = []
     with scripted(state_of(kind, "running", **progress), state_of(kind, "completed", **progress)) as site:
         Client(site.address).wait("o", progress=said.append, every=0.01)
     assert said == [sentence, f"{kind}: completed"]
@@ -232,18 +228,18 @@ def test_it_tells_how_far_each_kind_is(kind: str, progress: dict[str, Any], sent
         ("running", None, "timeout", "After 0 s it goes on. index: running, 0 %"),
     ],
 )
-def test_what_does_not_complete_is_an_error(status: str, error: str | None, code: str, told: str) -> None:
+def test_what_does_not_complete_is_an_error(status, error, code, told):
     with scripted(state_of("index", status, error=error, **INDEX)) as site, pytest.raises(ClientError) as raised:
         Client(site.address).wait("o", timeout=0)
     assert (raised.value.code, told in str(raised.value)) == (code, True)
 
 
-def test_what_was_not_started_is_not_waited_for() -> None:
+def test_what_was_not_started_is_not_waited_for():
     with pytest.raises(ClientError, match="start it first"):
         Client("http://127.0.0.1:9").wait({"id": "b", "operation_uuid": None})
 
 
-def test_it_reads_a_list_to_its_end() -> None:
+def test_it_reads_a_list_to_its_end():
     pages = [(200, {"things": list(rows), "total": 5, "page": 1, "per_page": 2}) for rows in ("ab", "cd", "e")]
     with scripted(*pages) as site:
         assert "".join(Client(site.address).rows("/things", kind="k")) == "abcde"
@@ -252,7 +248,7 @@ def test_it_reads_a_list_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(("names", "code"), [(["other"], "not_found"), (["library", "library"], "ambiguous")])
-def test_it_finds_one_collection_of_a_name_or_says_why_not(names: list[str], code: str) -> None:
+def test_it_finds_one_collection_of_a_name_or_says_why_not(names, code):
     rows = [{"id": str(number), "name": name} for number, name in enumerate(names)]
     page = (200, {"collections": rows, "total": len(rows), "page": 1, "per_page": 100})
     with scripted(page) as site, pytest.raises(ClientError, match="named 'library'") as raised:
@@ -264,8 +260,8 @@ CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 SCHEMA = yaml.load(CHECKED_IN.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
-def test_a_model_judges_at_the_addresses_of_the_schema() -> None:
-    answers: list[Any] = [(200, {}), (202, {}), (201, {"size": 30}), (200, {"judges": []}), (200, {})]
+def test_a_model_judges_at_the_addresses_of_the_schema():
+    answers = [(200, {}), (202, {}), (201, {"size": 30}), (200, {"judges": []}), (200, {})]
     with scripted(*answers) as site:
         client = Client(site.address)
         client.llm_cost("r", "ollama:llama3", item_limit=5)

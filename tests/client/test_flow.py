@@ -1,13 +1,7 @@
 """From an upload to deleting, and a round of judging, by the client on a live site."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
-from django.contrib.auth.models import User
 
-from apps.collections.models import Collection
 from benchbench.client import Client, ClientError
 from tests.client.conftest import JUDGED
 from tests.judging.rounds import make_compared
@@ -17,9 +11,7 @@ pytestmark = pytest.mark.thorough
 MATRIX = {"search_modes": ["dense"], "score_thresholds": [None, 0.9], "k_values_for_metrics": [2, 5], "primary_k": 5}
 
 
-def test_the_whole_job_is_done_by_the_client(
-    site: str, token: str, manage: Any, library: Collection, questions_file: Path
-) -> None:
+def test_the_whole_job_is_done_by_the_client(site, token, manage, library, questions_file):
     manage("manage.py", "worker")
     with Client(site, token=token) as client:
         dataset = client.upload(questions_file, name="fruits", description="Three.")
@@ -27,7 +19,7 @@ def test_the_whole_job_is_done_by_the_client(
         assert (mapping["mapping_status"], mapping["mapped_count"], mapping["total_count"]) == ("partial", 7, 8)
         assert client.map(dataset, library.pk)["id"] == mapping["id"]
         benchmark = client.create_benchmark("which", mapping, MATRIX, metrics=["map@5"])
-        said: list[str] = []
+        said = []
         ended = client.wait(client.start(benchmark), progress=said.append, timeout=180)
         assert (ended["status"], said[-1]) == ("completed", "benchmark: completed, 2 of 2 runs")
         assert refused(lambda: client.start(benchmark)) == 409
@@ -46,14 +38,14 @@ def test_the_whole_job_is_done_by_the_client(
             assert refused(lambda gone=gone: client.ask("GET", gone)) == 404  # type: ignore[misc]
 
 
-def refused(act: Callable[[], Any]) -> int:
+def refused(act):
     """Return the status with which the site refuses an act."""
     with pytest.raises(ClientError) as raised:
         act()
     return raised.value.status
 
 
-def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str, site: str) -> None:
+def test_a_round_is_opened_judged_and_closed_by_the_client(ada, token, site):
     runs = [str(run.pk) for run in make_compared().runs.order_by("run_order")]
     with Client(site, token=token) as client:
         opened = client.open_round("fruit", runs, order="queries", measure="AP@4", judges=["ada"])
@@ -84,7 +76,7 @@ def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str
         assert (refused.value.status, refused.value.code) == (409, "round_state")
 
 
-def assert_measured(client: Client, benchmark: dict[str, Any], results: dict[str, Any]) -> None:
+def assert_measured(client, benchmark, results):
     """Every fruit is found first; above the threshold stands nothing else. One relevant document is not there."""
     whole, cut = results["runs"]
     assert [run["config"]["score_threshold"] for run in (whole, cut)] == [None, 0.9]

@@ -6,10 +6,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import Benchmark
@@ -37,8 +35,8 @@ ENDS = [
 
 
 def test_the_ten_lines_judge_a_benchmark_and_say_so_by_their_exit_status(
-    ada: User, site: str, manage: Any, token: str, library: Collection, questions_file: Path
-) -> None:
+    ada, site, manage, token, library, questions_file
+):
     """They do so where nothing but httpx is installed, and time and again."""
     assert PROGRAM is not None
     assert sum(bool(line.strip()) for line in PROGRAM[1].splitlines()) == 10
@@ -59,9 +57,7 @@ def test_the_ten_lines_judge_a_benchmark_and_say_so_by_their_exit_status(
         assert ("benchmark: completed, 2 of 2 runs\n## Gate" in done.stdout) == ("## Gate" in told)
 
 
-def test_a_step_of_a_pipeline_that_fails_ends_it_with_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_of_a_pipeline_that_fails_ends_it_with_a_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("benchbench.client.connection.FIRST_PAUSE", 0.001)
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
     for address, told in (("http://127.0.0.1:9", "does the site run?"), (None, "set BENCHBENCH_URL")):
@@ -73,7 +69,7 @@ def test_a_step_of_a_pipeline_that_fails_ends_it_with_a_sentence(
     assert "not there.json" in capsys.readouterr().err
 
 
-def make_baseline(client: Client, library: Collection, file: Path, by: User) -> None:
+def make_baseline(client, library, file, by):
     mapping = client.resolve(client.map(client.upload(file, name="Support questions"), library.pk))
     benchmark = client.create_benchmark("of May", mapping, {"search_modes": ["sparse"]})
     client.wait(client.start(benchmark))
@@ -83,7 +79,7 @@ def make_baseline(client: Client, library: Collection, file: Path, by: User) -> 
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-def test_the_walk_with_curl_goes_as_it_is_told(ada: User, site: str, manage: Any, tmp_path: Path) -> None:
+def test_the_walk_with_curl_goes_as_it_is_told(ada, site, manage, tmp_path):
     for program in ("bash", "curl", "jq"):
         if shutil.which(program) is None:
             pytest.skip(f"There is no {program} here: install it (Debian: apt-get install {program}).")

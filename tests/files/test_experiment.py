@@ -1,14 +1,12 @@
 """Reading experiments: one test for what a file gives, one for each way in which it can be wrong."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import PRESETS, Experiment, experiment_of, kept_documents, read_experiment
+from benchbench.files.experiment import PRESETS, experiment_of, kept_documents, read_experiment
 from benchbench.ir.planning.ann import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
@@ -29,7 +27,7 @@ backends:
 strategies: [{name: raptor, chunk_size: 300, cluster_threshold: .5}]
 llms: [{model: "l", temperature: 0}]
 """
-FULL: dict[str, Any] = {
+FULL = {
     "id": "full",
     "description": "Every key stated.",
     "data": {
@@ -66,16 +64,16 @@ FULL: dict[str, Any] = {
 }
 
 
-def read(tmp_path: Path, stated: Any) -> Experiment:
+def read(tmp_path, stated):
     return read_experiment(write_file(tmp_path / "e.yaml", stated))
 
 
-def changed(**others: Any) -> dict[str, Any]:
-    minimal: dict[str, Any] = yaml.safe_load(MINIMAL)
+def changed(**others):
+    minimal = yaml.safe_load(MINIMAL)
     return {**minimal, **others}
 
 
-def test_it_fills_in_every_default(tmp_path: Path) -> None:
+def test_it_fills_in_every_default(tmp_path):
     sizes = {"chunk_size": 500, "chunk_overlap": 50, "doc_top_k": 5, "section_top_k": 10}
     assert read(tmp_path, MINIMAL).as_dict() == {
         "id": "small",
@@ -89,7 +87,7 @@ def test_it_fills_in_every_default(tmp_path: Path) -> None:
     }
 
 
-def test_what_it_writes_reads_as_the_same(tmp_path: Path) -> None:
+def test_what_it_writes_reads_as_the_same(tmp_path):
     for stated in (MINIMAL, yaml.safe_dump(FULL)):
         experiment = read(tmp_path, stated)
         assert read(tmp_path, experiment.as_yaml()) == experiment
@@ -98,14 +96,14 @@ def test_what_it_writes_reads_as_the_same(tmp_path: Path) -> None:
     assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL)
 
 
-def test_texts_that_look_like_something_else_are_written_as_texts(tmp_path: Path) -> None:
+def test_texts_that_look_like_something_else_are_written_as_texts(tmp_path):
     for text in ("1e5", "1.0e+5", "12e45", "no", "017", "2026-11-22", "null", "~", "0x1F"):
         stated = FULL | {"description": text}
         assert read(tmp_path, experiment_of(stated, where="config").as_yaml()).description == text
 
 
 @pytest.mark.parametrize(("name", "documents", "runs"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", None, 5)])
-def test_a_preset_sets_documents_and_repetitions(tmp_path: Path, name: str, documents: int | None, runs: int) -> None:
+def test_a_preset_sets_documents_and_repetitions(tmp_path, name, documents, runs):
     experiment = read(tmp_path, yaml.safe_dump(FULL)).preset(name)
     assert name in PRESETS
     assert (experiment.data.max_documents, experiment.benchmark.runs_per_query) == (documents, runs)
@@ -113,12 +111,12 @@ def test_a_preset_sets_documents_and_repetitions(tmp_path: Path, name: str, docu
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_it_may_name_every_store(tmp_path: Path, name: str) -> None:
+def test_it_may_name_every_store(tmp_path, name):
     assert [backend.name for backend in read(tmp_path, changed(backends=[{"name": name}])).backends] == [name]
 
 
 @pytest.mark.parametrize(("most", "kept"), [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")])
-def test_expected_documents_are_kept_and_then_the_first_ones(most: int | None, kept: str) -> None:
+def test_expected_documents_are_kept_and_then_the_first_ones(most, kept):
     assert kept_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
 
 
@@ -147,7 +145,7 @@ def test_expected_documents_are_kept_and_then_the_first_ones(most: int | None, k
         (b"a: \x01", "e.yaml cannot be read as YAML"),
     ],
 )
-def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str) -> None:
+def test_what_is_no_plain_yaml_is_refused(tmp_path, stated, said):
     with pytest.raises(BenchbenchError, match=said):
         read(tmp_path, stated)
 
@@ -203,17 +201,17 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str
     ],
     ids=str,
 )
-def test_what_is_stated_wrongly_is_named(tmp_path: Path, others: dict[str, Any], said: str) -> None:
+def test_what_is_stated_wrongly_is_named(tmp_path, others, said):
     with pytest.raises(BenchbenchError, match=said):
         read(tmp_path, json.dumps(changed(**others)))
 
 
-def require_same_again(experiment: Experiment) -> None:
+def require_same_again(experiment):
     assert experiment_of(experiment.as_dict(), where="again") == experiment
 
 
 @pytest.mark.fuzz
-def test_it_survives_damaged_bytes(tmp_path: Path) -> None:
+def test_it_survives_damaged_bytes(tmp_path):
     content = COMPACT.encode()
     require_same_again(read(tmp_path, content))
     fuzz(
@@ -223,7 +221,7 @@ def test_it_survives_damaged_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.fuzz
-def test_it_survives_damaged_values() -> None:
+def test_it_survives_damaged_values():
     fuzz(
         lambda value: require_same_again(experiment_of(value, where="e.yaml")),
         lambda damages: damaged_value(FULL, damages),

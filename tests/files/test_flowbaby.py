@@ -1,7 +1,6 @@
 """Flowbaby's datasets and runs, and comparing summaries."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from benchbench.reading.objects import read_as
 from tests.files.samples import METADATA, QRELS, TOPICS
 
 
-def entries(*scored: tuple[str, int, float]) -> dict:
+def entries(*scored):
     return {
         "run_id": "r",
         "entries": [
@@ -137,7 +136,7 @@ class TestRun:
             read_run(written(content, "run.json"))
 
 
-SUMMARY: dict[str, Any] = {
+SUMMARY = {
     "run_id": "one",
     "timestamp": "2026-03-01T12:00:00Z",
     "git_sha": "abc",
@@ -150,12 +149,12 @@ SUMMARY: dict[str, Any] = {
 }
 
 
-def compare(*changes: dict[str, Any]) -> dict[str, Any]:
+def compare(*changes):
     """Compare two summaries, each with what is changed of it."""
     return compare_summaries(*(read_as(Summary, SUMMARY | change) for change in changes))
 
 
-def test_it_tells_what_changed() -> None:
+def test_it_tells_what_changed():
     later = {"run_id": "two", "git_sha": "def", "metrics": {"mrr": 0.75, "ndcg@5": 0.25}, "duration_ms": 1000}
     found = compare({}, later)
     assert {name: of["difference"] for name, of in found["measures"].items()} == {"mrr": 0.25, "ndcg@5": 0.0}
@@ -174,12 +173,12 @@ def test_it_tells_what_changed() -> None:
         ({"profile": "a"}, {"profile": "b"}, "different aggregation profiles: 'a' and 'b'"),
     ],
 )
-def test_it_refuses_what_is_of_something_else(before: dict[str, str], after: dict[str, str], said: str) -> None:
+def test_it_refuses_what_is_of_something_else(before, after, said):
     with pytest.raises(IncomparableSummariesError, match=said):
         compare(before, after)
 
 
-def test_it_warns_of_what_may_move_a_figure_besides() -> None:
+def test_it_warns_of_what_may_move_a_figure_besides():
     warnings = compare({}, {"query_count": 9, "metrics": {"mrr": 0.5, "map@5": 1}})["warnings"]
     assert "They count 10 and 9 queries" in warnings[0]
     assert warnings[1] == "Only one of them has ndcg@5, map@5."
@@ -200,6 +199,6 @@ def test_it_warns_of_what_may_move_a_figure_besides() -> None:
         (SUMMARY | {"duration_ms": "long"}, 'duration_ms must be a number, not "long"'),
     ],
 )
-def test_it_names_what_is_wrong_with_a_summary(written: Any, content: Any, said: str) -> None:
+def test_it_names_what_is_wrong_with_a_summary(written, content, said):
     with pytest.raises(BenchbenchError, match=rf"^summary\.json,? {said}"):
         read_summary(written(content, "summary.json"))

@@ -2,11 +2,9 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +24,7 @@ from benchbench.files.runs import read_run_file
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.reading.strict_json import read_value
-from tests.damages import EXAMPLES, Damage, damaged_bytes, damaged_value, drawn, fuzz
+from tests.damages import EXAMPLES, damaged_bytes, damaged_value, drawn, fuzz
 from tests.datasets.samples import FILLED
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
 from tests.files.test_flowbaby import SUMMARY
@@ -40,18 +38,18 @@ BEIR_QUERIES = b'{"_id": "q1", "text": "one", "metadata": {"split": "x"}}\n{"_id
 ASKED = {"q1", "q2"}
 
 
-def read_ranked_trec(path: Path) -> None:
+def read_ranked_trec(path):
     for of_query in trec.read_run(path).values():
         of_query.ranking()
 
 
-def read_ranked_flowbaby(path: Path) -> None:
+def read_ranked_flowbaby(path):
     run = flowbaby.read_run(path)
     for order_by in ("rank", "score", "agree"):
         flowbaby.rankings(run, order_by=order_by)
 
 
-BYTES: dict[str, tuple[Callable[[Path], Any], bytes, str]] = {
+BYTES = {
     "TREC qrels": (trec.read_qrels, TREC_QRELS, "qrels.txt"),
     "TREC run": (read_ranked_trec, TREC_RUN, "run.txt"),
     "TREC topics, lines": (trec.read_topics, TREC_LINES, "topics.tsv"),
@@ -67,7 +65,7 @@ BYTES: dict[str, tuple[Callable[[Path], Any], bytes, str]] = {
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", BYTES)
-def test_a_reader_survives_damaged_bytes(name: str, tmp_path: Path) -> None:
+def test_a_reader_survives_damaged_bytes(name, tmp_path):
     read, content, file_name = BYTES[name]
     path = write_file(tmp_path / file_name, content)
     read(path)
@@ -85,16 +83,16 @@ def test_a_reader_survives_damaged_bytes(name: str, tmp_path: Path) -> None:
     ],
     ids=["Flowbaby run", "run, Flowbaby", "Flowbaby qrels", "summary"],
 )
-def test_a_reader_survives_damaged_values(read: Callable[[Path], Any], value: Any, name: str, tmp_path: Path) -> None:
+def test_a_reader_survives_damaged_values(read, value, name, tmp_path):
     read(write_file(tmp_path / name, value))
     fuzz(read, lambda damages: write_file(tmp_path / name, damaged_value(value, damages)))
 
 
 @pytest.mark.fuzz
-def test_the_reader_of_a_flowbaby_dataset_survives_damaged_values(tmp_path: Path) -> None:
+def test_the_reader_of_a_flowbaby_dataset_survives_damaged_values(tmp_path):
     whole = {"metadata": METADATA, "topics": TOPICS, "qrels": QRELS}
 
-    def write(damages: list[Damage]) -> Path:
+    def write(damages):
         damaged = damaged_value(whole, damages)
         return write_dataset(tmp_path / "data", **{name: json.dumps(damaged.get(name)) for name in whole})
 
@@ -102,7 +100,7 @@ def test_the_reader_of_a_flowbaby_dataset_survives_damaged_values(tmp_path: Path
 
 
 @pytest.mark.fuzz
-def test_a_damaged_archive_is_a_sentence(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_a_sentence(tmp_path):
     packed = gzip.compress(TREC_RUN)
     fuzz(trec.read_run, lambda damages: write_file(tmp_path / "run.gz", damaged_bytes(packed, damages), packed=True))
 
@@ -116,7 +114,7 @@ COLUMN = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]
 @pytest.mark.fuzz
 @DRAWN
 @given(run_id=FILLED, entries=ENTRIES)
-def test_a_flowbaby_run(run_id: str, entries: list[RunEntry], tmp_path: Path) -> None:
+def test_a_flowbaby_run(run_id, entries, tmp_path):
     path = write_file(tmp_path / "run.json.gz", "".join(flowbaby.written_run(run_id, entries)))
     assert flowbaby.read_run(path) == Run(run_id, tuple(entries))
 
@@ -124,19 +122,19 @@ def test_a_flowbaby_run(run_id: str, entries: list[RunEntry], tmp_path: Path) ->
 @pytest.mark.fuzz
 @DRAWN
 @given(truth=st.dictionaries(COLUMN, st.dictionaries(COLUMN, st.integers(-9, 9), min_size=1), min_size=1))
-def test_trec_judgments(truth: dict[str, dict[str, int]], tmp_path: Path) -> None:
+def test_trec_judgments(truth, tmp_path):
     rows = [(query, document, grade) for query, of in truth.items() for document, grade in of.items()]
     with TemporaryDirectory(dir=tmp_path) as folder:
         read = trec.read_qrels(write_file(Path(folder) / "qrels.txt", "".join(trec.write_qrels(rows))))
     assert {query: {name.decode(): grade for name, grade in of.items()} for query, of in read.items()} == truth
 
 
-def test_flowbaby_results_and_summaries(tmp_path: Path) -> None:
+def test_flowbaby_results_and_summaries(tmp_path):
     queries = [
         QueryFigures("q1", ("a", "b"), 3, {"mrr": 1 / 3, "ndcg@5": 0.1}),
         QueryFigures("ü", ("b",), 1, {"mrr": 1.0, "ndcg@5": 1e-300}),
     ]
-    about: dict[str, Any] = {"run_id": "one", "timestamp": "2026-03-01T12:00:00Z", "dataset_id": "golden"}
+    about = {"run_id": "one", "timestamp": "2026-03-01T12:00:00Z", "dataset_id": "golden"}
     versions = {"dataset_version": "1.0", "canonicalization_version": "v1"}
     for profile in (FLOWBABY_1_0, FLOWBABY_1_1):
         content = results(queries, profile=profile, cutoffs=[5], judged=[0, 2])

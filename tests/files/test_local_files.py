@@ -6,9 +6,6 @@ import io
 import os
 import stat
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -23,20 +20,20 @@ from benchbench.local_files.sealed import SEAL_BYTES, kept_array
 from tests.files.samples import spoil, ways
 
 
-def archive(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
+def archive(path, *members):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         for name, content in members:
             made.writestr(name, content)
     return path
 
 
-def refusal(path: Path, max_bytes: int = 1000) -> str:
+def refusal(path, max_bytes=1000):
     with pytest.raises(BenchbenchError) as caught, unpacked(path, max_bytes=max_bytes):
         pass
     return caught.value.message
 
 
-def test_it_gives_the_only_folder_or_all(tmp_path: Path) -> None:
+def test_it_gives_the_only_folder_or_all(tmp_path):
     with unpacked(
         archive(tmp_path / "a.zip", ("data/x.json", b"1"), ("__MACOSX/y", b""), (".z", b"")), max_bytes=9
     ) as at:
@@ -47,7 +44,7 @@ def test_it_gives_the_only_folder_or_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "a\\..\\x", "C:/x"])
-def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_path_that_leads_out_is_refused(name, tmp_path):
     assert "which leads out of it" in refusal(archive(tmp_path / "a.zip", (name, b"x")))
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
@@ -55,7 +52,7 @@ def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["n" * 256, "ü" * 128, "d" * 256 + "/x", "/".join(["d" * 200] * 16), "x" * 60_000], ids=len
 )
-def test_a_name_that_is_too_long_is_refused_without_a_folder_of_the_server(name: str, tmp_path: Path) -> None:
+def test_a_name_that_is_too_long_is_refused_without_a_folder_of_the_server(name, tmp_path):
     said = refusal(archive(tmp_path / "a.zip", (name, b"x")))
     assert "is too long: a name has at most 255 bytes" in said
     assert "/tmp" not in said
@@ -63,7 +60,7 @@ def test_a_name_that_is_too_long_is_refused_without_a_folder_of_the_server(name:
     assert len(said) < 600
 
 
-def test_what_cannot_be_written_tells_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_written_tells_no_folder(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.zip", ("x", b"1"))
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "secret"))
     monkeypatch.setattr(archives, "_write", Mock(side_effect=error))
@@ -72,7 +69,7 @@ def test_what_cannot_be_written_tells_no_folder(tmp_path: Path, monkeypatch: pyt
     )
 
 
-def test_links_repeated_files_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_repeated_files_and_too_many_are_refused(tmp_path, monkeypatch):
     link = zipfile.ZipInfo("link")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     assert "holds the link 'link'" in refusal(archive(tmp_path / "a.zip", (link, b"/etc/passwd")))
@@ -83,7 +80,7 @@ def test_links_repeated_files_and_too_many_are_refused(tmp_path: Path, monkeypat
     assert "holds 2 files, and at most 1 are allowed" in refusal(archive(tmp_path / "a.zip", ("x", b""), ("y", b"")))
 
 
-def test_what_unpacks_to_too_much_or_is_no_zip_is_refused(tmp_path: Path) -> None:
+def test_what_unpacks_to_too_much_or_is_no_zip_is_refused(tmp_path):
     zeros = bytes(10**6)
     assert "unpacks to more bytes than are allowed" in refusal(archive(tmp_path / "a.zip", ("x", zeros)))
     assert "unpacks to more than" in refusal(archive(tmp_path / "a.zip", ("x.gz", gzip.compress(zeros))), 5000)
@@ -98,12 +95,12 @@ def test_what_unpacks_to_too_much_or_is_no_zip_is_refused(tmp_path: Path) -> Non
     )
 
 
-def broken() -> Iterator[str]:
+def broken():
     yield "half"
     raise ZeroDivisionError
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
     with pytest.raises(ZeroDivisionError):
         place_pieces(broken(), tmp_path / "a")
     assert not os.listdir(tmp_path)
@@ -115,7 +112,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == "ü".encode() + b"\xff"
 
 
-def test_a_file_is_replaced_by_force_only(tmp_path: Path) -> None:
+def test_a_file_is_replaced_by_force_only(tmp_path):
     place_pieces(["1"], tmp_path / "a")
     with pytest.raises(OutputError, match="a exists already: choose another --output, or give --force to replace it"):
         place_pieces(["2"], tmp_path / "a")
@@ -123,14 +120,14 @@ def test_a_file_is_replaced_by_force_only(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "3"
 
 
-def test_equal_content_is_packed_into_equal_bytes(tmp_path: Path) -> None:
+def test_equal_content_is_packed_into_equal_bytes(tmp_path):
     for name in ("a.gz", "b.gz"):
         place_pieces(["red"], tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"red"
 
 
-def test_a_directory_appears_whole_and_replaces_none(tmp_path: Path) -> None:
+def test_a_directory_appears_whole_and_replaces_none(tmp_path):
     with pytest.raises(ZeroDivisionError):
         place_directory({"a": ["1"], "b/c": broken()}, tmp_path / "d")
     assert not os.listdir(tmp_path)
@@ -141,13 +138,13 @@ def test_a_directory_appears_whole_and_replaces_none(tmp_path: Path) -> None:
         place_directory({"a": ["1"]}, tmp_path / "d")
 
 
-def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
     for write in (lambda path: place_pieces(["1"], path), lambda path: place_directory({"a": ["1"]}, path)):
         with pytest.raises(OutputError, match="cannot be written: No such file or directory"):
             write(tmp_path / "absent" / "a")
 
 
-def test_a_zip_of_equal_files_has_equal_bytes() -> None:
+def test_a_zip_of_equal_files_has_equal_bytes():
     made = []
     for _ in range(2):
         file = io.BytesIO()
@@ -164,11 +161,11 @@ ROWS = np.arange(40, dtype=np.float32).reshape(10, 4)
 class Kept:
     """An array in a file, and how often it was made."""
 
-    def __init__(self, file: Path, rows: Any = ROWS) -> None:
+    def __init__(self, file, rows=ROWS):
         self.file, self.rows, self.made = file, rows, 0
 
-    def get(self, *, dtype: Any = np.float32, shape: tuple[int, ...] = (10, 4), holds: str = "a") -> Any:
-        def make() -> list[Any]:
+    def get(self, *, dtype=np.float32, shape=(10, 4), holds="a"):
+        def make():
             self.made += 1
             return [self.rows[:7], self.rows[7:]]
 
@@ -176,11 +173,11 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Kept:
+def kept(tmp_path):
     return Kept(tmp_path / "folder" / "a.vectors")
 
 
-def test_it_is_made_once_and_mapped_read_only(kept: Kept) -> None:
+def test_it_is_made_once_and_mapped_read_only(kept):
     for _ in range(2):
         found = kept.get()
         assert np.array_equal(found, ROWS)
@@ -194,7 +191,7 @@ def test_it_is_made_once_and_mapped_read_only(kept: Kept) -> None:
 @pytest.mark.parametrize(
     "way", [pytest.param(way, id=name) for name, way in ways(row=16, header=slice(-256, None)).items()]
 )
-def test_a_damaged_file_is_made_anew(kept: Kept, way: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_file_is_made_anew(kept, way, caplog):
     kept.get()
     spoil(kept.file, way)
     assert np.array_equal(kept.get(), ROWS)
@@ -202,7 +199,7 @@ def test_a_damaged_file_is_made_anew(kept: Kept, way: Any, caplog: pytest.LogCap
     assert f"{kept.file} is damaged, or was made of something else: it is made anew." in caplog.text
 
 
-def test_damage_that_keeps_size_and_times_is_found_by_another_process(kept: Kept) -> None:
+def test_damage_that_keeps_size_and_times_is_found_by_another_process(kept):
     kept.get()
     before = kept.file.stat()
     spoil(kept.file, lambda content: content[::-1])
@@ -210,7 +207,7 @@ def test_damage_that_keeps_size_and_times_is_found_by_another_process(kept: Kept
     assert np.array_equal(kept.get(), ROWS)
 
 
-def test_a_sound_file_of_something_else_is_made_anew(kept: Kept, tmp_path: Path) -> None:
+def test_a_sound_file_of_something_else_is_made_anew(kept, tmp_path):
     others = (
         Kept(tmp_path / "1", ROWS[::-1]).get(holds="b"),  # of another index: the same rows in another order
         Kept(tmp_path / "2", ROWS.astype(np.int8)).get(dtype=np.int8),
@@ -225,7 +222,7 @@ def test_a_sound_file_of_something_else_is_made_anew(kept: Kept, tmp_path: Path)
         assert kept.made == 1 + number
 
 
-def test_any_number_of_rows_where_the_reader_does_not_know(kept: Kept) -> None:
+def test_any_number_of_rows_where_the_reader_does_not_know(kept):
     for _ in range(2):
         assert kept.get(shape=(-1, 4)).shape == (10, 4)
     kept.file.write_bytes(kept.file.read_bytes()[16:])
@@ -233,7 +230,7 @@ def test_any_number_of_rows_where_the_reader_does_not_know(kept: Kept) -> None:
     assert kept.made == 2
 
 
-def test_it_is_read_whole_once_until_somebody_writes_it(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_read_whole_once_until_somebody_writes_it(kept, monkeypatch):
     kept.get()
     reads = []
     read = sealed._is_sealed
@@ -245,11 +242,11 @@ def test_it_is_read_whole_once_until_somebody_writes_it(kept: Kept, monkeypatch:
     assert len(reads) == 1
 
 
-def test_it_has_its_name_only_when_it_is_on_the_disk(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
+def test_it_has_its_name_only_when_it_is_on_the_disk(kept, monkeypatch):
+    done = []
     sync, replace = os.fsync, os.replace
 
-    def noted(descriptor: int) -> None:
+    def noted(descriptor):
         done.append("folder" if os.path.isdir(f"/dev/fd/{descriptor}") else f"{os.fstat(descriptor).st_size} bytes")
         sync(descriptor)
 
@@ -259,7 +256,7 @@ def test_it_has_its_name_only_when_it_is_on_the_disk(kept: Kept, monkeypatch: py
     assert done == [f"{ROWS.nbytes + SEAL_BYTES} bytes", "name", "folder"]
 
 
-def test_what_a_killed_process_left_goes_after_an_hour(kept: Kept) -> None:
+def test_what_a_killed_process_left_goes_after_an_hour(kept):
     kept.file.parent.mkdir()
     old, new = (kept.file.parent / f".a.vectors.{name}" for name in ("old", "new"))
     for left in (old, new):
@@ -269,13 +266,13 @@ def test_what_a_killed_process_left_goes_after_an_hour(kept: Kept) -> None:
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_rows_of_another_number_are_an_error_and_leave_no_other_array(kept: Kept) -> None:
+def test_rows_of_another_number_are_an_error_and_leave_no_other_array(kept):
     with pytest.raises(OutputError, match="does not hold what was just written to it"):
         kept.get(shape=(11, 4))
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(kept, monkeypatch):
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)

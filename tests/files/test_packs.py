@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ from tests.files.samples import spoil, ways
 MOST = 10**6
 
 
-def key(name: str) -> bytes:
+def key(name):
     return sha256(name.encode()).digest()
 
 
@@ -26,18 +24,18 @@ RECORDS = {key(str(number)): f"content {number} ".encode() * 40 for number in ra
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return tmp_path / "model"
 
 
-def filled(folder: Path, **options: int) -> Packs:
+def filled(folder, **options):
     packs = Packs(folder)
     for name, content in RECORDS.items():
         packs.add(name, content, most=options.get("most", MOST))
     return packs
 
 
-def test_records_are_read_by_who_added_them_and_by_others(folder: Path) -> None:
+def test_records_are_read_by_who_added_them_and_by_others(folder):
     for packs in (filled(folder), Packs(folder)):
         assert packs.read([*RECORDS, key("unknown")]) == RECORDS
         assert packs.known([*RECORDS, key("unknown")]) == RECORDS.keys()
@@ -45,7 +43,7 @@ def test_records_are_read_by_who_added_them_and_by_others(folder: Path) -> None:
     assert packed_bytes(folder.parent) == sum(OVERHEAD + len(content) for content in RECORDS.values())
 
 
-def test_what_another_adds_is_seen(folder: Path) -> None:
+def test_what_another_adds_is_seen(folder):
     one, other = Packs(folder), Packs(folder)
     for number, (name, content) in enumerate(RECORDS.items()):
         packs, reader = (one, other) if number % 2 else (other, one)
@@ -57,7 +55,7 @@ def test_what_another_adds_is_seen(folder: Path) -> None:
     assert len(os.listdir(folder)) == 1
 
 
-def test_a_full_disk_is_a_sentence_and_costs_nothing_that_was_kept(folder: Path) -> None:
+def test_a_full_disk_is_a_sentence_and_costs_nothing_that_was_kept(folder):
     packs, more = filled(folder), b"more " * 1000
     (pack,) = folder.iterdir()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -79,7 +77,7 @@ WAYS = ways(row=OVERHEAD + len(RECORDS[key("0")]), header=slice(0, OVERHEAD))
 
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["its adder", "another"])
 @pytest.mark.parametrize("way", [pytest.param(way, id=name) for name, way in WAYS.items()])
-def test_a_damaged_record_is_missing_and_is_added_anew(folder: Path, way: Any, is_fresh: bool) -> None:
+def test_a_damaged_record_is_missing_and_is_added_anew(folder, way, is_fresh):
     packs = filled(folder)
     (file,) = folder.iterdir()
     spoil(file, way)
@@ -92,19 +90,19 @@ def test_a_damaged_record_is_missing_and_is_added_anew(folder: Path, way: Any, i
         assert reader.read(list(RECORDS)) == RECORDS
 
 
-def test_records_that_changed_places_are_found_by_their_keys(folder: Path) -> None:
+def test_records_that_changed_places_are_found_by_their_keys(folder):
     filled(folder)
     (file,) = folder.iterdir()
     spoil(file, WAYS["rows in another order"])
     assert Packs(folder).read(list(RECORDS)) == RECORDS
 
 
-def test_a_content_under_another_key_is_missing(folder: Path) -> None:
+def test_a_content_under_another_key_is_missing(folder):
     filled(folder)
     (file,) = folder.iterdir()
     size = OVERHEAD + len(RECORDS[key("0")])
 
-    def exchanged(content: bytes) -> bytes:
+    def exchanged(content):
         first, second = content[:size], content[size : 2 * size]
         return first[:OVERHEAD] + second[OVERHEAD:] + second[:OVERHEAD] + first[OVERHEAD:] + content[2 * size :]
 
@@ -112,7 +110,7 @@ def test_a_content_under_another_key_is_missing(folder: Path) -> None:
     assert Packs(folder).read(list(RECORDS)).keys() == RECORDS.keys() - {key("0"), key("1")}
 
 
-def test_packs_that_went_are_forgotten(folder: Path) -> None:
+def test_packs_that_went_are_forgotten(folder):
     packs = filled(folder, most=1)
     assert len(os.listdir(folder)) == 6
     kept = trim_packs(folder.parent, 3 * len(RECORDS[key("0")]) + 3 * OVERHEAD)
@@ -126,7 +124,7 @@ def test_packs_that_went_are_forgotten(folder: Path) -> None:
     assert Packs(folder).read([key("0")]) == {key("0"): b"again"}
 
 
-def test_a_pack_that_was_used_lately_stays(folder: Path) -> None:
+def test_a_pack_that_was_used_lately_stays(folder):
     filled(folder, most=1)
     for file in folder.iterdir():
         os.utime(file, (0, 0))
@@ -135,7 +133,7 @@ def test_a_pack_that_was_used_lately_stays(folder: Path) -> None:
     assert Packs(folder).known(list(RECORDS)) == {key("2")}
 
 
-def test_a_record_that_was_added_anew_counts_though_its_damaged_pack_is_looked_at_again(folder: Path) -> None:
+def test_a_record_that_was_added_anew_counts_though_its_damaged_pack_is_looked_at_again(folder):
     packs = filled(folder)
     (file,) = folder.iterdir()
     size = OVERHEAD + len(RECORDS[key("0")])
@@ -147,13 +145,13 @@ def test_a_record_that_was_added_anew_counts_though_its_damaged_pack_is_looked_a
     assert packs.read([key("0"), key("1")]) == {name: RECORDS[name] for name in (key("0"), key("1"))}
 
 
-def test_a_pack_that_goes_while_it_is_read_harms_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pack_that_goes_while_it_is_read_harms_nothing(folder, monkeypatch):
     packs = filled(folder)
     (file,) = folder.iterdir()
     os.utime(file, (0, 0))  # unused for long: one that is deleted to make room
     fstat = os.fstat
 
-    def trimmed_meanwhile(descriptor: int) -> os.stat_result:
+    def trimmed_meanwhile(descriptor):
         trim_packs(folder.parent, 0)
         return fstat(descriptor)
 
@@ -183,7 +181,7 @@ with writing(folder.parent):
 """
 
 
-def test_a_process_that_is_killed_while_it_adds_harms_nothing(folder: Path) -> None:
+def test_a_process_that_is_killed_while_it_adds_harms_nothing(folder):
     command = [sys.executable, "-c", KILLED, str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
     assert process.stdout is not None

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,18 +125,18 @@ TREC_RUN = "q1 Q0 b 1 0.5 mine\nq1 Q0 a 2 0.5 mine\nq9 Q0 a 1 1 mine\nq1 Q0 c 3 
 ENTRIES = [("q1", "b", 1, 0.9), ("q1", "a", 2, 0.5), ("q9", "a", 1, 1.0)]
 
 
-def write(path: Path, content: str) -> Path:
+def write(path, content):
     path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
     return path
 
 
-def flowbaby(entries: list[tuple[str, str, int, float]]) -> str:
+def flowbaby(entries):
     keys = ("query_id", "canonical_item_id", "rank", "score")
     return json.dumps({"run_id": "ours", "entries": [dict(zip(keys, entry, strict=True)) for entry in entries]})
 
 
 @pytest.mark.parametrize("name", ["a.run", "a.run.gz"])
-def test_it_ranks_a_trec_run_by_score_and_then_by_id_descending(tmp_path: Path, name: str) -> None:
+def test_it_ranks_a_trec_run_by_score_and_then_by_id_descending(tmp_path, name):
     path = write(tmp_path / name, TREC_RUN)
     found = read_run_file(path, {"q1"})
     assert (found.format, found.tags, found.others, found.first_others) == ("trec", ("mine",), 1, ("q9",))
@@ -147,14 +146,14 @@ def test_it_ranks_a_trec_run_by_score_and_then_by_id_descending(tmp_path: Path, 
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_pipe_is_refused_since_it_is_read_more_than_once(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_since_it_is_read_more_than_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for format in ("", "trec", "flowbaby"):
         with pytest.raises(BenchbenchError, match="pipe is a pipe, which gives its content once: write it to a file"):
             read_run_file(tmp_path / "pipe", {"q1"}, format=format)
 
 
-def test_scores_that_are_equal_as_singles_are_ties(tmp_path: Path) -> None:
+def test_scores_that_are_equal_as_singles_are_ties(tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a 1 1.00000001 x\nq1 Q0 b 2 1.0 y\nq1 Q0 c 3 -inf y\n")
     found = read_run_file(path, {"q1"})
     assert found.rankings["q1"].documents == ["b", "a", "c"]
@@ -162,7 +161,7 @@ def test_scores_that_are_equal_as_singles_are_ties(tmp_path: Path) -> None:
     assert (found.tied, found.tags) == (1, ("x", "y"))
 
 
-def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path: Path) -> None:
+def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path):
     agreed = read_run_file(write(tmp_path / "a.json", flowbaby(ENTRIES)), {"q1"})
     assert (agreed.format, agreed.tags, agreed.others) == ("flowbaby", ("ours",), 1)
     assert agreed.rankings["q1"].documents == ["b", "a"]
@@ -183,12 +182,12 @@ def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path: Path) -
         ("empty.run", "\n", "empty.run is empty"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str, sentence: str) -> None:
+def test_what_is_wrong_is_said_with_its_place(tmp_path, name, content, sentence):
     with pytest.raises(BenchbenchError, match=sentence):
         read_run_file(write(tmp_path / name, content), {"q1"})
 
 
-def test_a_format_that_is_told_is_not_looked_for(tmp_path: Path) -> None:
+def test_a_format_that_is_told_is_not_looked_for(tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a 1 2\n")
     with pytest.raises(BenchbenchError, match=r"a\.run, line 1, has 5 columns"):
         read_run_file(path, {"q1"}, format="trec")

@@ -3,7 +3,6 @@
 import csv
 import io
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -25,12 +24,12 @@ from benchbench.files.strategy_results import (
 WHEN = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 
 
-def answer(expected: list[str], returned: list[str], **fields: Any) -> Answer:
-    made: dict[str, Any] = {"query_id": 1, "query": "which?", "version": "2.1", "category": "a", "difficulty": "easy"}
+def answer(expected, returned, **fields):
+    made = {"query_id": 1, "query": "which?", "version": "2.1", "category": "a", "difficulty": "easy"}
     return Answer(**made | {"expected": expected, "returned": returned, "milliseconds": 5.0} | fields)
 
 
-def test_it_measures_one_query() -> None:
+def test_it_measures_one_query():
     content = baseline(
         [answer(["mod1", "mod3", "mod5"], ["mod1", "mod2", "mod3", "mod4"])],
         when=WHEN,
@@ -45,7 +44,7 @@ def test_it_measures_one_query() -> None:
     assert content["metadata"]["search_mode"] == "vector"
 
 
-def test_a_query_that_timed_out_is_in_no_mean() -> None:
+def test_a_query_that_timed_out_is_in_no_mean():
     """P@3 of the others 2/3, 1/3, 0, 2/3 and MRR 1, .5, 0, 1."""
     answers = [
         answer(["a", "b"], ["a", "b", "x"]),
@@ -65,14 +64,14 @@ def test_a_query_that_timed_out_is_in_no_mean() -> None:
     assert content["per_category"]["a"]["count"] == 4
 
 
-def test_only_what_the_limit_returns_counts() -> None:
+def test_only_what_the_limit_returns_counts():
     late = answer(["a"], [f"x{n}" for n in range(10)] + ["a"])
     content = baseline([late], when=WHEN, search_mode="dense", seconds=None)
     assert content["aggregate_metrics"]["mrr"] == 0
     assert len(content["detailed_results"][0]["returned_modules"]) == 10
 
 
-def test_the_file_is_named_by_its_time_in_utc() -> None:
+def test_the_file_is_named_by_its_time_in_utc():
     assert file_name(WHEN) == "baseline_20260301_120005.json"
 
 
@@ -160,12 +159,12 @@ Results saved to: out/baseline_20251122_103045.json
 """
 
 
-def content(answers: list[Answer], **options: int) -> dict:
+def content(answers, **options):
     when = datetime(2025, 11, 22, 10, 30, 45, tzinfo=UTC)
     return baseline(answers, when=when, search_mode="dense", seconds=45.23, **options)
 
 
-def test_it_tells_each_query_and_the_totals() -> None:
+def test_it_tells_each_query_and_the_totals():
     found = content(ANSWERS)
     lines = opening("Which search?", source="queries.json", queries=3)
     for place, detail in enumerate(found["detailed_results"], start=1):
@@ -176,7 +175,7 @@ def test_it_tells_each_query_and_the_totals() -> None:
     assert first.index("Query:") == second.index("Version:") == 8
 
 
-def test_difficulties_come_in_their_order_and_counts_are_aligned() -> None:
+def test_difficulties_come_in_their_order_and_counts_are_aligned():
     many = [Answer(**{field: getattr(ANSWERS[0], field) for field in ANSWERS[0].__slots__} | {"difficulty": name})
             for name in ("hard", "other", *["easy"] * 12)]  # fmt: skip
     rows = closing(content(many))
@@ -188,7 +187,7 @@ def test_difficulties_come_in_their_order_and_counts_are_aligned() -> None:
     ]
 
 
-def test_totals_tell_what_had_no_answer_or_was_cut() -> None:
+def test_totals_tell_what_had_no_answer_or_was_cut():
     told = closing(content([ANSWERS[2]]))
     assert "  Precision@3:      –" in told
     assert "  Mean MRR:         –" in told
@@ -202,19 +201,19 @@ FLAT = Configuration("flat", "memory", "mini")
 STATS = IndexStats(1.5, 2, 6, 6, 0, 6)
 
 
-def search(query: str = "q1", run: int = 1, **others: Any) -> Search:
-    made: dict[str, Any] = {"question": "Why?", "expected_doc": "A", "doc_rank": 2, "documents": ("B", "A")}
+def search(query="q1", run=1, **others):
+    made = {"question": "Why?", "expected_doc": "A", "doc_rank": 2, "documents": ("B", "A")}
     return Search(query_id=query, run=run, **(made | {"embed_calls": 1, "llm_calls": 0} | others))
 
 
-def summary_row(searches: list[Search], cutoffs: list[int], **options: Any) -> dict[str, str]:
+def summary_row(searches, cutoffs, **options):
     rows = [row for search in searches for row in search_rows(search, cutoffs)]
     consistency = consistency_of(searches, max(cutoffs))
     made = summarised(FLAT, STATS, rows, consistency_score=consistency, runs_per_query=2, **options)
     return next(csv.DictReader(io.StringIO("".join(summary([made])))))
 
 
-def test_the_columns_are_those_of_formats_md() -> None:
+def test_the_columns_are_those_of_formats_md():
     told = "strategy,backend,embedding_model,llm_model"
     index, *_ = index_stats([(FLAT, STATS)])
     assert index == f"{told},duration_sec,num_documents,num_chunks,num_vectors,llm_calls,embed_calls\r\n"
@@ -231,7 +230,7 @@ def test_the_columns_are_those_of_formats_md() -> None:
     )
 
 
-def test_an_error_has_a_column_where_there_is_one() -> None:
+def test_an_error_has_a_column_where_there_is_one():
     header, row, failed = index_stats([(FLAT, STATS), (FLAT, IndexStats(error="Gone."))])
     assert header.endswith("embed_calls,error\r\n")
     assert (row, failed) == ("flat,memory,mini,,1.5,2,6,6,0,6,\r\n", "flat,memory,mini,,,,,,,,Gone.\r\n")
@@ -242,7 +241,7 @@ def test_an_error_has_a_column_where_there_is_one() -> None:
     )
 
 
-def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking() -> None:
+def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking():
     texts = {3: Content(0.5, 1, 0)}
     found = search(section_rank=3, expected_sections="s2,s1", search_time_ms=2.5, execution="shared", content=texts)
     first, third = (search_line(FLAT, row) for row in search_rows(found, [1, 3]))
@@ -252,7 +251,7 @@ def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking() -> None:
     assert search_line(FLAT, failed) == "q1,1,flat,memory,mini,,Why?,A,,1,,,,,,1,0,,,,'=Late,\r\n"
 
 
-def test_recalls_are_shares_of_the_queries_that_were_answered() -> None:
+def test_recalls_are_shares_of_the_queries_that_were_answered():
     searches = [
         search("q1", section_rank=2, expected_sections="s1,s2"),
         search("q2", doc_rank=-1, section_rank=-1, expected_sections="s1"),
@@ -268,7 +267,7 @@ def test_recalls_are_shares_of_the_queries_that_were_answered() -> None:
     assert row["queries_evaluated"] == "3"
 
 
-def test_a_query_is_found_and_a_search_counted_once() -> None:
+def test_a_query_is_found_and_a_search_counted_once():
     row = summary_row([search(expected_doc="A"), search(expected_doc="C", doc_rank=-1), search("q2", doc_rank=-1)], [5])
     assert (row["doc_recall_at_5"], row["doc_mrr"]) == ("0.5", "0.25")
     searches = [search(run=run, expected_doc=name, search_time_ms=10.0 * run) for run in (1, 2) for name in "AB"]
@@ -284,12 +283,12 @@ def test_a_query_is_found_and_a_search_counted_once() -> None:
         ({"error": "Late.", "documents": ()}, "0.5"),
     ],
 )
-def test_consistency_is_of_what_all_repetitions_list(second: dict[str, Any], expected: str) -> None:
+def test_consistency_is_of_what_all_repetitions_list(second, expected):
     failed = [search("q0", run, error="Late.") for run in (1, 2)]
     searches = [search("q1"), search("q1", 2, **second), search("q2"), search("q2", 2), *failed]
     assert summary_row(searches, [5])["consistency_score"] == expected
 
 
-def test_consistency_looks_at_the_first_documents_alone() -> None:
+def test_consistency_looks_at_the_first_documents_alone():
     searches = [search(), search(run=2, documents=("B", "C"))]
     assert summary_row(searches, [1])["consistency_score"] == "1.0"

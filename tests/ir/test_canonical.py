@@ -11,7 +11,7 @@ from benchbench.files.flowbaby import rankings, read_run
 from benchbench.ir.canonical import CURRENT, CanonicalizationError, RunEntry, export_retrieval_results_to_run, rules
 
 
-def result(score, **fields) -> dict:
+def result(score, **fields):
     return {"topic_id": None, "topic": None, "summary_text": "generated", "score": score, **fields}
 
 

@@ -70,7 +70,7 @@ class TestRougeL:
         first, second = ([pick.choice("abc") for _ in range(pick.randint(0, 30))] for _ in range(2))
 
         @cache
-        def length(i: int, j: int) -> int:
+        def length(i, j):
             if i == len(first) or j == len(second):
                 return 0
             if first[i] == second[j]:

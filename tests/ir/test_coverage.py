@@ -14,11 +14,11 @@ MEASURES = [Measure(name, k) for name in DEFINITIONS for k in (0, 1, 3, 5)]
 MEASURES += [Measure(name) for name in ("nDCG", "AP", "RR", "Hits")]
 
 
-def graded(ranking: str, truth: dict[str, int]) -> GradedRankings:
+def graded(ranking, truth):
     return GradedRankings.of([list(ranking)], [truth])
 
 
-def outcomes(measure: Measure, ranking: str, truth: dict[str, int], top_grade: int) -> list[float]:
+def outcomes(measure, ranking, truth, top_grade):
     """The value of the measure for every way to grade the unjudged documents of its first k places."""
     unjudged = [document for document in ranking[: measure.cutoff] if document not in truth]
     return [

@@ -1,13 +1,10 @@
 """Rules held against hand-made evidence."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from benchbench.ir.gate import (
     Change,
-    CheckReport,
     Difference,
     Evidence,
     Floor,
@@ -24,9 +21,9 @@ NDCG = Measure("nDCG", 10)
 PASSED, FAILED, UNDECIDED = Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED
 
 
-def evidence(**given: Any) -> Evidence:
+def evidence(**given):
     """Four queries: b failed, d has no relevant judgment and was left unanswered."""
-    made: dict[str, Any] = {
+    made = {
         "keys": ["a", "b", "c", "d"],
         "failed": np.array([False, True, False, False]),
         "counted": np.array([True, False, True, True]),
@@ -43,7 +40,7 @@ def evidence(**given: Any) -> Evidence:
     return Evidence(**(made | given))
 
 
-def only(rules: Rules, **given: Any) -> CheckReport:
+def only(rules, **given):
     [check] = judge(rules, evidence(**given))
     return check
 

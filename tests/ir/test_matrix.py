@@ -7,7 +7,7 @@ from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix, MatrixError
 
 
-def labels(**data) -> list[str]:
+def labels(**data):
     return [run_label(configuration) for configuration in Matrix.parse(data).configurations()]
 
 

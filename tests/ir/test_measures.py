@@ -21,7 +21,7 @@ RANKED = ["P@5", "P@10", "R@5", "R@100", "nDCG@3", "nDCG@10", "nDCG"]
 RANKED += ["AP", "AP@5", "RR", "RR@2", "Success@1", "Success@5", "Hits@10", "Hits"]
 
 
-def value(measure: str, ranking: str, truth: dict[str, float]) -> float:
+def value(measure, ranking, truth):
     """The measure of one ranking, whose documents have names of one letter."""
     return evaluate([Measure.parse(measure)], GradedRankings.of([list(ranking)], [truth])).item()
 
@@ -149,7 +149,7 @@ class TestKnownAnswers:
         assert weighted == pytest.approx([0.36, 1, 0.933333, 0.967888, 1], abs=5e-7)
 
 
-def random_case(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
+def random_case(seed):
     """Forty queries with graded, negative and zero grades, unicode ids, empty rankings and truths of any size."""
     pick = random.Random(seed)
     documents = [f"文書-{number}-é" for number in range(60)]

@@ -134,7 +134,7 @@ def test_the_docs_say_what_the_pages_say():
         assert docs.count(f"### {one.written}: {one.title} {one.meaning} {' '.join(unusual)} #") == 1
 
 
-def lines_of(one: Definition) -> list[str]:
+def lines_of(one):
     return [
         f"- Gain: {one.gain}",
         f"- Ties: {one.ties}",
@@ -165,7 +165,7 @@ SEARCHES = st.lists(st.tuples(st.integers(0, len(DOCUMENTS) - 1), st.integers(0,
 TRUTHS = st.dictionaries(st.sampled_from([*DOCUMENTS, "not in the collection"]), st.integers(-2, 4), max_size=16)
 
 
-def ranked(search: list[tuple[int, int]]) -> list[str]:
+def ranked(search):
     """The documents of scored chunks: score down, then chunk up, each document where it occurs first."""
     chunks = top(np.array([score for _, score in search], np.float64), 1000).ids
     documents = np.array([document for document, _ in search], np.int64)[chunks]

@@ -10,15 +10,15 @@ from benchbench.ir.planning.plan import Plan, plan
 from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
 
 
-def plan_of(*configurations: Configuration) -> Plan:
+def plan_of(*configurations):
     return plan([(str(number), configuration) for number, configuration in enumerate(configurations)])
 
 
-def plan_of_matrix(**data) -> Plan:
+def plan_of_matrix(**data):
     return plan_of(*Matrix.parse(data).configurations())
 
 
-def keys(planned: Plan) -> list[str]:
+def keys(planned):
     return [stage.key for stage in planned.stages]
 
 
@@ -152,7 +152,7 @@ class TestAnyRuns:
     @given(st.lists(st.sampled_from(WIDE), max_size=12))
     def test_stages_are_distinct_and_stand_after_those_they_need(self, configurations):
         planned = plan_of(*configurations)
-        known: set[str] = set()
+        known = set()
         for stage in planned.stages:
             assert stage.key not in known
             assert known.issuperset(stage.needs)

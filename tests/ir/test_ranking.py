@@ -20,12 +20,12 @@ from benchbench.ir.ranking import (
 from benchbench.ir.records import RepeatedDocumentError, ScoredDocuments, ScoredList
 
 
-def unit_vectors(count: int, dimension: int, seed: int = 0) -> np.ndarray:
+def unit_vectors(count, dimension, seed=0):
     vectors = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def scored(*scores: float) -> ScoredList:
+def scored(*scores):
     return ScoredList(np.arange(len(scores)), np.array(scores, float))
 
 
@@ -169,7 +169,7 @@ class TestCut:
         assert cut(scored(3.0, 2.0, 1.0), unit_scores=np.zeros(3), threshold=None, top_k=2) == scored(3.0, 2.0)
 
 
-def ranking(*ids: int, scores: list[float] | None = None) -> ScoredList:
+def ranking(*ids, scores=None):
     falling = scores if scores is not None else [float(len(ids) - place) for place in range(len(ids))]
     return ScoredList(np.array(ids, np.int64), np.array(falling, float))
 
@@ -261,7 +261,7 @@ def test_a_shape_is_told_beside_the_one_that_was_wanted():
     assert shape_flaw(SOUND[0], 1, 8) == "(8,), not (1, 8)"
 
 
-def by_score(*scored: tuple[str, float]) -> list[str]:
+def by_score(*scored):
     return ScoredDocuments("run, query 'q1',", [name for name, _ in scored], [score for _, score in scored]).ranking()
 
 

@@ -10,18 +10,18 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from benchbench.ir.statistics.resampling import ComparisonError, Interval
-from benchbench.ir.statistics.significance import Pair, compare
+from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 from tests.ir.simulated import RUNS, benchmark, true_mean
 
 NAN = float("nan")
 
 
-def mean(d: np.ndarray, axis: int = -1) -> np.ndarray:
+def mean(d, axis=-1):
     return d.mean(axis=axis)
 
 
-def alone(values: np.ndarray, pair: Pair, **options) -> float:
+def alone(values, pair, **options):
     [only] = compare(values[[pair.first, pair.second]], **options).pairs
     return only.p_adjusted
 
@@ -236,7 +236,7 @@ class TestDraws:
         values = benchmark(np.random.default_rng(8), [0] * RUNS, 500)
         options = {"permutation_type": "samples", "n_resamples": 5_000, "vectorized": True, "batch": 1_000}
 
-        def seconds(act) -> float:
+        def seconds(act):
             started = time.process_time()  # which other work on the machine does not move
             act()
             return time.process_time() - started

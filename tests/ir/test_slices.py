@@ -8,13 +8,13 @@ from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1, PLAIN, PROFILES, 
 from benchbench.ir.slices import LabelShape, QueryFacts, label_shape, reversals, slices_of, weak_slices
 
 
-def facts(n: int, **given) -> list[QueryFacts]:
+def facts(n, **given):
     """`n` queries; each of `given` has a value per query."""
     base = {"text": ["a word"] * n, "n_relevant": [1] * n} | given
     return [QueryFacts(**{name: values[i] for name, values in base.items()}) for i in range(n)]
 
 
-def sizes(slices) -> dict[str, int]:
+def sizes(slices):
     return {one.name: one.n for one in slices}
 
 

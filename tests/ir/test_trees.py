@@ -16,24 +16,23 @@ from numpy.typing import NDArray
 from benchbench.ir import trees
 from benchbench.ir.chunking import ChunkingError, first_sentences, segments, spans
 from benchbench.ir.ranking import top
-from benchbench.ir.records import Positions, ScoredList
 
 THREE = np.repeat([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], 12, axis=0)  # three topics of twelve texts
 
 
-def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+def unit(vectors):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def near_topics(seed: int = 5, noise: float = 0.05) -> NDArray[np.float32]:
+def near_topics(seed=5, noise=0.05):
     return unit(THREE + np.random.default_rng(seed).normal(size=THREE.shape) * noise)
 
 
-def lists(parts: list[NDArray[np.int64]]) -> list[list[int]]:
+def lists(parts):
     return [part.tolist() for part in parts]
 
 
-def clustered(vectors: NDArray[np.float32], *, length: int = 100, most: int = 10_000, **options) -> list[list[int]]:
+def clustered(vectors, *, length=100, most=10_000, **options):
     lengths = np.full(len(vectors), length)
     return lists(trees.clusters(vectors, lengths, most=most, **{"threshold": 0.1, "seed": 42} | options))
 
@@ -145,7 +144,7 @@ class Grown:
     levels: NDArray[np.int16]
     children: dict[int, list[int]]
 
-    def children_of(self, positions: Positions) -> Positions:
+    def children_of(self, positions):
         return np.array(sorted({child for node in positions.tolist() for child in self.children[node]}), np.int64)
 
 
@@ -153,12 +152,12 @@ TREE = Grown(np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2], np.int16), {5: [0, 1], 6: 
 SIMILARITIES = np.array([0.1, 0.5, 0.8, 0.3, 0.6, 0.2, 0.7, 0.4, 0.05, 0.15])
 
 
-def near(depth: int, mask: NDArray[np.bool_] | None) -> ScoredList:
+def near(depth, mask):
     admitted = np.arange(10) if mask is None else np.flatnonzero(mask)
     return top(SIMILARITIES[admitted], depth, ids=admitted)
 
 
-def found(depth: int, mask: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+def found(depth, mask=None):
     ranked = trees.collapsed(TREE, near(depth, mask), near, mask, depth)
     return list(zip(ranked.ids.tolist(), ranked.scores.tolist(), strict=True))
 
@@ -194,7 +193,7 @@ class TestSearching:
         assert trees.layer_by_layer(TREE, near, only, 5, layer_top_k=1).ids.tolist() == [1, 3]
 
 
-def lengths_and_starts(characters: int, **parameters: int) -> list[tuple[int, int]]:
+def lengths_and_starts(characters, **parameters):
     return spans("x" * characters, **parameters)
 
 
@@ -231,7 +230,7 @@ def test_it_refuses_an_overlap_of_half_the_size_and_names_both(size, overlap):
 @given(st.text(alphabet="ab \n", max_size=200), st.integers(1, 30), st.integers(0, 14))
 def test_chunks_cover_all_and_each_brings_something_new(text, size, overlap):
     overlap = min(overlap, (size - 1) // 2)
-    covered: set[int] = set()
+    covered = set()
     for start, end in spans(text, size=size, overlap=overlap):
         assert 0 < end - start <= size
         new = set(range(start, end)) - covered

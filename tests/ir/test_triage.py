@@ -22,19 +22,17 @@ from benchbench.ir.triage import (
 DOCUMENTS = {chunk: chunk // 10 for chunk in range(1000)}  # chunks 10, 11, … belong to document 1
 
 
-def ranked(*chunks: int, scores: list[float] | None = None) -> ScoredList:
+def ranked(*chunks, scores=None):
     return ScoredList(np.array(chunks, np.int64), np.array(scores or [1 - 0.1 * i for i in range(len(chunks))]))
 
 
-def lost(
-    configuration: Configuration, lists: dict[str, ScoredList], *relevant: Relevant, k: int = 1
-) -> list[LostDocument]:
+def lost(configuration, lists, *relevant, k=1):
     (run,) = plan([("run", configuration)]).runs
     keys = [stage.key for stage in run.stages if not stage.key.startswith("encode")]
     return triage(run, dict(zip(keys, lists.values(), strict=True)), DOCUMENTS, relevant, k=k)
 
 
-def losses(configuration: Configuration, lists: dict[str, ScoredList], document: int, k: int = 1) -> list[Loss]:
+def losses(configuration, lists, document, k=1):
     return [one.loss for one in lost(configuration, lists, Relevant(document, 1), k=k)]
 
 
@@ -133,7 +131,7 @@ def test_the_share_of_a_lost_document_is_what_it_would_bring_to_the_ideal():
 
 
 def test_losses_are_counted_by_document_and_by_query():
-    def of(*reasons: Loss) -> list[LostDocument]:
+    def of(*reasons):
         return [LostDocument(1, 1, reason, (), 0) for reason in reasons]
 
     counted = tally([of(Loss.BELOW_K, Loss.BELOW_K), of(Loss.BELOW_K, Loss.UNRESOLVED), []])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.statistics.effects import Contrast, contrast_intervals, contrasts
+from benchbench.ir.statistics.effects import contrast_intervals, contrasts
 from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import compare
@@ -9,7 +9,7 @@ from benchbench.ir.statistics.verdict import more_queries, verdict
 from tests.ir.simulated import benchmark
 
 
-def values(abilities: list[float], queries: int = 100) -> np.ndarray:
+def values(abilities, queries=100):
     return benchmark(np.random.default_rng(3), abilities, queries)
 
 
@@ -87,7 +87,7 @@ NAN = float("nan")
 MODES = ("dense", "hybrid")
 
 
-def effects(values, configurations) -> dict[tuple[str, object], Contrast]:
+def effects(values, configurations):
     axes = dict.fromkeys(axis for configuration in configurations for axis in configuration)
     asked = [one for axis in axes for one in contrasts(np.array(values, float), configurations, axis)]
     return {(effect.axis, effect.value): effect for effect in asked}
@@ -139,7 +139,7 @@ class TestContrasts:
             contrasts(np.array([[0, 1], [1, 1]]), [{}], "mode")
 
 
-def points(*figures: tuple[float, float | None, float | None]) -> list[Point]:
+def points(*figures):
     return [Point(quality=quality, latency_ms=ms, index_bytes=size) for quality, ms, size in figures]
 
 

@@ -4,15 +4,12 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from typing import Any
 
 import httpx
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.urls import reverse
 
 from apps.api.parsers import FORM_BYTES, UploadParser
@@ -30,7 +27,7 @@ MIB = 2**20
 
 
 @pytest.fixture
-def http() -> httpx.Client:
+def http():
     return httpx.Client(trust_env=False, timeout=180)
 
 
@@ -42,7 +39,7 @@ def http() -> httpx.Client:
         ("/admin/login/", 4 * MIB, "text/plain"),
     ],
 )
-def test_it_refuses_a_body_that_is_too_large(proxy: Any, http: httpx.Client, path: str, size: int, kind: str) -> None:
+def test_it_refuses_a_body_that_is_too_large(proxy, http, path, size, kind):
     """By its length, and where none is stated by what comes; the site hears of neither."""
     address = proxy(NOWHERE)
     for body in (b"x" * size, iter([b"x" * MIB] * (size // MIB))):
@@ -54,14 +51,14 @@ def test_it_refuses_a_body_that_is_too_large(proxy: Any, http: httpx.Client, pat
             assert answer.json()["code"] == "too_large"
 
 
-def test_it_says_that_the_site_does_not_answer(proxy: Any, http: httpx.Client) -> None:
+def test_it_says_that_the_site_does_not_answer(proxy, http):
     address = proxy(NOWHERE)
     answer = http.get(f"{address}/api/v2/benchmarks")
     assert (answer.status_code, answer.json()["code"]) == (502, "unavailable")
     assert http.get(f"{address}/admin/").text.startswith("No answer came from the site.")
 
 
-def test_it_lets_go_of_a_sender_who_stops(proxy: Any) -> None:
+def test_it_lets_go_of_a_sender_who_stops(proxy):
     address = httpx.URL(proxy(NOWHERE, body_seconds=1))
     began = time.monotonic()
     with socket.create_connection((address.host, address.port), timeout=180) as sender:
@@ -70,7 +67,7 @@ def test_it_lets_go_of_a_sender_who_stops(proxy: Any) -> None:
     assert time.monotonic() - began < 55  # nginx's own limit is a minute
 
 
-def test_it_says_who_asks_and_how(proxy: Any, http: httpx.Client) -> None:
+def test_it_says_who_asks_and_how(proxy, http):
     stated = {
         "Host": "bench.example.org:8443",
         "X-Forwarded-For": "203.0.113.9",
@@ -91,11 +88,11 @@ def test_it_says_who_asks_and_how(proxy: Any, http: httpx.Client) -> None:
     assert not headers.keys() & {"daphne-root-path", "upgrade"}
 
 
-def test_a_download_comes_as_it_is_sent(proxy: Any, http: httpx.Client) -> None:
+def test_a_download_comes_as_it_is_sent(proxy, http):
     half, arrived = b"x" * MIB, Event()
 
     class Slow(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.send_response(200)
             self.send_header("Content-Length", str(2 * len(half)))
             self.end_headers()
@@ -103,7 +100,7 @@ def test_a_download_comes_as_it_is_sent(proxy: Any, http: httpx.Client) -> None:
             assert arrived.wait(30)
             self.wfile.write(half)
 
-        def log_message(self, *arguments: Any) -> None:
+        def log_message(self, *arguments):
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
@@ -118,7 +115,7 @@ def test_a_download_comes_as_it_is_sent(proxy: Any, http: httpx.Client) -> None:
     assert read == 2 * len(half)
 
 
-def test_the_site_works_behind_it(proxy: Any, serve: Callable[..., str], ada: User, token: str) -> None:
+def test_the_site_works_behind_it(proxy, serve, ada, token):
     address = proxy(serve(BENCHBENCH_PROXIES="1", BENCHBENCH_API_RATE_AUTH="2/d"))
     corpus = b"".join(
         json.dumps({"_id": f"d{number}", "text": "apple " * 100_000}).encode() + b"\n" for number in range(8)
@@ -136,7 +133,7 @@ def test_the_site_works_behind_it(proxy: Any, serve: Callable[..., str], ada: Us
     assert sign_in(address, "127.0.0.1", "127.0.0.2") == 401
 
 
-def sign_in(address: str, stated: str, own: str) -> int:
+def sign_in(address, stated, own):
     """Try to sign in from the address `own` of this machine, as a client who states another one."""
     with httpx.Client(transport=httpx.HTTPTransport(local_address=own), timeout=180) as client:
         return client.post(
@@ -154,13 +151,11 @@ def sign_in(address: str, stated: str, own: str) -> int:
         (2, ["203.0.113.1, 10.0.0.1, 10.9.9.9", "10.0.0.1, 10.9.9.9", "10.0.0.1, 10.8.8.8"], "10.0.0.2, 10.9.9.9"),
     ],
 )
-def test_it_believes_its_proxies_alone(
-    db: None, client: Any, settings: Any, proxies: int, same: list[str], other: str | None
-) -> None:
+def test_it_believes_its_proxies_alone(db, client, settings, proxies, same, other):
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
     settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"auth": (2, 86_400)}
 
-    def sign_in(forwarded: str) -> int:
+    def sign_in(forwarded):
         body = {"username": f"nobody at {forwarded}", "password": "guessed"}
         headers = {"X-Forwarded-For": forwarded}
         return client.post("/api/v2/auth/token", body, "application/json", headers=headers).status_code
@@ -185,39 +180,39 @@ LOCATION = re.compile(r'location ~ "(.+)" \{\s+client_max_body_size (\d+);')
 SAMPLES = {"id": "8d9f8a3e-5c0b-4e0e-9d55-1f0a5b0e2c11", "int": "7"}
 
 
-def most(path: str) -> int | None:
+def most(path):
     """Return how large a body the proxy lets through to `path`, None for what it lets through anywhere."""
     return next((int(size) for regex, size in LOCATION.findall(filled_in()) if re.search(regex, path)), None)
 
 
-def limits_of_the_api() -> Iterator[tuple[str, str | None]]:
+def limits_of_the_api():
     """Yield each address of the API with the setting that limits what may be uploaded there."""
     for pattern in urlpatterns:
-        parsers: list[Any] = getattr(pattern.callback, "initkwargs", {}).get("parser_classes", [])
+        parsers = getattr(pattern.callback, "initkwargs", {}).get("parser_classes", [])
         limits = [parser.limit for parser in parsers if issubclass(parser, UploadParser)]
         path = re.sub(r"<(\w+):\w+>", lambda found: SAMPLES[found[1]], str(pattern.pattern))
         yield f"/api/v2/{path}", limits[0] if limits else None
 
 
-def test_only_uploads_may_be_large() -> None:
+def test_only_uploads_may_be_large():
     limits = [*limits_of_the_api(), *((reverse(name), limit) for name, limit in PAGES.items())]
     assert {limit for _, limit in limits} == {None, DATASET, CORPUS}
     for path, limit in limits:
         assert most(path) == (limit and getattr(settings, limit) + FORM_BYTES), path
 
 
-def test_what_django_reads_itself_comes_through() -> None:
+def test_what_django_reads_itself_comes_through():
     ordinary = re.search(r"^    client_max_body_size (\d+)m;", filled_in(), re.MULTILINE)
     assert ordinary is not None
     assert int(ordinary[1]) * 2**20 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 
 @pytest.mark.parametrize(("name", "body"), [(DATASET, "DATASET_BODY_BYTES"), (CORPUS, "CORPUS_BODY_BYTES")])
-def test_another_limit_of_the_site_is_another_of_the_proxy(name: str, body: str) -> None:
+def test_another_limit_of_the_site_is_another_of_the_proxy(name, body):
     assert environment(**{name: "5000"})[body] == str(5000 + FORM_BYTES)
 
 
-def test_nobody_comes_past_the_proxy() -> None:
+def test_nobody_comes_past_the_proxy():
     open_to_all = [name for name, service in COMPOSE.items() if "ports" in service]
     assert open_to_all == ["proxy"]
     assert COMPOSE["web"]["environment"]["BENCHBENCH_PROXIES"] == "${BENCHBENCH_PROXIES:-1}"

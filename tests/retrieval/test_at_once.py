@@ -3,11 +3,9 @@
 import pytest
 from django.db import connection, transaction
 
-from apps.collections.models import Collection
 from apps.operations.ending import sweep
 from apps.operations.launching import cancel_operation
 from apps.operations.leasing import Lease, Stopped, claim, new_owner
-from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from apps.retrieval.building import take_chunks
 from apps.retrieval.chunking import make_chunk_set
@@ -27,11 +25,11 @@ PARTS = (ChunkSet, Chunk, LexicalIndex)
 
 
 @pytest.fixture
-def few() -> Collection:
+def few():
     return make_collection("few", [{"external_id": "a", "text": "apple"}, {"external_id": "b", "text": "pear"}])
 
 
-def begun(collection: Collection, name: str = "begun", encoder: str = "") -> tuple[Index, Operation]:
+def begun(collection, name="begun", encoder=""):
     """An index that has its chunks, and waits for its words."""
     index = create_index(collection, name=name, encoder=encoder)
     operation = build_index(index)

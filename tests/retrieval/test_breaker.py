@@ -4,7 +4,7 @@ from apps.retrieval.llms.asking import Breaker
 from apps.retrieval.llms.clients import LLMError
 
 
-def is_open(breaker: Breaker, now: float) -> bool:
+def is_open(breaker, now):
     try:
         breaker.check("ollama", now)
     except LLMError:
@@ -12,7 +12,7 @@ def is_open(breaker: Breaker, now: float) -> bool:
     return False
 
 
-def after(outcomes: str, *, seconds: float = 0.0) -> Breaker:
+def after(outcomes, *, seconds=0.0):
     """A breaker after requests that failed (x) or were answered (.), each failure after some seconds; it is 0 now."""
     made = Breaker()
     for outcome in outcomes:

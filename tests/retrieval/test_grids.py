@@ -1,7 +1,6 @@
 """Index grids: equal indexes are taken, the others made; and the commands that build one index or many."""
 
 import json
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,7 +23,7 @@ FLAT, WHOLE, LOD = ("flat", SIZES), ("flat", {}), ("lod_embed", {**SIZES, "doc_t
 OTHER = "keyword:apple,fig"
 
 
-def names(cells: Any) -> list[tuple[str, str]]:
+def names(cells):
     return [(cell.name, cell.state) for cell in cells]
 
 
@@ -132,7 +131,7 @@ def test_what_is_not_a_strategy_is_refused(text):
         read_strategy(text)
 
 
-def command(*arguments: str) -> None:
+def command(*arguments):
     call_command("build_indexes", "fruit", "--strategy", "flat(size=40, overlap=5)", "--encoder", KEYWORDS, *arguments)
 
 

@@ -3,13 +3,11 @@
 import re
 import time
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.timezone import now
 
-from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.workers import watchdog
 from apps.operations.workers.watchdog import Board
@@ -18,24 +16,24 @@ from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.llms.answers import passing_by_answers, trim_answers
 from apps.retrieval.llms.asking import BACKOFF_SECONDS  # the seconds before fixtures set them to zero
-from apps.retrieval.llms.clients import LLMError, Reply
+from apps.retrieval.llms.clients import LLMError
 from apps.retrieval.llms.servers import checked_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
-from tests.retrieval.llm_server import MODEL, LLMServer
+from tests.retrieval.llm_server import MODEL
 
 KINDS = ("ollama", "openai")
 
 
-def ask(index: Index, prompt: str) -> Reply:
+def ask(index, prompt):
     return asking.ask(index, prompt, bool)
 
 
-def create(collection: Collection, **stated: Any) -> Index:
+def create(collection, **stated):
     return create_index(collection, name="asked", encoder="keyword:apple", strategy="lod_llm", **stated)
 
 
 @pytest.fixture
-def index(fruit: Collection, server: LLMServer) -> Index:
+def index(fruit, server):
     return create(fruit, llm=MODEL, llm_parameters={"provider": "openai"})
 
 
@@ -45,7 +43,7 @@ class TestAServer:
     """The contract of a kind of server."""
 
     @pytest.fixture(autouse=True)
-    def _of_kind(self, index: Index, kind: str) -> None:
+    def _of_kind(self, index, kind):
         index.llm_parameters = checked_llm({"provider": kind})
 
     def test_it_answers_by_temperature_and_seed(self, index, server, kind):
@@ -65,7 +63,7 @@ class TestAServer:
         assert len(server.asked) == 9
 
     def test_each_attempt_waits_longer(self, index, server, monkeypatch):
-        waited: list[tuple[int, float]] = []  # after how many attempts, and for how long
+        waited = []  # after how many attempts, and for how long
 
         class Clock:
             monotonic, perf_counter = staticmethod(time.monotonic), staticmethod(time.perf_counter)
@@ -143,7 +141,7 @@ class TestAServer:
         assert not Operation.objects.exists()
 
 
-def later(clock: Any, seconds: float) -> Any:
+def later(clock, seconds):
     class Clock:
         perf_counter, sleep = staticmethod(clock.perf_counter), staticmethod(clock.sleep)
         monotonic = staticmethod(lambda: clock.monotonic() + seconds)
@@ -154,7 +152,7 @@ def later(clock: Any, seconds: float) -> Any:
 @pytest.mark.django_db
 class TestSettingsOfOneServer:
     @pytest.fixture(autouse=True)
-    def _of_ollama(self, index: Index) -> None:
+    def _of_ollama(self, index):
         index.llm_parameters = checked_llm({"provider": "ollama"})
 
     def test_a_server_may_take_longer_than_others(self, index, server, settings):

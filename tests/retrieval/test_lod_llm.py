@@ -1,18 +1,15 @@
 """The strategy that has a language model pick documents, then sections: how its answers are read."""
 
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms import asking
-from apps.retrieval.models import Index, LLMAnswer
+from apps.retrieval.models import LLMAnswer
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.strategies.base import Answer
 from apps.retrieval.strategies.lod import labels, picked
-from tests.retrieval.llm_server import MODEL, LLMServer
+from tests.retrieval.llm_server import MODEL
 from tests.retrieval.test_strategies import hits
 from tests.retrieval.words import BAG, BagOfWords, import_words
 
@@ -45,7 +42,7 @@ class TestKnownAnswers:
     """What a reader can work out by hand (tests/retrieval/words.py)."""
 
     @pytest.fixture
-    def words(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: LLMServer, built: Any) -> Index:
+    def words(self, tmp_path, monkeypatch, server, built):
         monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
         stated = {"strategy": "lod_llm", "llm": MODEL, "chunk_parameters": {"doc_top_k": 1}}
         return built(import_words(tmp_path), encoder=BAG, **stated)
@@ -92,6 +89,6 @@ class TestKnownAnswers:
         assert hits(words, asked(words)) == [("C", "sec_1", 0.0)]
 
 
-def asked(index: Index) -> Answer:
+def asked(index):
     opened = open_index(index)
     return opened.answers(opened.encode(["beta"]), 3, texts=["beta"])[0]

@@ -3,13 +3,11 @@
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
 from functools import partial
 from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -25,11 +23,11 @@ FILES = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.b
 class Hub(BaseHTTPRequestHandler):
     """Answers as the hub does, for the one model that it has: there is no network in tests."""
 
-    def __init__(self, asked: list[str], *arguments: Any) -> None:
+    def __init__(self, asked, *arguments):
         self.asked = asked
         super().__init__(*arguments)
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         if self.path != "/api/agent-harnesses":  # which the library asks once a day, where it sees fit
             self.asked.append(self.path)
         _, _, rest = self.path.partition("sentence-transformers/known")
@@ -51,7 +49,7 @@ class Hub(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
-    def answer(self, status: int, body: bytes, **headers: str) -> None:
+    def answer(self, status, body, **headers):
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
@@ -59,15 +57,15 @@ class Hub(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(body)
 
-    def log_message(self, *arguments: Any) -> None:
+    def log_message(self, *arguments):
         """Say nothing."""
 
 
 @pytest.fixture
-def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def online(tmp_path, monkeypatch):
     """Let this process ask the hub at an address, with an empty cache and a current folder of its own."""
 
-    def ask(address: str) -> None:
+    def ask(address):
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "ENDPOINT", address)
@@ -81,9 +79,9 @@ def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def asked(online: Any) -> Iterator[list[str]]:
+def asked(online):
     """What a hub is asked that has one model."""
-    found: list[str] = []
+    found = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, found))
     Thread(target=server.serve_forever, daemon=True).start()
     online(f"http://127.0.0.1:{server.server_port}")
@@ -94,7 +92,7 @@ def asked(online: Any) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("kind", ["SentenceTransformer", "CrossEncoder"])
 def test_a_hub_that_does_not_answer_is_asked_once_and_named(online, kind):
-    connections: list[Any] = []
+    connections = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         Thread(target=hang_up, args=(listener, connections), daemon=True).start()
@@ -107,7 +105,7 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_named(online, kind):
     assert 1 <= len(connections) <= 2, "a client of HTTP tries once more where a connection was ended"
 
 
-def hang_up(listener: socket.socket, connections: list[Any]) -> None:
+def hang_up(listener, connections):
     """Take connections, and end each without an answer, until there is no listener."""
     with contextlib.suppress(OSError):
         while True:

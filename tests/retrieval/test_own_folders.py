@@ -4,9 +4,7 @@ import fcntl
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -21,12 +19,12 @@ FORK = multiprocessing.get_context("fork")  # as the pool starts its workers
 
 
 @pytest.fixture(autouse=True)
-def needs() -> None:
+def needs():
     require_installed(TEXT)
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path):
     """Hold a lock as another process would."""
     lock = os.open(path, os.O_RDONLY | (0 if path.is_dir() else os.O_CREAT))
     try:
@@ -36,7 +34,7 @@ def held(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def make_left(folder: Path, name: str, *, seconds: float) -> Path:
+def make_left(folder, name, *, seconds):
     """A folder that somebody made so long ago."""
     left = folder / name
     left.mkdir()
@@ -50,7 +48,7 @@ def test_a_worker_s_own_folder_goes_with_it(tmp_path, monkeypatch):
 
     left_open = []
 
-    def work() -> None:
+    def work():
         left_open.append(keep(tmp_path, TEXT, unit(5, 8, 0)))
         assert len(list(tmp_path.glob("own.*/*/filled.json"))) == 1
 

@@ -3,16 +3,12 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
-from apps.collections.models import Collection
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import growing
-from apps.retrieval.encoders.base import Kind, Vectors
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LLMAnswer
@@ -23,7 +19,7 @@ from apps.retrieval.tasks import progress
 from tests.created import build
 from tests.factories import make_collection
 from tests.retrieval.conftest import dense
-from tests.retrieval.llm_server import MODEL, LLMServer
+from tests.retrieval.llm_server import MODEL
 from tests.retrieval.test_strategies import asked, hits
 from tests.retrieval.words import BAG
 
@@ -33,17 +29,17 @@ EXTRACTIVE = {"strategy": "raptor_extractive"}
 
 
 @pytest.fixture
-def orchard(db: None) -> Collection:
+def orchard(db):
     """Twelve documents of each of three topics."""
     texts = [f"{topic} {topic}. Number {place}." for topic in TOPICS for place in range(12)]
     return make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
 
 
-def levels(index: Index) -> list[int]:
+def levels(index):
     return np.bincount([*index.chunk_set.chunks.values_list("level", flat=True)]).tolist()
 
 
-def children(index: Index, position: int) -> list[int]:
+def children(index, position):
     return sorted(index.chunk_set.chunks.get(position=position).children.values_list("position", flat=True))
 
 
@@ -94,7 +90,7 @@ class TestGrowing:
     def test_of_two_that_grow_one_tree_at_once_the_first_stores_a_level(self, orchard, built, monkeypatch):
         summaries, others = growing._summaries, []
 
-        def overtaken(index: Index, *given: Any) -> Any:
+        def overtaken(index, *given):
             made = summaries(index, *given)
             if not others:
                 others.append(index)
@@ -108,7 +104,7 @@ class TestGrowing:
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         monkeypatch.setattr(growing, "PART_SECONDS", 0.3)
 
-        def answer(prompt: str) -> str:
+        def answer(prompt):
             time.sleep(0.2)
             return prompt.split("\n\n")[1]
 
@@ -130,7 +126,7 @@ class TestGrowing:
         settings.BENCHBENCH_BATCH_SECONDS = 0
         monkeypatch.setattr("apps.retrieval.tasks.TRIAL", 4)
         stated = {"encoder": "keyword:apple,pear,plum", **EXTRACTIVE}
-        events: list[dict[str, Any]] = []
+        events = []
         wait(build_index(create_index(orchard, name="i", **stated)), on_progress=events.append)
         done = [event["processed_documents"] for event in events]
         assert done == sorted(done)
@@ -162,22 +158,22 @@ class Ring:
     dimension = 2
     angles = np.random.default_rng(3).uniform(0, 2 * np.pi, 160)
 
-    def __init__(self, model_name: str) -> None:
+    def __init__(self, model_name):
         self.model_name = model_name
 
-    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+    def embed_batch(self, texts, *, kind="document"):
         angles = self.angles[[int(re.findall(r"\d+", text)[0]) for text in texts]]
         return np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
 
 
 class TestWhereNothingIsClear:
     @pytest.fixture
-    def grown(self, db: None, built: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def grown(self, db, built, monkeypatch):
         """Grow one level above texts on a ring, and return each summary with its children."""
         monkeypatch.setitem(ENCODERS, "ring:", Ring)
         ring = make_collection("ring", [{"external_id": f"{n}", "text": f"Number {n}."} for n in range(160)])
 
-        def grow(**parameters: Any) -> list[tuple[str, list[int]]]:
+        def grow(**parameters):
             index = built(ring, encoder="ring:", chunk_parameters={"max_layers": 1, **parameters}, **EXTRACTIVE)
             summaries = index.chunk_set.chunks.filter(level=1).order_by("position")
             tree = [(summary.text, children(index, summary.position)) for summary in summaries]
@@ -204,12 +200,12 @@ class TestWhereNothingIsClear:
 
 class TestSearching:
     @pytest.fixture
-    def stated(self, words: Collection, built: Any, server: LLMServer) -> Any:
+    def stated(self, words, built, server):
         """An index whose one summary, above all chunks, is `beta beta beta delta`: nearer to beta than any chunk."""
         server.answer = lambda prompt: "beta beta beta delta"
 
-        def make(**parameters: Any) -> Index:
-            index: Index = built(words, encoder=BAG, chunk_parameters=parameters, **LLM)
+        def make(**parameters):
+            index = built(words, encoder=BAG, chunk_parameters=parameters, **LLM)
             return index
 
         return make
@@ -225,7 +221,7 @@ class TestSearching:
         index = stated()
         leaves = dict(index.chunk_set.leaves.values_list("position", "pk"))
 
-        def scores_of(found: Index) -> dict[int, float]:
+        def scores_of(found):
             ranked = asked(found, 6).ranked
             return {leaves[position]: score for position, score in zip(ranked.ids, ranked.scores, strict=True)}
 

@@ -247,7 +247,7 @@ QUERIES, DOCUMENTS, CHARACTERS = 30, 250, 600  # the beginnings of texts, which 
 @pytest.mark.thorough
 def test_late_interaction_ranks_a_slice_of_cranfield_better_than_its_first_stage(shared_data, built):
     folder = shared_data / "cranfield"
-    judged: dict[str, dict[str, int]] = {}
+    judged = {}
     for line in (folder / "qrels" / "test.tsv").read_text().splitlines()[1:]:
         query, document, grade = line.split("\t")
         judged.setdefault(query, {})[document] = int(grade)

@@ -1,7 +1,5 @@
 """An open index: what it finds, which vectors it holds, and what filters admit in Python and in PostgreSQL."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from django.db import connection
@@ -194,13 +192,13 @@ class TestLocalVectors:
         assert not [file for file in vectors_file(index).parent.iterdir() if file.is_file()]
 
 
-STATED: list[dict[str, Any]] = [
+STATED = [
     {},
     *({"version": value} for value in ("16.0", "17.0", ["16.0", "17.0"], ["18.0"], [], None, 17, 17.0, True, [[1, 2]])),
     {"version": "16.0", "lang": ["de", "en"]},
     {"lang": "de"},
 ]
-FILTERS: list[tuple[dict[str, Any], set[int]]] = [
+FILTERS = [
     ({}, set(range(13))),
     ({"version": "16.0"}, {1, 3, 11}),
     ({"version": ["16.0", "17.0"]}, {1, 2, 3, 11}),

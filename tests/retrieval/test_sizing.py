@@ -20,7 +20,7 @@ CUTS = [{"size": 1, "overlap": 0}, {"size": 7, "overlap": 3}, {"size": 20, "over
 
 
 @pytest.fixture
-def texts(db: None) -> Collection:
+def texts(db):
     """Texts that are hard to bound: blank, of many bytes a character, cut at sections, ending in white space."""
     collection = create_collection("texts")
     places = (("a", 0, 9), ("b", 9, 31), ("c", 40, 41))

@@ -4,13 +4,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from apps.retrieval.models import Index
 from apps.retrieval.search.approximate import collections_folder
 from apps.retrieval.search.open_indexes import close_indexes, open_index
 from apps.retrieval.stores import STORES
@@ -43,16 +40,16 @@ def test_every_store_is_damaged_here():
 
 
 @pytest.fixture(params=TEXTS)
-def text(request: pytest.FixtureRequest) -> str:
+def text(request):
     require_installed(request.param)
     return str(request.param)
 
 
 @pytest.fixture
-def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    filled: list[Path] = []
+def fills(monkeypatch):
+    filled = []
 
-    def counted(fill: Callable[..., None]) -> Callable[..., None]:
+    def counted(fill):
         return lambda folder, *more: (filled.append(folder), fill(folder, *more))[1]
 
     for store in STORES.values():
@@ -60,13 +57,13 @@ def fills(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return filled
 
 
-def found(folder: Path, text: str) -> list[list[int]]:
+def found(folder, text):
     opened = keep(folder, text, ROWS)  # open as long as it is referred to
     nominate = opened.collection.nominator(Ann.parse(text), None)
     return [sorted(nominate(query, 10).tolist()) for query in QUERIES]
 
 
-def files_of(folder: Path) -> list[Path]:
+def files_of(folder):
     """The files of a collection, the largest first; the marker last."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return sorted(files, key=lambda path: (path.name == SEAL, -path.stat().st_size))
@@ -74,7 +71,7 @@ def files_of(folder: Path) -> list[Path]:
 
 class TestAFolder:
     @pytest.fixture
-    def folder(self, text: str, tmp_path: Path) -> Path:
+    def folder(self, text, tmp_path):
         """The folder of a collection that was filled and closed."""
         self.before = found(tmp_path, text)
         return tmp_path / collection_name(Ann.parse(text))
@@ -88,7 +85,7 @@ class TestAFolder:
         sound, store, filled = folder.parent / "sound", STORES[Ann.parse(text).store], []
         shutil.copytree(folder, sound, ignore=shutil.ignore_patterns(SEAL))
 
-        def fill(empty: Path, *_: object) -> None:
+        def fill(empty, *_):
             filled.append(shutil.copytree(sound, empty, dirs_exist_ok=True))
 
         monkeypatch.setattr(store, "fill", fill)
@@ -115,7 +112,7 @@ class TestAFolder:
 
 
 class TestAProcessThatDies:
-    def kill_one(self, folder: Path, text: str) -> None:
+    def kill_one(self, folder, text):
         """Let a process open the collection and end without a word."""
         np.save(folder / "rows.npy", ROWS)
         command = [sys.executable, "-c", KILLED, str(folder), text]
@@ -156,15 +153,15 @@ class TestAProcessThatDies:
 @pytest.mark.django_db
 class TestAnOpenCollection:
     @pytest.fixture
-    def index(self, db: None) -> Index:
+    def index(self, db):
         close_indexes()
         return make_random()
 
-    def found(self, index: Index, text: str) -> list[list[int]]:
+    def found(self, index, text):
         queries = unit(5, 16, 1)
         return [scored.ids.tolist() for scored in open_index(index).approximate(queries, 10, Ann.parse(text)).lists]
 
-    def damage(self, index: Index) -> None:
+    def damage(self, index):
         """Zero the second half of every file of the stores, in place."""
         for path in collections_folder(index).rglob("*"):
             if path.is_file() and path.name != SEAL and (size := path.stat().st_size):
@@ -188,10 +185,10 @@ class TestAnOpenCollection:
         collection = open_index(index).collections.filled(Ann.parse(text)).collection
         nominator = collection.nominator
 
-        def damaging(*given: object) -> Callable[..., object]:
+        def damaging(*given):
             nominate = nominator(*given)
 
-            def damaged(query: np.ndarray, depth: int) -> object:
+            def damaged(query, depth):
                 asked.append(depth)
                 if len(asked) == 3:
                     self.damage(index)

@@ -1,23 +1,21 @@
 """Strategies: the contract that each keeps, their parameters, and searches with known answers."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
-from apps.collections.models import Collection, Section
+from apps.collections.models import Section
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.models import Chunk, Index
+from apps.retrieval.models import Chunk
 from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.open_indexes import OpenIndex, open_index
+from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
-from apps.retrieval.strategies.base import Answer
 from benchbench.ir.chunking import ChunkingError
 from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import require_installed
 from tests.retrieval.conftest import dense
-from tests.retrieval.llm_server import MODEL, LLMServer
+from tests.retrieval.llm_server import MODEL
 from tests.retrieval.words import BAG
 
 TEXT = "Some words that are cut. " * 9
@@ -72,7 +70,7 @@ class TestASearchByAStrategy:
     """The contract of its searches, over documents about fruit."""
 
     @pytest.fixture
-    def opened(self, name: str, fruit: Collection, built: Any, server: LLMServer) -> OpenIndex:
+    def opened(self, name, fruit, built, server):
         """An index by the strategy; the language model, where one is asked, names nothing."""
         asked = {"llm": MODEL} if get_strategy(name).requires_llm else {}
         return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}, **asked))
@@ -118,7 +116,7 @@ class TestASearchByAStrategy:
         )
 
 
-def documents(opened: OpenIndex, answer: Answer) -> list[str]:
+def documents(opened, answer):
     ids = dict(opened.index.collection.documents.values_list("pk", "external_id"))
     return list(dict.fromkeys(ids[pk] for pk in opened.document_ids[answer.ranked.ids].tolist()))
 
@@ -228,12 +226,12 @@ class TestKnownAnswers:
         assert len(asked(index, 10).ranked) == 2
 
 
-def asked(index: Index, depth: int) -> Answer:
+def asked(index, depth):
     opened = open_index(index)
     return opened.answers(opened.encode(["beta"]), depth, texts=["beta"])[0]
 
 
-def hits(index: Index, answer: Answer) -> list[tuple[Any, ...]]:
+def hits(index, answer):
     rows = index.chunk_set.leaves.values_list("position", "document__external_id", "section__section_id")
     known = {position: rest for position, *rest in rows}
     pairs = zip(answer.ranked.ids.tolist(), answer.ranked.scores.tolist(), strict=True)

@@ -28,7 +28,7 @@ def golden(tmp_path):
     return ["--dataset", str(dataset), "--run", str(run)]
 
 
-def printed(capsys, *arguments: str) -> dict:
+def printed(capsys, *arguments):
     assert main([*arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -199,7 +199,7 @@ def test_wrong_usage_is_status_2(arguments, sentence, capsys):
     assert sentence in capsys.readouterr().err
 
 
-def imported_by(*command: str) -> tuple[str, set[str]]:
+def imported_by(*command):
     """Run Python with a setting that no site could start with; return what it says, and the modules that it imports."""
     watched = [sys.executable, "-X", "importtime", *command]
     done = subprocess.run(watched, cwd=ROOT, capture_output=True, text=True, env={"DATABASE_URL": "nonsense"})

@@ -1,7 +1,5 @@
 """Scores of TREC files against trec_eval itself, by pytrec_eval, which has its code."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import pytrec_eval
@@ -58,14 +56,14 @@ TRUTHS = st.dictionaries(
 )
 
 
-def write_qrels(path: Path, truth: dict[str, dict[str, int]]) -> Path:
+def write_qrels(path, truth):
     path.write_text(
         "".join(f"{query} 0 {document} {grade}\n" for query, of in truth.items() for document, grade in of.items())
     )
     return path
 
 
-def write_run(path: Path, run: dict[str, dict[str, str]], shuffle: int) -> Path:
+def write_run(path, run, shuffle):
     """The lines of all queries, mixed, with ranks that say nothing."""
     lines = [
         f"{query}\tQ0  {document} 1 {scored} tag\n" for query, of in run.items() for document, scored in of.items()
@@ -75,7 +73,7 @@ def write_run(path: Path, run: dict[str, dict[str, str]], shuffle: int) -> Path:
     return path
 
 
-def by_trec_eval(truth: dict[str, dict[str, int]], run: dict[str, dict[str, str]]) -> np.ndarray:
+def by_trec_eval(truth, run):
     """(measures, queries): queries that are not in the run are 0, as with -c."""
     evaluator = pytrec_eval.RelevanceEvaluator(truth, ASKED)
     values = evaluator.evaluate(
