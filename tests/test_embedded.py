@@ -57,7 +57,6 @@ class User:
         self.process = python("-c", script, data=data)
 
     def ready(self):
-        assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", self.process.communicate()
         return self
 

@@ -88,12 +88,12 @@ class WeakSlice:
     p: float
 
 
-def weak_slices(values: Values, slices: Sequence[Slice], *, alpha: float = ALPHA) -> list[WeakSlice]:
+def weak_slices(values: Values, slices: Sequence[Slice]) -> list[WeakSlice]:
     """Return the slices whose mean is significantly below that of all other queries, the widest gap first.
 
     `values` (q,) are one run's values of one measure, NaN for a query without a value. A slice is compared with the
     queries outside it by Welch's one-sided t-test. p is multiplied by the number of compared slices (Bonferroni); a
-    slice is weak if p < alpha. Slices are reduced to queries with a value. Slices that are small then, or have fewer
+    slice is weak if p < ALPHA. Slices are reduced to queries with a value. Slices that are small then, or have fewer
     than 2 such queries outside, are not compared.
     """
     known = ~np.isnan(values)
@@ -103,7 +103,7 @@ def weak_slices(values: Values, slices: Sequence[Slice], *, alpha: float = ALPHA
     for slice_ in tested:
         inside, outside = values[slice_.members], values[known & ~slice_.members]
         p = min(1.0, _below(inside, outside) * len(tested))
-        if p < alpha:
+        if p < ALPHA:
             weak.append(WeakSlice(slice_, float(inside.mean()), float(outside.mean()), p))
     return sorted(weak, key=lambda slice_: slice_.mean - slice_.others)
 

@@ -95,10 +95,6 @@ class TestDataset:
 
 
 class TestRun:
-    def test_it_ranks_by_score_as_float32_and_then_by_id_falling(self, written):
-        run = read_run(written(entries(("a", 1, 0.5 + 1e-9), ("b", 2, 0.5), ("c", 3, 0.1)), "run.json"))
-        assert rankings(run) == {"q1": ["b", "a", "c"]}
-
     def test_ranks_and_scores_that_disagree_need_a_word(self, written):
         run = read_run(written(entries(("a", 1, 0.1), ("b", 2, 0.5)), "run.json"))
         with pytest.raises(

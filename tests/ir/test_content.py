@@ -98,6 +98,7 @@ def test_ranks_count_documents_and_sections_once():
 def test_what_is_not_there_has_the_rank_minus_one():
     assert doc_rank(HITS, "C") == doc_rank([], "A") == NOT_FOUND == -1
     assert section_rank(HITS, "A", ["s1"]) == section_rank(HITS, "A", []) == -1
+    assert section_share(HITS, "A", [], 10) == 0
     assert [reciprocal(-1), reciprocal(1), reciprocal(4)] == [0, 1, 0.25]
 
 
@@ -109,11 +110,6 @@ def test_one_right_section_is_recall_and_a_share_of_those_expected(k, document, 
     assert (1 <= doc_rank(HITS, "A") <= k) == document
     assert (1 <= section_rank(HITS, "A", ["s1", "s2"]) <= k) == any_section
     assert section_share(HITS, "A", ["s1", "s2"], k) == share
-
-
-def test_recall_of_nothing_is_zero():
-    assert doc_rank(HITS, "C") == section_rank(HITS, "A", []) == NOT_FOUND
-    assert section_share(HITS, "A", [], 10) == 0
 
 
 def test_order_statistics_are_values_that_were_measured():

@@ -134,20 +134,6 @@ class TestKnownAnswers:
         for nothing in (value("FirstRelevant@2", "yxab", truth), value("FirstRelevant", "yx", truth)):
             assert math.isnan(nothing)
 
-    def test_the_example_of_spec_002(self):
-        ranking, truth = ["mod1", "mod2", "mod3", "mod4"], {"mod1": 1, "mod3": 1, "mod5": 1}
-        names = ["P@3", "P@5", "R@10", "RR", "Hits@3", "Hits@5", "FirstRelevant"]
-        values = evaluate([Measure.parse(name) for name in names], GradedRankings.of([ranking], [truth]))[:, 0]
-        assert values == pytest.approx([2 / 3, 0.4, 2 / 3, 1, 2, 2, 1])
-
-    def test_the_example_of_flowbaby(self):
-        truths = [{"doc1": 1, "doc2": 1}, {"doc3": 2, "doc4": 1}, {"doc5": 1}]
-        graded = GradedRankings.of([["doc1", "doc99", "doc2"], ["doc3", "doc4"], ["doc5"]], truths)
-        values = evaluate([Measure.parse(name) for name in ("P@5", "R@5", "AP@5", "nDCG@5", "RR")], graded)
-        assert values.mean(axis=1) == pytest.approx([0.333333, 1, 0.944444, 0.973240, 1], abs=5e-7)
-        weighted = values @ np.array([2, 2, 1]) / 5
-        assert weighted == pytest.approx([0.36, 1, 0.933333, 0.967888, 1], abs=5e-7)
-
 
 def random_case(seed):
     """Forty queries with graded, negative and zero grades, unicode ids, empty rankings and truths of any size."""
@@ -243,10 +229,3 @@ class TestMean:
         every = np.ones(1001, bool)
         shuffled = values[:, np.random.default_rng(1).permutation(1001)]
         assert mean(values, has_relevant=every).values.tobytes() == mean(shuffled, has_relevant=every).values.tobytes()
-
-    def test_the_five_queries_of_spec_002_of_which_one_timed_out(self):
-        values = np.array([[2 / 3, 1 / 3, 0, 2 / 3, 0], [1, 0.5, 0, 1, 0]])
-        timed_out = np.array([False, False, False, False, True])
-        means = mean(values, has_relevant=np.ones(5, bool), failed=timed_out)
-        assert means.values == pytest.approx([0.416667, 0.625], abs=5e-7)
-        assert (means.counted, means.failed) == (4, 1)

@@ -1,6 +1,5 @@
 """Measures that the library ir_measures computes, and ours against its, which wrap trec_eval."""
 
-import random
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, MeasureError, evaluate
 from benchbench.ir.measures.definitions import Definition
 from benchbench.ir.ranking import collapse, top
+from tests.ir.test_measures import random_case
 
 THEIRS = ["RBP(p=0.5,rel=1)", "infAP", "Bpref", "Rprec", "Compat", "SetF"]
 THEIRS += ["IPrec@0.1", "SDCG(max_rel=4)@10", "P(rel=2)@5"]
@@ -60,17 +60,6 @@ def test_what_it_cannot_compute_is_refused_in_a_sentence(text, sentence):
 def test_a_measure_has_one_name():
     with pytest.raises(MeasureError, match="The measure MAP is written AP"):
         Measure("MAP")
-
-
-def random_case(seed):
-    pick = random.Random(seed)
-    documents = [f"文書-{number}" for number in range(40)]
-    rankings = [pick.sample(documents, pick.choice([0, 1, 7, 30])) for _ in range(30)]
-    truths = [
-        {d: pick.choice([-2, -1, 0, 0, 1, 2, 4]) for d in pick.sample(documents, pick.choice([0, 1, 3, 20]))}
-        for _ in range(30)
-    ]
-    return rankings, truths
 
 
 def by_the_library(names, rankings, truths):

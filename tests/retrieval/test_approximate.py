@@ -118,9 +118,6 @@ class TestSearching:
         assert opened.approximate(queries, 10, setting).lists == first
         assert [opened.approximate(query[None], 10, setting).lists[0] for query in queries] == first
 
-    def test_no_queries_find_nothing(self, index, queries):
-        assert open_index(index).approximate(queries[:0], 10, Ann.parse("hnsw")).lists == []
-
 
 class TestFilters:
     @pytest.mark.parametrize("text", ["pgvector:exact", *SETTINGS])

@@ -28,9 +28,6 @@ BY_SECTION = {"size": 500, "overlap": 50, "sections": True}
 class TestAStrategy:
     """The contract of a strategy."""
 
-    def test_it_names_itself(self, name):
-        assert get_strategy(name).name == name
-
     def test_checked_parameters_stay_as_they_are(self, name):
         strategy = get_strategy(name)
         for parameters in ({}, {"size": 100}, {"size": 100, "overlap": 5}):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
-from benchbench.ir.statistics.resampling import Interval, percentile_interval
+from benchbench.ir.statistics.resampling import ALPHA, Interval, percentile_interval
 
 LEAST_SHARED = 30  # items: with fewer, an interval is too wide to act on
 RESAMPLES = 2_000
@@ -64,7 +64,7 @@ def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
     value = _alphas(counts.sum(axis=0)[None], _coincidences(counts).sum(axis=0)[None]).item() if len(counts) else np.nan
     if np.isnan(value) or len(counts) < LEAST_SHARED:
         return Alpha(None if np.isnan(value) else value, None, len(counts))
-    ends = percentile_interval(_drawn(counts, seed=seed, resamples=resamples)[None], 0.05)[0].tolist()
+    ends = percentile_interval(_drawn(counts, seed=seed, resamples=resamples)[None], ALPHA)[0].tolist()
     return Alpha(value, Interval(*ends), len(counts))
 
 

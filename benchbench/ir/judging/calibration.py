@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchbench.ir.judging.agreement import Alpha, Confusion, alpha, confusion
 from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
-from benchbench.ir.statistics.resampling import Interval, bootstrap_means, percentile_interval
+from benchbench.ir.statistics.resampling import ALPHA, Interval, bootstrap_means, percentile_interval
 
 LEAST, MOST = 30, 500  # pairs of a calibration sample
 
@@ -109,4 +109,4 @@ def _bias(grade: float, differences: Values, seed: int) -> Bias:
     if items < LEAST:
         return Bias(grade, items, mean, None)
     drawn = bootstrap_means(differences[None], resamples=2_000, seed=seed)
-    return Bias(grade, items, mean, Interval(*percentile_interval(drawn, 0.05)[0].tolist()))
+    return Bias(grade, items, mean, Interval(*percentile_interval(drawn, ALPHA)[0].tolist()))

@@ -86,7 +86,7 @@ class Relevance:
         return Drawn((self.beta[:, None] + moves).astype(np.float32), u.astype(np.float32))
 
 
-def learn(pool: Pool, features: Values, relevant: Values, prior: Prior, *, rounds: int = ROUNDS) -> Relevance:
+def learn(pool: Pool, features: Values, relevant: Values, prior: Prior) -> Relevance:
     """Return the model after the grades `relevant` (size,): 1 relevant, 0 not, NaN unjudged; `features` are (size, f).
 
     Newton's method on the mode, u eliminated query by query; the spread of u is raised or lowered to what its values
@@ -100,7 +100,7 @@ def learn(pool: Pool, features: Values, relevant: Values, prior: Prior, *, round
     beta, u, variance = before.copy(), np.zeros(pool.queries), prior.richness**2
     seen, starts = np.unique(queries, return_index=True)
     cross = np.zeros((pool.queries, len(before)))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         p = _sigmoid(x @ beta + u[queries])
         w = p * (1 - p)
         by_u = np.bincount(queries, y - p, pool.queries) - u / variance

@@ -48,20 +48,18 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     ]
 
 
-def contrast_intervals(
-    asked: Sequence[Contrast], *, seed: int, alpha: float = 0.05, resamples: int = 10_000
-) -> list[Interval]:
+def contrast_intervals(asked: Sequence[Contrast], *, seed: int, resamples: int = 10_000) -> list[Interval]:
     """Return the interval of the mean of each contrast: a paired bootstrap over the same queries, drawn once for all.
 
     It is not corrected for the number of contrasts: it is descriptive and decides nothing.
     """
-    resampling.require_settings(alpha=alpha, resamples=resamples)
+    resampling.require_settings(alpha=resampling.ALPHA, resamples=resamples)
     if not asked:
         return []
     means = resampling.bootstrap_means(
         np.array([contrast.differences for contrast in asked]), resamples=resamples, seed=seed
     )
-    return [Interval(*ends) for ends in resampling.percentile_interval(means, alpha).tolist()]
+    return [Interval(*ends) for ends in resampling.percentile_interval(means, resampling.ALPHA).tolist()]
 
 
 def _contrast(

@@ -21,6 +21,7 @@ from benchbench.errors import BenchbenchError
 
 Values = NDArray[np.float64]
 
+ALPHA = 0.05  # of an interval of one mean
 SAME = 1e-9  # values that differ by less differ by rounding: a measure is a sum of a few terms of the order of 1
 BLOCK = 2**19  # numbers in an array that is made for a block: 4 MB, which a cache holds
 KEPT = 2**24  # draws of a query that are kept: 32 MB
@@ -162,21 +163,16 @@ def percentile_interval(means: Values, alpha: float) -> Values:
 
 
 def mean_intervals(
-    values: Values,
-    *,
-    seed: int,
-    alpha: float = 0.05,
-    resamples: int = 10_000,
-    only: Collection[int] | None = None,
+    values: Values, *, seed: int, resamples: int = 10_000, only: Collection[int] | None = None
 ) -> list[MeanInterval]:
     """Return each run's mean with a bootstrap interval over its answered queries; `values` is (runs, queries).
 
-    Each interval covers its own mean with 1 − alpha. Two such intervals do not show whether two runs differ, because
+    Each interval covers its own mean with 95 %. Two such intervals do not show whether two runs differ, because
     they ignore that the queries are the same; use `compare`. `only` limits the runs that get an interval. Raises
     ComparisonError as `checked` does.
     """
     array = checked(values)
-    require_settings(alpha=alpha, resamples=resamples)
+    require_settings(alpha=ALPHA, resamples=resamples)
     answered = ~np.isnan(array)
     intervals: dict[int, MeanInterval] = {}
     for mask in answered[:1] if answered.all() else np.unique(answered, axis=0):  # which sorts, and so takes long
@@ -185,7 +181,7 @@ def mean_intervals(
         rows = array[np.ix_(runs, mask)]
         means = rows.mean(axis=1).tolist() if n else [None] * len(runs)
         drawn = np.array([n > 1 and (only is None or run in only) for run in runs.tolist()], bool)
-        ends = iter(percentile_interval(bootstrap_means(rows[drawn], resamples=resamples, seed=seed), alpha).tolist())
+        ends = iter(percentile_interval(bootstrap_means(rows[drawn], resamples=resamples, seed=seed), ALPHA).tolist())
         for run, mean, has_interval in zip(runs.tolist(), means, drawn, strict=True):
             intervals[run] = MeanInterval(mean, Interval(*next(ends)) if has_interval else None, n)
     return [intervals[run] for run in range(len(array))]
