@@ -101,14 +101,10 @@ class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         return super().get_queryset(request).filter(pk__in=known_to(request.user).values("pk"))
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_superuser)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
+    has_change_permission = has_delete_permission = has_add_permission
 
 
 @admin.register(AccessToken)
@@ -117,7 +113,6 @@ class AccessTokenAdmin(FactAdmin):
 
     list_display = ("name", "user", "scope", "state_label", "last_used_at", "expires_at", "created_at")
     list_filter = ("scope",)
-    list_select_related = ("user",)
     search_fields = ("name", "user__username")
     actions = ("revoke_selected",)
     pages = (Page("add/", make_token, "accounts_accesstoken_add"),)
@@ -130,17 +125,10 @@ class AccessTokenAdmin(FactAdmin):
         tokens = AccessToken.objects.select_related("user")
         return tokens if request.user.is_superuser else tokens.filter(user=request.user.pk)
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return True
-
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-    def has_act_permission(self, request: HttpRequest) -> bool:
-        return True
+    has_module_permission = has_add_permission = has_act_permission = has_view_permission
 
     @admin.action(description="Revoke", permissions=["act"])
     def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -164,7 +152,6 @@ class LogEntryAdmin(LargeAdmin):
 
     list_display = ("action_time", "user", "act", "kind", "row", "said")
     list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
-    list_select_related = ("user", "content_type")
     search_fields = ("=user__username", "=object_id", "object_repr")
     search_help_text = "The name of a user, the id of a row, or words of its name"
     ordering = ("-action_time", "-id")
@@ -176,11 +163,10 @@ class LogEntryAdmin(LargeAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
         return LogEntry.objects.select_related("user", "content_type")
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
-
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_superuser)
+
+    has_module_permission = has_view_permission
 
     @display(description="act", ordering="action_flag", label=COLOURS)
     def act(self, entry: LogEntry) -> str:

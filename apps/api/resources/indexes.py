@@ -41,10 +41,6 @@ NO_STORE = (
 )
 
 
-def default_encoder() -> str:
-    return settings.BENCHBENCH_DEFAULT_MODEL
-
-
 class NewIndex(StrictSerializer):
     """A new index of a collection."""
 
@@ -54,7 +50,7 @@ class NewIndex(StrictSerializer):
         "A name that the collection already has makes its next version.",
     )
     encoder = Text(
-        default=default_encoder,
+        default=lambda: settings.BENCHBENCH_DEFAULT_MODEL,
         allow_blank=True,
         max_length=500,
         validators=[RegexValidator(ENCODER, NO_NAME)],

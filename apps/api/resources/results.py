@@ -31,10 +31,8 @@ class VersionQuery(StrictSerializer):
     version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
 
 
-class RunQueryQuery(PageQuery):
+class RunQueryQuery(PageQuery, VersionQuery):
     """Query parameters for listing the rankings of a run."""
-
-    version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
 
 
 @extend_schema_field(

@@ -27,7 +27,6 @@ class RunAdmin(FactAdmin):
     through = "benchmark"
     list_display = ("label", "benchmark", "run_order", "status_label", "failed_queries", "completed_at")
     list_filter = ("status", ("benchmark", VisibleFilter))
-    list_select_related = ("benchmark",)
     search_fields = ("label", "benchmark__name")
     ordering = ("-benchmark__created_at", "run_order")
     actions = ("compare_selected",)
