@@ -18,6 +18,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
@@ -27,6 +28,7 @@ from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
 from benchbench.ir.planning.matrix import Matrix
+from tests.benchmarks.imported import RUN, make_judged, write
 from tests.benchmarks.laboratory import make_folder
 from tests.benchmarks.word_experiment import run_word_experiment
 from tests.created import create_benchmark
@@ -151,6 +153,17 @@ def make_wide(mapping: Mapping, folder: Path, *, runs: int, seed: int = 1, **opt
 @pytest.fixture
 def library(transactional_db: None) -> Mapping:
     return make_library()
+
+
+@pytest.fixture
+def dataset(db: None) -> Dataset:
+    return make_judged()
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    """A file of rankings for that dataset."""
+    return write(tmp_path / "bm25.run", RUN)
 
 
 @pytest.fixture

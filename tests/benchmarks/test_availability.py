@@ -13,9 +13,6 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
-from apps.benchmarks.repeating.verifying import verify
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
@@ -28,7 +25,7 @@ from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from tests.benchmarks.approximated import benchmark_of, run_matrix
 from tests.benchmarks.conftest import ENCODER, make_library
-from tests.created import create_benchmark, finish, run_benchmark
+from tests.created import create_benchmark, run_benchmark
 from tests.kept import made_once
 from tests.retrieval import llm_server
 from tests.retrieval.llm_server import MODEL
@@ -94,11 +91,6 @@ def test_the_files_of_a_reranker_must_be_here(library, tmp_path):
     refused(
         library, matrix, partial(shutil.rmtree, folder), f"the model '{folder}' is not on this machine: there is no"
     )
-
-
-def test_a_reranker_that_nobody_published_is_refused(library):
-    with pytest.raises(UnavailableError, match="'no/such-reranker' is not on this machine, and HF_HUB_OFFLINE forbids"):
-        benchmark_of(library, use_reranker=[True], rerankers=["no/such-reranker"])
 
 
 def test_a_reranker_with_code_of_its_own_is_refused(library, tmp_path):
@@ -171,8 +163,3 @@ def test_an_index_that_was_built_by_a_strategy_that_is_not_here_is_not_searched(
             act()
     assert Benchmark.objects.count() == 2
     assert set(Run.objects.values_list("status", flat=True)) == {"pending", "failed"}
-
-
-def test_its_manifest_reproduces_what_completed(benchmark):
-    again = finish(benchmark_from(manifest_of(benchmark)))
-    assert verify(again).sentence.endswith("in 1 run; 1 completed neither then nor now.")

@@ -1,7 +1,6 @@
 """What becomes of runs that were made elsewhere, once they are here: they are treated as any other run."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from apps.benchmarks.repeating.manifests import manifest_of
 from apps.collections.importing import delete_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.datasets.models import Dataset, Query
+from apps.datasets.models import Query
 from apps.mappings.creating import create_mapping, delete_dataset, delete_mapping, external_mapping
 from apps.mappings.resolving import is_stale, resolve
 from apps.results.comparison.comparing import compare_runs
@@ -23,21 +22,11 @@ from apps.results.exporting import export, export_to
 from apps.retrieval.indexing import create_index
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import pinned
-from tests.benchmarks.imported import RUN, imported, make_judged, means_of, write
+from tests.benchmarks.imported import imported, means_of, write
 from tests.created import create_benchmark, run_benchmark
 from tests.factories import add_judgment, add_version, make_dataset
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def dataset() -> Dataset:
-    return make_judged()
-
-
-@pytest.fixture
-def run_file(tmp_path: Path) -> Path:
-    return write(tmp_path / "bm25.run", RUN)
 
 
 def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset, run_file):

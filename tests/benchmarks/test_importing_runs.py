@@ -25,21 +25,11 @@ from benchbench.files.runs import read_run_file
 from benchbench.ir.canonical import RunEntry
 from benchbench.ir.measures import Measure
 from benchbench.scoring.measuring import read_results, read_truth, score
-from tests.benchmarks.imported import QRELS, RUN, imported, make_judged, means_of, stored, write
+from tests.benchmarks.imported import QRELS, RUN, imported, means_of, stored, write
 from tests.factories import add_version, make_dataset
 from tests.files.samples import write_file
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def dataset() -> Dataset:
-    return make_judged()
-
-
-@pytest.fixture
-def run_file(tmp_path: Path) -> Path:
-    return write(tmp_path / "bm25.run", RUN)
 
 
 def scored(qrels: Path, run: Path, benchmark: Benchmark) -> dict[str, float]:

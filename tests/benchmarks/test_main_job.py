@@ -22,8 +22,7 @@ def benchmark_of(library: Mapping, matrix: dict = ALL_MODES, **options: object) 
 
 def test_it_ranks_measures_and_stores_every_run(library):
     benchmark = finish(benchmark_of(library))
-    assert benchmark.status == "completed"
-    assert {run.status for run in benchmark.runs.all()} == {Run.Status.COMPLETED}
+    assert {benchmark.status, *benchmark.runs.values_list("status", flat=True)} == {Run.Status.COMPLETED}
     assert QueryResult.objects.count() == 12 * 12
     assert (
         StageList.objects.count() == 4 * 12
@@ -63,21 +62,6 @@ def test_isolated_execution_repeats_queries_and_times_each(library):
     total = timing["percentiles"]["total_ms"]
     assert 0 < total["p50"] <= total["p95"]
     assert "p99" not in total  # 36 samples say nothing about it
-
-
-def test_it_starts_once(library):
-    benchmark = benchmark_of(library)
-    launch(benchmark)
-    with pytest.raises(ConflictError, match="running already"):
-        launch(benchmark)
-
-
-def test_starting_again_after_the_end_is_refused(library):
-    benchmark = finish(benchmark_of(library))
-    with pytest.raises(ConflictError, match="completed or failed"):
-        launch(benchmark)
-    with pytest.raises(ConflictError, match="nothing to retry"):
-        retry(benchmark)
 
 
 def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library):
