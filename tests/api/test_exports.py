@@ -147,7 +147,7 @@ def test_a_mapping_that_is_not_resolved_names_no_documents(callers: Callers) -> 
     mapping, _ = mapped(callers.owner)
     path = f"/benchmark-datasets/{mapping.dataset_id}/export"
     answer = callers.owner.get(path, format="benchbench-json", mapping_id=str(mapping.pk))
-    assert (answer.status_code, answer.json()["code"]) == (409, "mapping_not_resolved")
+    assert_refused(answer, 409, "mapping_not_resolved")
 
 
 @pytest.mark.parametrize("format", ["beir", "trec"])

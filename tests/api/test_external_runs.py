@@ -66,8 +66,6 @@ def test_it_adds_to_a_benchmark(callers: Callers, dataset: Dataset) -> None:
     ("content", "fields", "field", "told"),
     [
         ("q1 Q0 d1 1 3.0 mine\nq1 Q0 d9 2 high mine\n", {}, "", "mine.run, line 2"),
-        ("q1 Q0 d1 1 3.0 mine\nq1 Q0 d1 2 2.0 mine\n", {}, "", "d1"),
-        ("other Q0 d1 1 3.0 mine\n", {}, "", "answers no query of questions v1"),
         (json.dumps({"runs": []}), {}, "format", "mine.run"),
         (RUN, {"version": "7"}, "version", "has no version 7"),
     ],

@@ -63,12 +63,6 @@ def test_it_lists_those_of_a_status_and_a_kind(callers: Callers) -> None:
     assert callers.overseer.get(PATH).json()["total"] == 2
 
 
-@pytest.mark.parametrize("query", [{"status_filter": "done"}, {"kind": "import"}, {"status": "failed"}, {"page": "0"}])
-def test_a_bad_filter_is_named(callers: Callers, query: dict[str, str]) -> None:
-    answer = callers.owner.get(PATH, **query)
-    assert (answer.status_code, set(answer.json()["errors"])) == (400, set(query))
-
-
 def test_it_cancels_once(callers: Callers) -> None:
     operation = begun(callers.owner)
     path = f"{PATH}/{operation.pk}/cancel"
