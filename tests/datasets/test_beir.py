@@ -12,9 +12,8 @@ from django.core.management import CommandError, call_command
 from apps.collections.models import Collection
 from apps.datasets.formats.beir import read_beir
 from apps.datasets.formats.catalogue import read_catalogue
-from apps.datasets.formats.registry import read_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
+from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from benchbench.catalogue import CatalogueError
 from benchbench.errors import BenchbenchError
@@ -111,18 +110,6 @@ def test_it_says_when_there_are_no_queries(tmp_path):
         BenchbenchError, match=r"holds no queries\.jsonl and no queries\.jsonl\.gz: is it a BEIR directory"
     ):
         read_beir(tmp_path)
-
-
-def test_a_directory_is_read_as_beir_and_a_file_as_json(tmp_path):
-    directory = beir(tmp_path)
-    (tmp_path / "a.json").write_text('{"queries": [{"query_key": "q1", "query_text": "x"}]}')
-    assert read_dataset(directory).source_format == "beir"
-    assert read_dataset(directory, split="test") == read_beir(directory)
-    assert read_dataset(tmp_path / "a.json").source_format == "benchbench-json"
-    with pytest.raises(DatasetError, match="benchbench-json has no splits"):
-        read_dataset(tmp_path / "a.json", split="test")
-    with pytest.raises(DatasetError, match="does not exist"):
-        read_dataset(tmp_path / "absent")
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,7 @@ def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path):
 def test_an_option_of_another_format_is_refused(tmp_path):
     path = write_file(tmp_path / "a.json", SCHEMA1)
     assert said(path, columns={"grade": "x"}) == "The format benchbench-json has no columns: leave the columns out."
+    assert said(path, split="test") == "The format benchbench-json has no splits: leave the split out."
     assert said(path, topics=path) == "The format benchbench-json has no topics: leave the topics out."
 
 

@@ -3,11 +3,9 @@
 import csv
 import io
 import zipfile
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from apps.benchmarks.gates.baselines import BaselineError, approve
 from apps.benchmarks.gates.gating import gate
@@ -65,7 +63,7 @@ def test_it_stands_below_the_others_without_a_rank(benchmark):
     assert board.best.run.run_order == 2
 
 
-def test_so_it_does_wherever_runs_are_told(benchmark, admin_client):
+def test_so_it_does_wherever_runs_are_told(benchmark, admin_client, admin_user):
     lines = text_of(benchmark).splitlines()
     assert [line.split()[:2] for line in lines[2:] if line.split()[1].isdigit()] == [
         *(["1", "2"], ["2", "4"], ["3", "3"], ["–", "1"])
@@ -78,14 +76,10 @@ def test_so_it_does_wherever_runs_are_told(benchmark, admin_client):
     assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
-    [(_, best, value)] = start_context(admin(admin_client))["benchmarks"]
+    [(_, best, value)] = start_context(admin_user)["benchmarks"]
     assert (best.run.run_order, value) == (2, best.values["nDCG@10"])
-    [point] = history(benchmark.mapping.dataset, admin(admin_client)).points
+    [point] = history(benchmark.mapping.dataset, admin_user).points
     assert point.run.run_order == 2
-
-
-def admin(client: Client) -> Any:
-    return User.objects.get(is_superuser=True)
 
 
 def test_it_is_in_no_family_that_is_tested(benchmark):
