@@ -13,6 +13,7 @@ from apps.datasets.formats.writing import WriteError, losses
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.local_files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
+from benchbench.reading.strict_json import attributes
 
 
 @dataclass(frozen=True)
@@ -63,21 +64,18 @@ def record_of(version: DatasetVersion) -> DatasetRecord:
     """Return a stored version, frozen or draft, as a record like those of readers."""
     rows = version.judgments.order_by("query_id", "id").iterator(chunk_size=10_000)
     judged = {
-        query_id: [JudgmentRecord(**{name: getattr(row, name) for name in JUDGMENT_FIELDS}) for row in of]
+        query_id: [JudgmentRecord(**attributes(row, *JUDGMENT_FIELDS)) for row in of]
         for query_id, of in groupby(rows, key=lambda row: row.query_id)
     }
     dataset = version.dataset
     return DatasetRecord(
         name=dataset.name,
         queries=[
-            QueryRecord(judgments=judged.get(query.pk, []), **{name: getattr(query, name) for name in QUERY_FIELDS})
+            QueryRecord(judgments=judged.get(query.pk, []), **attributes(query, *QUERY_FIELDS))
             for query in version.queries.order_by("id")
         ],
-        description=dataset.description,
         label=version.label,
-        metadata=dataset.metadata,
-        slice_definitions=dataset.slice_definitions,
-        source_format=dataset.source_format,
+        **attributes(dataset, "description", "metadata", "slice_definitions", "source_format"),
     )
 
 

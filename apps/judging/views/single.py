@@ -137,18 +137,12 @@ def _pair_of(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair
     if "result" in request.GET:
         return _of_ranking(request, query, newest)
     if number := request.GET.get("judgment", ""):
-        judgment = _current_judgment(query, number)
+        judgment = query.judgments.filter(until=None, pk=_number(number)).first()
+        if judgment is None:
+            raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed since.")
         return _of_reference(request, query, newest, judgment.doc_ref, judgment)
     form = _reference_form(request, query)
     return _of_reference(request, query, newest, form.doc_ref, None) if form.is_valid() else form
-
-
-def _current_judgment(query: Query, number: str) -> Judgment:
-    """Return the current judgment with this id. Raises Http404."""
-    judgment = query.judgments.filter(until=None, pk=_number(number)).first()
-    if judgment is None:
-        raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed since.")
-    return judgment
 
 
 def _reference_form(request: HttpRequest, query: Query) -> ReferenceForm:
