@@ -39,7 +39,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Estimated cost of judging a round by one model."""
+    """Estimated cost of judging."""
 
     judge: Annotated[str, "The model with its revision and prompt: the name of its grades."]
     remaining_items: Annotated[int, "Items that it has not judged."]
