@@ -19,7 +19,7 @@ def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
         if request.path.startswith("/admin/") and any(
             "\0" in part for pair in request.GET.lists() for part in (pair[0], *pair[1])
         ):
-            raise BadRequest("The query string has the character NUL (%00), which no text has: leave it out.")
+            raise BadRequest("The query string contains the character NUL (%00). Remove it.")
         return get_response(request)
 
     return respond

@@ -99,7 +99,7 @@ class SiteAdmin(StrictAdmin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Model:
         row = super().get_object(request, object_id, from_field)
         if row is None:
-            raise Http404(f"There is no {self.opts.verbose_name} {object_id} that you may see.")
+            raise Http404(f"The {self.opts.verbose_name} {object_id} does not exist, or you may not see it.")
         return row
 
     def viewed(self, request: HttpRequest, object_id: Any) -> Any:
@@ -208,7 +208,7 @@ class SiteAdmin(StrictAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Return the rows alone: Django would fetch every document of a collection to list it. See `deleting.py`."""
-        names = [f"{self.opts.verbose_name}: {obj}, and what belongs to it" for obj in objs]
+        names = [f"{self.opts.verbose_name}: {obj} and everything that belongs to it" for obj in objs]
         return names, {self.opts.verbose_name_plural: len(names)}, set(), []
 
     @display(description="status", ordering="status", label=STATUS_COLOURS)

@@ -14,28 +14,28 @@ from benchbench.errors import BenchbenchError
 from benchbench.site.pages import next_page
 
 DISK_FULL = (
-    "Nothing was kept: the site has no room on its disk, or the database on its own. Send it again when an "
-    "administrator has made room."
+    "Nothing was saved: the disk of the site or of the database is full. Ask an administrator to free space, then "
+    "send it again."
 )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer an unknown address, or a thing that the user may not see, with the same page."""
-    there_is_none = "There is nothing at this address. What was here may have been deleted, or never was."
+    there_is_none = "This page does not exist. It may have been deleted."
     return _page(request, 404, "Not found", _said(exception, Http404) or there_is_none)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that the user may not make."""
-    denied = "You do not have the permission for this. An administrator can give it to you, or to your group."
+    denied = "You do not have permission for this. Ask an administrator to give it to you or your group."
     return _page(request, 403, "Not permitted", _said(exception, PermissionDenied) or denied)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form that did not come from a page of this site and this sign-in."""
     sentence = (
-        "Nothing was changed: the form did not come from a page that is still valid, which happens after signing in "
-        "again in another tab, or where the browser refuses cookies. Go back, reload the page, and send it again."
+        "Nothing was changed: the form is no longer valid. This happens after a sign-in in another tab, or if the "
+        "browser blocks cookies. Go back, reload the page and send it again."
     )
     return _page(request, 403, "The form was not accepted", sentence)
 
@@ -43,16 +43,16 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that cannot be read, or that a page refuses. The user is unknown."""
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
-        sentence = "Nothing was changed: the form holds more than the site accepts. Go back, and shorten it."
+        sentence = "Nothing was changed: the form is larger than the site accepts. Go back and shorten it."
         return _plain(413, {"title": "Too large", "sentence": sentence})
-    unread = "The request was refused before it was read: the site does not accept the address or a header."
+    unread = "The request was refused: the site does not accept its address or a header. Check the address."
     sentence = _said(exception, BadRequest) or unread
     return _plain(400, {"title": "Refused", "sentence": sentence})
 
 
 def server_error(request: HttpRequest, reference: str) -> HttpResponse:
     """Answer a request that failed because of a bug. The page does not use the database, which may have failed."""
-    sentence = "This page could not be made. That is a fault of the site, not yours, and it is in the log."
+    sentence = "This page failed because of an error of the server. The error is in the log."
     return _plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
 
 
@@ -74,8 +74,8 @@ def undone(failure: BenchbenchError, reference: str) -> HttpResponse:
 
 def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
     """Answer while PostgreSQL or Redis is unavailable; the browser reloads a page that was requested by GET."""
-    again = f"It is asked for again every {seconds} s." if request.method == "GET" else "Go back and send it again."
-    sentence = f"PostgreSQL or Redis does not answer the site, so this page could not be made. {again}"
+    again = f"The page reloads every {seconds} s." if request.method == "GET" else "Go back and send it again."
+    sentence = f"PostgreSQL or Redis does not respond. {again}"
     answer = _plain(503, {"title": "Not available now", "sentence": sentence})
     answer.headers["Retry-After"] = str(seconds)
     if request.method == "GET":

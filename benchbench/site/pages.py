@@ -82,7 +82,7 @@ class SizedFileField(forms.FileField):
 
     @property
     def _rule(self) -> str:
-        return f"at most {filesizeformat(self.most_bytes)} may be uploaded. {self.remedy}"
+        return f"the limit is {filesizeformat(self.most_bytes)}. {self.remedy}"
 
     def get_bound_field(self, form: Any, field_name: str) -> forms.BoundField:
         self.widget.attrs |= {"data-max-bytes": self.most_bytes, "data-too-large": self._rule}

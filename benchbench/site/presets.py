@@ -156,7 +156,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [{"title": "Start", "icon": "home", "link": reverse_lazy("admin:index")}],
             },
             {
-                "title": "What is searched",
+                "title": "Search",
                 "items": [
                     sidebar_item("Collections", "library_books", "collections.collection"),
                     sidebar_item("Documents", "description", "collections.document"),
@@ -164,7 +164,7 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
-                "title": "What is asked",
+                "title": "Datasets",
                 "items": [
                     sidebar_item("Datasets", "fact_check", "datasets.dataset"),
                     sidebar_item("Queries", "help_center", "datasets.query"),
@@ -173,7 +173,7 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
-                "title": "How well it is found",
+                "title": "Benchmarks",
                 "items": [
                     sidebar_item("Benchmarks", "leaderboard", "benchmarks.benchmark"),
                     sidebar_item("Runs", "directions_run", "benchmarks.run"),
@@ -182,7 +182,7 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
-                "title": "Engine room",
+                "title": "System",
                 "items": [
                     sidebar_item("Operations", "settings_b_roll", "operations.operation") | {"active": at_operations},
                     sidebar_item("Workers", "engineering", "operations.operation")

@@ -31,7 +31,7 @@ class StrictAdmin(ModelAdmin):
             if not request.GET:
                 raise
             asked, rows = request.META["QUERY_STRING"][:80], self.opts.verbose_name_plural
-            message = f"The list of {rows} cannot be filtered as the address asks, with {asked}: open it without."
+            message = f"The list of {rows} cannot be filtered by {asked}. Open it without this filter."
             raise BadRequest(message) from None
         words = len(list(smart_split(shown.query)))
         if words > SEARCH_WORDS:
@@ -55,5 +55,5 @@ class StrictAdmin(ModelAdmin):
             try:
                 self.opts.pk.to_python(id)
             except ValidationError:
-                raise BadRequest(f"{id[:80]!r} is the id of no {self.opts.verbose_name}.") from None
+                raise BadRequest(f"{id[:80]!r} is not a valid {self.opts.verbose_name} id.") from None
         return super().response_action(request, queryset)

@@ -92,7 +92,7 @@ class Desk {
 
     undo() {
         const last = this.history.pop();
-        if (!last) return this.announce("There is nothing to undo.");
+        if (!last) return this.announce("Nothing to undo.");
         this.announced = true;
         this.outbox.add({ item: last.id, kind: "undo" });
         if (last.item) {
@@ -102,7 +102,7 @@ class Desk {
         } else {
             this.awaited = last.id; // of before this page was opened: it comes with the answer
         }
-        this.announce(`Taken back: ${last.label}.`, last.item ? `Again: ${last.item.spoken}` : "");
+        this.announce(`Withdrawn: ${last.label}.`, last.item ? `Back to: ${last.item.spoken}` : "");
         this.sync();
     }
 
@@ -149,12 +149,12 @@ class Desk {
             body: JSON.stringify({ said, have: [...this.items.keys()], count: this.data.ahead }),
         });
         if (answer.type === "opaqueredirect" || answer.status === 403) {
-            throw Object.assign(new Error(), { sentence: "You are signed out: sign in again and open this page" });
+            throw Object.assign(new Error(), { sentence: "You are signed out: sign in and reload this page" });
         }
         if (answer.status === 409 || answer.status === 400) {
             throw Object.assign(new Error(), { sentence: (await answer.json()).sentence });
         }
-        if (!answer.ok) throw Object.assign(new Error(), { sentence: `The server answers ${answer.status}` });
+        if (!answer.ok) throw Object.assign(new Error(), { sentence: `The server returned status ${answer.status}` });
         const told = await answer.json();
         const refused = new Map(told.refused.map(({ key, sentence }) => [key, sentence]));
         for (const entry of said) if (refused.has(entry.key)) this.refuse(entry, refused.get(entry.key));
@@ -167,7 +167,7 @@ class Desk {
         const told = document.createElement("p");
         told.className = "bb-note bb-note-bad";
         const what = this.history.find(({ id }) => id === item)?.item?.spoken ?? `item ${item}`;
-        told.textContent = `Not kept: ${this.label(kind, grade) ?? "undo"} for ${what}${note ? ` (“${note}”)` : ""}. ${sentence}`;
+        told.textContent = `Not saved: ${this.label(kind, grade) ?? "undo"} for ${what}${note ? ` (“${note}”)` : ""}. ${sentence}`;
         $("problems").append(told);
     }
 
@@ -175,11 +175,11 @@ class Desk {
         const waiting = this.outbox.all().length;
         const place = $("connection");
         place.dataset.lost = this.trouble ? "true" : "";
-        const wait = waiting ? `: ${waiting} ${waiting === 1 ? "waits" : "wait"} in this browser, and ${waiting === 1 ? "is" : "are"} sent when it can be` : "";
-        const words = this.trouble ? `${this.trouble}${wait}.` : waiting ? "Sending …" : "Everything is kept.";
-        const memory = this.outbox.lasts ? "" : " This browser stores nothing: keep the page open.";
+        const wait = waiting ? `: ${waiting} ${waiting === 1 ? "entry waits" : "entries wait"} in this browser and will be sent later` : "";
+        const words = this.trouble ? `${this.trouble}${wait}.` : waiting ? "Sending …" : "Everything is saved.";
+        const memory = this.outbox.lasts ? "" : " This browser cannot store grades: keep this page open.";
         place.textContent = words + memory;
-        const alarm = this.trouble ? `${this.trouble}. Go on: what you say is kept here.` : "";
+        const alarm = this.trouble ? `${this.trouble}. Continue: your grades are stored in this browser.` : "";
         if ($("alarm").textContent !== alarm) $("alarm").textContent = alarm; // read aloud once
     }
 
@@ -199,7 +199,7 @@ class Desk {
 
     async whole(button) {
         const answer = await fetch(button.dataset.whole).catch(() => null);
-        if (!answer?.ok || answer.redirected) return this.announce("The rest of the text cannot be fetched now.");
+        if (!answer?.ok || answer.redirected) return this.announce("The rest of the text could not be loaded. Try again.");
         button.closest("details").querySelector("[data-text]").innerHTML = await answer.text();
         button.remove();
     }

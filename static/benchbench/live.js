@@ -95,8 +95,8 @@ class Live {
     show(state) {
         const words = {
             live: "Live",
-            reconnecting: "Reconnecting; looking every 5 seconds",
-            polling: "Looking every 5 seconds",
+            reconnecting: "Reconnecting; updating every 5 seconds",
+            polling: "Updating every 5 seconds",
             done: "",
         };
         this.element.dataset.state = state;

@@ -1,8 +1,8 @@
 // Names the controls that Django's, unfold's and django-rq's scripts and templates make without one, for screen readers.
 
 function nameControls() {
-    for (const box of document.querySelectorAll("#action-toggle:not([aria-label])")) box.setAttribute("aria-label", "All rows");
-    for (const box of document.querySelectorAll(".action-select:not([aria-label])")) box.setAttribute("aria-label", "This row");
+    for (const box of document.querySelectorAll("#action-toggle:not([aria-label])")) box.setAttribute("aria-label", "Select all rows");
+    for (const box of document.querySelectorAll(".action-select:not([aria-label])")) box.setAttribute("aria-label", "Select this row");
     for (const hint of document.querySelectorAll("span.help-tooltip[aria-label]:not([role])")) hint.setAttribute("role", "img");
     for (const shown of document.querySelectorAll(".select2-selection:not([aria-label])")) {
         const label = shown.closest(".select2").previousElementSibling?.labels?.[0];

@@ -26,18 +26,18 @@ def text_of(page: Any) -> str:
 def test_an_address_that_there_is_not_is_told_in_the_shell(client_of_ada: Client) -> None:
     page = client_of_ada.get("/admin/nothing/")
     assert page.status_code == 404
-    assert "There is nothing at this address." in text_of(page)
+    assert "This page does not exist." in text_of(page)
     assert changelist_url(Benchmark) in text_of(page), "the sidebar"
     page = client_of_ada.get(change_url(Benchmark, uuid.UUID(int=0)))
     assert page.status_code == 404
-    assert f"There is no benchmark {uuid.UUID(int=0)} that you may see." in text_of(page)
+    assert f"The benchmark {uuid.UUID(int=0)} does not exist, or you may not see it." in text_of(page)
 
 
 @pytest.mark.django_db
 def test_who_is_not_signed_in_sees_no_shell() -> None:
     page = Client().get("/nothing/<script>")
     assert page.status_code == 404
-    assert "There is nothing at this address." in text_of(page)
+    assert "This page does not exist." in text_of(page)
     assert reverse("admin:index") in text_of(page)
     assert "_changelist" not in text_of(page)
     assert changelist_url(Benchmark) not in text_of(page)
@@ -54,7 +54,7 @@ def test_what_is_not_permitted_leads_back(client: Client, make_staff: MakeStaff)
     ):
         page = client.get(changelist_url(Benchmark), headers={"Referer": referer})
         assert page.status_code == 403
-        assert "You do not have the permission for this." in text_of(page)
+        assert "You do not have permission for this." in text_of(page)
         assert (">Back</a>" in text_of(page)) == leads, referer
 
 
@@ -91,4 +91,4 @@ def test_a_form_that_is_too_large_is_told_so(client_of_ada: Client, settings: An
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     page = client_of_ada.post(reverse("admin:accounts_accesstoken_add"), {"name": "x" * 2000})
     assert page.status_code == 413
-    assert "the form holds more than the site accepts" in text_of(page)
+    assert "the form is larger than the site accepts" in text_of(page)

@@ -220,7 +220,7 @@ def test_what_is_not_named_yet_is_no_fault(admin_client: Client, library: Mappin
     shown = answer(admin_client, "benchmark_preview", **{"mapping": library.pk, **OfBenchmark.FIELDS, "name": ""})
     assert "8 runs</strong>" in shown
     assert "error_name" not in shown, "what stands there stays"
-    assert "Choose a mapping, and" in answer(admin_client, "benchmark_preview", **OfBenchmark.FIELDS)
+    assert "Choose a mapping to count the runs." in answer(admin_client, "benchmark_preview", **OfBenchmark.FIELDS)
 
 
 def test_choices_follow_the_field_that_decides_them(

@@ -178,9 +178,9 @@ def test_judgments_are_pointed_elsewhere_or_dropped_and_the_mapping_is_whole(
     now = Judgment.objects.get(doc_ref={"document_id": "b/pears"})
     assert (now.grade, now.judge, now.note, now.section_refs) == (3, "grace", "Sure.", ["s1"])
     assert (now.source, now.judged_by) == ("import", ada)
-    assert "Import, stated here by ada" in client_of_ada.get(change_url(now.query)).content.decode()
+    assert "Import, entered by ada" in client_of_ada.get(change_url(now.query)).content.decode()
     to_freeze = reverse("admin:dataset_freeze", args=[mapping.dataset_id])
-    assert "Import, stated here by ada" in client_of_ada.get(to_freeze).content.decode()
+    assert "Import, entered by ada" in client_of_ada.get(to_freeze).content.decode()
     assert "the collection is the same. The draft is no part of it" in page
     late = client_of_ada.post(repair_url(mapping, TWICE), chosen)
     assert "was changed or removed since" in messages_of(late)

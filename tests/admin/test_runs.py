@@ -48,7 +48,7 @@ def post(client: Client, page: str, dataset: Dataset, content: bytes = RUN, **fi
 def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Dataset) -> None:
     page = post(client_of_ada, PREVIEW, dataset).content.decode()
     assert "1 of 2 queries</strong> of questions v1" in page
-    assert "2 results, of 2 distinct documents; read as TREC run, which calls itself “mine”" in page
+    assert "2 results, of 2 distinct documents; read as TREC run, tagged “mine”" in page
     assert "mine.run lacks, counted as 0: 1." in page
     assert ">Import</button>" in page
     assert not Collection.objects.exists()
@@ -92,7 +92,7 @@ def test_a_run_is_imported_and_further_ones_into_its_benchmark(
     assert "Imported mine.run (TREC run): 2 results" in page
     assert "equal scores, ordered by id" in page
     assert f"benchmark={benchmark.pk}" in page
-    assert "runs were made elsewhere" in page
+    assert "only ids: the runs are external" in page
     again = post(client_of_ada, PAGE, dataset, benchmark=benchmark.pk)
     assert "has the same rankings as run 1, " in again.content.decode()
     assert ": nothing was imported" in again.content.decode()
@@ -126,8 +126,8 @@ def test_every_page_shows_a_run_that_has_no_stages_and_no_times(client_of_ada: C
     own = make_searched(make_mapping(dataset, make_collection()), [0.5]).runs.get()
     page = client_of_ada.get(change_url(run)).content.decode()
     assert "mine.run, tagged “mine”" in page
-    assert "Not known: the file states rankings, and no times." in page
-    assert "No stages are known of this run" in page
+    assert "Unknown: the file contains no times." in page
+    assert "The stages of this run are unknown" in page
     assert "0.00" not in client_of_ada.get(reverse("admin:benchmark_live", args=[run.benchmark_id])).content.decode()
     for result in run.query_results.all():
         page = client_of_ada.get(change_url(result)).content.decode()

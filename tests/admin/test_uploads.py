@@ -89,8 +89,10 @@ def test_a_collection_warns_of_documents_without_a_text_and_takes_no_queries(cli
 
 def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: Any) -> None:
     settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 100
-    assert "at most 100" in error_at(upload(client_of_ada, DATASET, "fruit.json", b"x" * 101), "file")
-    assert "at most 100" in error_at(upload(client_of_ada, COLLECTION, "c.jsonl", b"x" * 101, name="Fruit"), "file")
+    assert "the limit is 100\u00a0bytes" in error_at(upload(client_of_ada, DATASET, "fruit.json", b"x" * 101), "file")
+    assert "the limit is 100\u00a0bytes" in error_at(
+        upload(client_of_ada, COLLECTION, "c.jsonl", b"x" * 101, name="Fruit"), "file"
+    )
 
 
 def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -> None:
@@ -166,7 +168,7 @@ def test_a_preview_says_what_would_be_imported_and_keeps_nothing(client_of_ada: 
     assert "1 query" in page
     assert "read as CSV or JSON Lines" in page
     assert "Judgments by grade: 1 of grade 2." in page
-    assert "Stated twice: 1." in page
+    assert "Duplicates: 1." in page
     assert "red &lt;b&gt;" in page
     assert ">Import</button>" in page
 

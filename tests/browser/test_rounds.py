@@ -57,7 +57,7 @@ def said(page: Page, words: str) -> None:
 
 
 def kept(page: Page) -> None:
-    expect(page.locator("#judging-connection")).to_have_text("Everything is kept.", timeout=PATIENCE)
+    expect(page.locator("#judging-connection")).to_have_text("Everything is saved.", timeout=PATIENCE)
 
 
 def count(opened: Round) -> int:
@@ -83,7 +83,7 @@ def test_thirty_grades_by_keyboard_alone(page):
 
     # Undo; a note; can't judge; skip; and undo once more after the page was loaded anew.
     page.keyboard.press("u")
-    said(page, "Taken back: 2 Relevant. Again: ")
+    said(page, "Withdrawn: 2 Relevant. Back to: ")
     page.wait_for_timeout(SETTLED)
     page.keyboard.press("n")
     page.keyboard.type("Not 2 but 0.")
@@ -98,7 +98,7 @@ def test_thirty_grades_by_keyboard_alone(page):
     judge(page, opened)
     for _ in range(11):
         page.keyboard.press("u")
-    said(page, "There is nothing to undo.")
+    said(page, "Nothing to undo.")
     kept(page)
     assert count(opened) == 32 - 10
     page.keyboard.press("f")
@@ -107,7 +107,7 @@ def test_thirty_grades_by_keyboard_alone(page):
     page.wait_for_selector("text=Read the whole text where")
     page.goto(reverse("admin:round_grades", args=[opened.pk]))
     look(page, "grades")
-    page.click("text=Take back all 22")
+    page.click("text=Withdraw all 22")
     page.wait_for_selector("text=Taken back: 22 grades.")
     assert count(opened) == 0
 
@@ -195,7 +195,7 @@ def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes
     look(page, "round")
     page.click("text=Adjudicate >> nth=0")
     page.wait_for_function(READY)
-    page.wait_for_selector("text=What its judges said")
+    page.wait_for_selector("text=Grades of its judges")
     look(page, "adjudicate")
     while not page.locator("[data-say=grade]").first.is_disabled():
         tap(page, "1")
@@ -221,7 +221,7 @@ def test_a_round_shows_its_model_and_three_verdicts(page):
 
     opened = outside(make)
     page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
-    page.wait_for_selector("#llm >> text=30 pairs that people and the model graded")
+    page.wait_for_selector("#llm >> text=Graded by people and the model: 30 pairs")
     page.wait_for_selector("#verdicts >> text=Open a round whose order is by queries")
     look(page, "models")
 

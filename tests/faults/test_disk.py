@@ -103,5 +103,5 @@ def test_a_full_disk_of_the_data_folder_is_told_and_the_next_upload_is_taken(cre
     assert done.returncode == 0, done.stderr
     status, said, kept, next_status, kept_then = json.loads(done.stdout.splitlines()[-1])
     assert (status, kept) == (507, 0), said
-    assert "the database on its own" in said
+    assert "the disk of the site or of the database is full" in said
     assert (next_status, kept_then) == (302, 1)

@@ -98,7 +98,7 @@ def test_it_says_what_was_sampled_and_what_is_estimated(admin_client, calibrated
     assert "people's grades of the first queries of a random order" in told.meaning
     assert told.sentence.endswith("judged queries.")
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
-    assert f"people’s of {told.sampled_queries} whole queries" in words
+    assert f"people’s for {told.sampled_queries} whole queries" in words
     assert re.search(r"worth about \+\d+ judged queries", words)
     assert str(told.estimand) in words
 

@@ -57,7 +57,7 @@ def test_a_round_says_where_it_stands_and_what_can_be_done(client_of_olga, split
     assert "20 of 20 gradings done. 1 item to adjudicate." in state
     assert "The judges are split on 1 item." in state
     assert "kappa" in state
-    assert "What the grades say of the runs" in state
+    assert "Differences between the runs" in state
 
 
 def test_the_cells_of_a_confusion_matrix_open_their_pairs(client_of_olga, split):
@@ -75,7 +75,7 @@ def test_a_judge_of_a_blind_round_sees_progress_alone(client, split, ada):
     state = page(client, "round_state_fragment", split)
     run = split.runs.order_by("run_order")[0]
     for told in (shown, state):
-        assert "What the grades say" not in told
+        assert "Differences between the runs" not in told
         assert run.label not in told
     assert "grace" not in state
     assert client.get(reverse("admin:round_pairs", args=[split.pk])).status_code == 403
@@ -149,7 +149,7 @@ def test_many_grades_are_taken_back_at_once(client, split, ada):
     client.post(f"{url}?said=2", {"all": "1"})
     assert Grade.objects.filter(judge=ada).count() == 0
     assert Grade.objects.count() == 10, "those of others stay"
-    assert "You said nothing in this round yet." in client.get(url).content.decode()
+    assert "You have not graded anything in this round yet." in client.get(url).content.decode()
 
 
 def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga, split):
@@ -190,7 +190,7 @@ def test_a_model_is_started_after_its_cost_and_can_be_cancelled(lead, opened, se
     told = text_of(lead.post(url("round_llm_preview", opened), MODEL))
     assert "4 answers of ollama:llama3@d1" in told
     assert f"the cap leaves {opened.item_count - 4} items out" in told
-    assert "No calibration sample is drawn" in told
+    assert "No calibration sample yet" in told
     wrong = text_of(lead.post(url("round_llm_preview", opened), MODEL | {"llm": "other"}))
     assert "has no model 'other'" in unescape(wrong)
     assert not Operation.objects.exists()
@@ -233,7 +233,7 @@ def test_calibration_and_verdicts_are_shown_as_they_are_told(lead, calibrated, o
     (judge,) = shown.context["judges"]
     assert judge["calibration"].figures.alpha == told.figures.alpha
     words = text_of(shown)
-    assert f"{SIZE} pairs that people and the model graded" in words
+    assert f"Graded by people and the model: {SIZE} pairs" in words
     assert "Kendall’s τ" in words
     assert calibrated.name in words
     report = verdicts_of(calibrated.round, calibrated)

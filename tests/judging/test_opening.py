@@ -207,7 +207,7 @@ def test_the_preview_counts_what_there_is_to_judge_and_opens_nothing(client, ben
     url = reverse("admin:round_preview")
     told = client.post(url, stated(benchmark, name="")).content.decode()
     assert "<strong>10 pairs</strong>" in told
-    assert "10 gradings at most, about 1 min 40 s at 10 s each" in told
+    assert "at most 10 gradings, about 1 min 40 s at 10 s each" in told
     shared = client.post(url, stated(benchmark, overlap="1", judges=[ada.pk])).content.decode()
     assert "asks for 2 judges" in shared
     assert "Give" not in client.post(url, stated(benchmark, name="")).content.decode()

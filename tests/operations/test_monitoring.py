@@ -126,7 +126,7 @@ class TestWorkers:
 
     def test_the_page_says_who_works_on_what(self):
         boss = User.objects.create_superuser("boss")
-        assert "No worker lives" in self.look(boss)
+        assert "No workers are running" in self.look(boss)
 
         operation = start_adding({})
         queueing.announce_worker("here:1", ["gpu"])
@@ -145,7 +145,7 @@ class TestWorkers:
         operation = start_adding({})
         assert claim(operation.batches.get().pk, "here:1") is not None
         page = self.look(User.objects.get(pk=staff.pk))
-        assert "the work of others" in page
+        assert "another user’s operation" in page
         assert str(operation.pk) not in page
 
 

@@ -121,7 +121,7 @@ def test_a_page_says_that_redis_is_away_and_is_asked_for_again(db, settings):
     looked_at = client.get(reverse("admin:benchmark_verdict", args=[Benchmark.objects.get().pk]))
     assert looked_at.status_code == 503
     assert (looked_at["Retry-After"], looked_at["Refresh"]) == ("5", "5")
-    assert "PostgreSQL or Redis does not answer the site" in looked_at.content.decode()
+    assert "PostgreSQL or Redis does not respond." in looked_at.content.decode()
 
 
 def test_a_command_waits_for_redis(transactional_db, monkeypatch, caplog, settings):

@@ -56,12 +56,12 @@ def test_the_verdict_leads_to_visible_rounds(client, make_staff, benchmark):
     shown = client.get(results_url(benchmark, "verdict")).content.decode()
     assert f'<a href="{change_url(Round.objects.get(name="ours"))}">ours</a> (open)' in shown
     assert "theirs" not in shown
-    assert "more: how far" not in shown
+    assert " more." not in shown
     for number in range(4):
         make_round(benchmark.runs.order_by("run_order")[0], name=f"further {number}", items=0)
     many = text_of(client.get(results_url(benchmark, "verdict")))
     assert many.count("(open)") == 3
-    assert "(open) and 2 more: how far" in many
+    assert "(open) and 2 more." in many
 
 
 @pytest.mark.parametrize("asked", [{"version": "7"}, {"version": "9" * 5000}, {"version": "x"}, {"seed": "9" * 5000}])
@@ -77,7 +77,7 @@ def test_an_unknown_version_is_not_found(admin_client, benchmark, asked):
 def test_there_is_no_verdict_on_what_is_provisional(admin_client, benchmark, status):
     Benchmark.objects.update(status=status)
     assert admin_client.get(results_url(benchmark, "verdict")).content == b""
-    assert "Weighing" not in text_of(admin_client.get(results_url(benchmark)))
+    assert "Comparing the runs" not in text_of(admin_client.get(results_url(benchmark)))
 
 
 def test_runs_that_failed_are_said_to_be_missing(admin_client, benchmark):
@@ -101,7 +101,7 @@ def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client, bench
         assert f"{pair.wins} / {pair.ties} / {pair.losses}" in text
     assert "seed 42" in text
     assert "3 pairs" in text
-    for heading in ("By slice", "What each choice gains", "Quality and cost", "All measures"):
+    for heading in ("By slice", "Effect of each choice", "Quality and cost", "All measures"):
         assert heading in text
 
 
@@ -119,7 +119,7 @@ def test_many_pairs_come_on_demand(admin_client, benchmark, monkeypatch):
 
 def test_another_measure_is_described(admin_client, benchmark):
     text = text_of(page(admin_client, benchmark=benchmark.pk, measure="P@10"))
-    assert "P@10 is described here, not tested." in text
+    assert "P@10 is shown here without a test." in text
     assert "not distinguishable" not in text.replace("Not distinguishable", "")
 
 
@@ -128,8 +128,8 @@ def test_a_slice_and_a_baseline_can_be_asked_for(admin_client, benchmark):
     asked = {"run": [run.pk for run in runs], "slice": "category: a", "baseline": runs[0].pk}
     text = text_of(page(admin_client, **asked))
     assert verdict_sentence(compare_runs(runs, slice="category: a", baseline=runs[0])) in text
-    assert "This baseline is not a pinned one." in text
-    assert "alone. The error rate holds for this slice" in text
+    assert "This baseline is not pinned." in text
+    assert ". The error rate holds for this slice" in text
 
 
 def test_two_of_more_runs_say_that_they_were_picked(admin_client, benchmark):
@@ -145,12 +145,12 @@ def test_the_best_are_compared(admin_client, benchmark, monkeypatch):
     response = page(admin_client, benchmark=benchmark.pk)
     assert response.status_code == 200
     assert set(response.context["comparison"].runs) == {best, good}
-    assert "1 more run is left out" in text_of(response)
+    assert "1 lower-ranked run is left out" in text_of(response)
     held = page(admin_client, run=[weakest.pk, best.pk, good.pk], baseline=weakest.pk)
     assert set(held.context["comparison"].runs) == {weakest, best}
     verdict = text_of(admin_client.get(results_url(benchmark, "verdict")))
     assert "No verdict" not in verdict
-    assert "1 more run is left out" in verdict
+    assert "1 lower-ranked run is left out" in verdict
 
 
 def test_what_stands_out_of_order_is_explained_where_it_stands(admin_client, db):

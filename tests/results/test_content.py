@@ -72,7 +72,7 @@ def test_a_query_that_failed_is_left_out_and_counted(admin_client, benchmark):
     found = content_of(Evaluation.objects.get())
     assert (found.means[0], found.unanswered) == (("Evidence recall", 3 / 4, 2), 1)
     shown = text_of(admin_client.get(fragment_of(benchmark.runs.get())))
-    assert "3 state evidence or an expected answer; 1 more failed or was not asked, and is left out." in shown
+    assert "3 have evidence or an expected answer; 1 more failed or was not searched, and is left out." in shown
 
 
 def test_the_page_of_a_run_shows_and_defines_them(admin_client, benchmark):
@@ -83,7 +83,7 @@ def test_the_page_of_a_run_shows_and_defines_them(admin_client, benchmark):
     shown = text_of(response)
     assert "Over the first 2 chunks" in shown
     assert "Evidence recall .5000 3 Answer token overlap .8333 2 ROUGE-L .5476 2" in shown
-    assert "runs of letters, digits and underscores, lower-cased" in shown
+    assert "sequences of letters, digits and underscores, lower-cased" in shown
     assert "zebra zebra .0000 – –" in shown
     assert change_url(QueryResult.objects.get(query__key="zebra")) in response.content.decode()
 
@@ -92,7 +92,7 @@ def test_where_nothing_is_stated_nothing_is_offered(admin_client, mapping):
     run = make_benchmark(mapping, [0.5]).runs.get()
     assert fragment_of(run) not in admin_client.get(change_url(run)).content.decode()
     assert content_of(Evaluation.objects.get()) == Content(10, [], 0)
-    assert "No query that states" in text_of(admin_client.get(fragment_of(run)))
+    assert "No query with evidence or an expected answer has results." in text_of(admin_client.get(fragment_of(run)))
 
 
 def test_it_is_computed_once_for_each_state(benchmark, monkeypatch):

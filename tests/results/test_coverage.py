@@ -74,7 +74,7 @@ def test_the_page_shows_them_and_what_is_unresolved(admin_client, mapping):
     fragment = reverse("admin:run_coverage", args=[run.pk])
     assert f'hx-get="{fragment}"' in page
     shown = text_of(admin_client.get(fragment))
-    assert "1 judgment fits no document of the collection; it holds 16.7 % of the ideal gain" in shown
+    assert "1 judgment matches no document of the collection; it holds 16.7 % of the ideal gain" in shown
     assert "75.0 %" in shown
 
 
@@ -111,7 +111,7 @@ def test_runs_that_are_judged_alike_need_no_sentence(admin_client, first):
 
 def test_few_judgments_are_told(admin_client, mapping):
     benchmark = measured(mapping, {"pear": ["d3", "d2"], "plum": ["d3", "d1"]})
-    assert "Few of the documents that these runs return are judged" in text_of(admin_client.get(results_url(benchmark)))
+    assert "Few of the returned documents are judged" in text_of(admin_client.get(results_url(benchmark)))
 
 
 def test_a_definition_is_behind_every_column(admin_client, first):
@@ -179,7 +179,7 @@ def test_the_pages_show_them(admin_client, benchmark):
     page = text_of(admin_client.get(change_url(benchmark.runs.get(run_order=1))))
     assert "1 area to improve" in page
     assert "area to improve .1047 against .9052 elsewhere, p &lt; .001" in page
-    assert "fewer than 10 queries: nothing is concluded" in page
+    assert "fewer than 10 queries: too few for conclusions" in page
 
 
 def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client, benchmark):
@@ -192,7 +192,7 @@ def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client, benchmark)
     assert ".9047" in page
     assert "Too few to conclude" in text_of(admin_client.get(results_url(benchmark), {"slice": "category: rare"}))
     none = admin_client.get(results_url(benchmark), {"slice": "difficulty: none such"})
-    assert "have no slice “difficulty: none such”" in text_of(none)
+    assert "The slice “difficulty: none such” does not exist here" in text_of(none)
     assert none.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
 
 
@@ -203,7 +203,7 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client, benchmark):
     assert len(found.context["rows"]) == HARD
     assert "difficulty: hard: 15 of 40 queries" in text_of(found)
     none = admin_client.get(url, {"slice": "difficulty: none such"})
-    assert "have no slice “difficulty: none such”: all of them are listed" in text_of(none)
+    assert "The slice “difficulty: none such” does not exist here: all queries are listed" in text_of(none)
     assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
     kept = admin_client.get(url, {"version": "1", "page": "2"}).content.decode()
     assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in kept, "the link of a slice keeps the version"

@@ -43,7 +43,7 @@ def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_val
     assert threshold.difference == pytest.approx((2 * lost[0] + lost[1] + lost[2]) / 4)
     page = admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id}).content.decode()
     assert '3 <span class="bb-hint">counted as 4</span>' in page
-    assert "weighs every combination alike" in page
+    assert "all combinations have the same weight" in page
 
 
 def test_effects_are_of_the_queries_that_every_run_answered(admin_client):

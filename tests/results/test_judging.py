@@ -169,7 +169,9 @@ def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client, 
             "No document of \"library\" has the uri 'lib:9': correct it, or state the judgment without a document."
         ]
     assert draft_of(ranking.query.dataset) is None
-    assert "No document that you see has this reference" in text_of(admin_client.get(f"{nowhere}&without_document=on"))
+    assert "No document that you may see has this reference" in text_of(
+        admin_client.get(f"{nowhere}&without_document=on")
+    )
     admin_client.post(f"{url}?key=document_id&reference=d3", {"grade": "1"})
     assert Judgment.objects.get(until=None, since=2).doc_ref == {"document_id": "d3"}
 

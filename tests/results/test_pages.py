@@ -200,7 +200,7 @@ def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client, mappin
     page = text_of(response)
     assert "Not among the 2 documents" in page
     assert "Unresolved: No document has the uri." in page
-    assert "no stages known" in page
+    assert "stages unknown" in page
     assert "unjudged" in page
 
 

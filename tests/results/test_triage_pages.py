@@ -128,12 +128,12 @@ def test_an_external_run_says_that_no_stages_are_known(admin_client, finished):
     Run.objects.filter(pk=run.pk).update(is_external=True, config={}, index=None)
     change_rankings(QueryResult.objects.filter(run=run), chunk_ids=[])
     StageList.objects.filter(lengths=None).delete()
-    assert "No stages are known of this run" in text_of(admin_client.get(change_url(run)))
+    assert "The stages of this run are unknown" in text_of(admin_client.get(change_url(run)))
     worst = min(values_of(run).items(), key=lambda item: item[1])[0]
     page = text_of(admin_client.get(change_url(QueryResult.objects.get(run=run, query=worst))))
-    assert "no stages known, since the rankings were made elsewhere" in page
+    assert "stages unknown, because the run is external" in page
     other = run_of(finished, "hybrid")
-    assert "cannot be traced" in text_of(admin_client.get(change_url(other))) or "lists were not kept" in text_of(
+    assert "cannot be traced" in text_of(admin_client.get(change_url(other))) or "lists were not stored" in text_of(
         admin_client.get(change_url(other))
     )
     assert admin_client.get(change_url(run), {"against": str(other.pk)}).status_code == 200
