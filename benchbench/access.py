@@ -67,11 +67,11 @@ def colleagues_of(user: Any) -> QuerySet[User]:
     return active.filter(Q(pk=user.pk) | Q(pk__in=mates.values("pk")))
 
 
-def seen_by_all_who_see(row: Any, shown: Any) -> bool:
-    """Return whether all users who see `shown`, as owner or by team, see `row` too, so that it may be named there."""
-    whose, team = getattr(row, "owner_id", None), getattr(row, "team_id", None)
-    shown_to = getattr(shown, "owner_id", None), getattr(shown, "team_id", None)
-    return whose is None or (whose == shown_to[0] and shown_to[1] in (None, team))
+def is_visible_to_viewers(row: Any, target: Any) -> bool:
+    """Return whether all users who see `target`, as owner or by team, see `row` too, so that it may be named there."""
+    owner, team = getattr(row, "owner_id", None), getattr(row, "team_id", None)
+    target_access = getattr(target, "owner_id", None), getattr(target, "team_id", None)
+    return owner is None or (owner == target_access[0] and target_access[1] in (None, team))
 
 
 def may_view(row: Model, user: Any) -> bool:
@@ -95,8 +95,8 @@ class PermissionsAtOnce(ModelBackend):
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
         if user_obj.is_active and not user_obj.is_superuser and obj is None and not hasattr(user_obj, "_perm_cache"):
-            own, of_groups = Permission.objects.filter(user=user_obj), Permission.objects.filter(group__user=user_obj)
-            mine = Permission.objects.filter(Q(pk__in=own.values("pk")) | Q(pk__in=of_groups.values("pk")))
-            told = mine.order_by().values_list("content_type__app_label", "codename")
-            user_obj._perm_cache = {f"{label}.{codename}" for label, codename in told}
+            direct, group = Permission.objects.filter(user=user_obj), Permission.objects.filter(group__user=user_obj)
+            permissions = Permission.objects.filter(Q(pk__in=direct.values("pk")) | Q(pk__in=group.values("pk")))
+            rows = permissions.order_by().values_list("content_type__app_label", "codename")
+            user_obj._perm_cache = {f"{label}.{codename}" for label, codename in rows}
         return super().get_all_permissions(user_obj, obj)

@@ -35,19 +35,19 @@ django_application = get_asgi_application()
 
 # These need the app registry that the line above fills.
 import benchbench.site.addresses  # noqa: F401 - <id:…>
-from apps.api.sockets import identified
+from apps.api.sockets import add_identity
 from apps.operations.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
 
 websocket_urlpatterns = [
-    path(f"ws/operations{rest}", consumer.as_asgi())
+    path(f"ws/operations{route}", consumer.as_asgi())
     for consumer, tail in (
         (OperationsConsumer, ""),
         (OperationConsumer, "/<id:operation_id>"),
         (HintsConsumer, "/<id:operation_id>/hints"),
     )
-    for rest in (tail, f"{tail}/")
+    for route in (tail, f"{tail}/")
 ] + [re_path("", NowhereConsumer.as_asgi())]
 
 application = ProtocolTypeRouter(
-    {"http": django_application, "websocket": identified(URLRouter(websocket_urlpatterns))}
+    {"http": django_application, "websocket": add_identity(URLRouter(websocket_urlpatterns))}
 )

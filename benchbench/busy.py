@@ -6,8 +6,8 @@ from typing import TextIO
 
 
 @contextmanager
-def busy(stream: TextIO, what: str) -> Iterator[None]:
-    """Show `what` and the elapsed time on a terminal, in a line that disappears at the end."""
+def busy(stream: TextIO, label: str) -> Iterator[None]:
+    """Show `label` and the elapsed time on a terminal, in a line that disappears at the end."""
     if not stream.isatty():
         yield
         return
@@ -16,18 +16,18 @@ def busy(stream: TextIO, what: str) -> Iterator[None]:
 
     columns = SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=Console(file=stream), transient=True, redirect_stdout=False) as line:
-        line.add_task(what, total=None)
+        line.add_task(label, total=None)
         yield
 
 
-KEPT = "\n\t"
+WHITESPACE = "\n\t"
 
 
 def printable(text: str) -> str:
     """Return `text` with a space for each unprintable character except line ends and tabs."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in KEPT else " " for c in text)
+    return "".join(c if c.isprintable() or c in WHITESPACE else " " for c in text)
 
 
 def on_one_line(text: str) -> str:

@@ -5,12 +5,12 @@ from typing import Protocol
 
 
 class Watch(Protocol):
-    """Watcher of a block that calls `what`, the subject of a sentence: "The encoder m".
+    """Watcher of a block that calls `subject`, that of a sentence: "The encoder m".
 
     A call with its own time limit passes it as `within`, in seconds.
     """
 
-    def __call__(self, what: str, *, within: float | None = None) -> AbstractContextManager[None]: ...
+    def __call__(self, subject: str, *, within: float | None = None) -> AbstractContextManager[None]: ...
 
 
 _watch: Watch | None = None
@@ -22,6 +22,6 @@ def watch_calls(watch: Watch) -> None:
     _watch = watch
 
 
-def calling(what: str, *, within: float | None = None) -> AbstractContextManager[None]:
+def calling(subject: str, *, within: float | None = None) -> AbstractContextManager[None]:
     """Return the context of a call that may hang. The call is watched if this process has a watcher."""
-    return _watch(what, within=within) if _watch else nullcontext()
+    return _watch(subject, within=within) if _watch else nullcontext()

@@ -10,7 +10,7 @@ from typing import Any
 from benchbench.errors import BenchbenchError
 
 PREFIX = "ir_datasets:"
-SHOWN = 5
+MAX_LISTED = 5
 
 
 class CatalogueError(BenchbenchError):
@@ -37,7 +37,7 @@ def load(id: str) -> Any:
     try:
         return ir_datasets.load(id)
     except KeyError:
-        raise CatalogueError(f"ir_datasets knows no {id[:80]!a}{_parts(ir_datasets, id)}.") from None
+        raise CatalogueError(f"ir_datasets knows no {id[:80]!a}{_list_subsets(ir_datasets, id)}.") from None
 
 
 def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
@@ -63,10 +63,10 @@ def require(dataset: Any, id: str, *entities: str) -> None:
     if lacking:
         import ir_datasets
 
-        raise CatalogueError(f"{id} of ir_datasets has no {' and no '.join(lacking)}{_parts(ir_datasets, id)}.")
+        raise CatalogueError(f"{id} of ir_datasets has no {' and no '.join(lacking)}{_list_subsets(ir_datasets, id)}.")
 
 
-def _parts(library: Any, id: str) -> str:
-    parts = sorted(name for name in library.registry if name.startswith(f"{id.rstrip('/')}/"))
-    more = ", …" if len(parts) > SHOWN else ""
-    return f"; there is {', '.join(parts[:SHOWN])}{more}" if parts else ""
+def _list_subsets(library: Any, id: str) -> str:
+    subsets = sorted(name for name in library.registry if name.startswith(f"{id.rstrip('/')}/"))
+    more = ", …" if len(subsets) > MAX_LISTED else ""
+    return f"; there is {', '.join(subsets[:MAX_LISTED])}{more}" if subsets else ""

@@ -85,10 +85,10 @@ def misspelt(name: str) -> str:
     from django.core.management import get_commands
 
     django.setup()  # so that the commands of installed apps are known too
-    there = {"score", *get_commands()}
-    if name in there:
+    names = {"score", *get_commands()}
+    if name in names:
         return ""
-    near = get_close_matches(name, sorted(there), n=1)
+    near = get_close_matches(name, sorted(names), n=1)
     return f"There is no command {name!r}" + (f": is it {near[0]}?" if near else "; benchbench --help lists them.")
 
 

@@ -13,20 +13,20 @@ def counted(number: int, noun: str) -> str:
 
 def signed(number: float, decimals: int = 4) -> str:
     """Return a difference with its sign, `+0.0123`. A number that rounds to zero gets no sign: `0.0000`."""
-    shown = f"{number:+z,.{decimals}f}"
-    return shown if float(shown.replace(",", "")) else shown[1:]
+    text = f"{number:+z,.{decimals}f}"
+    return text if float(text.replace(",", "")) else text[1:]
 
 
 def figure(number: float, decimals: int = 4) -> str:
     """Return a measure's value for display: `.6451`, `1.0000`."""
-    shown = f"{number:z.{decimals}f}"
-    return shown[1:] if shown.startswith("0.") else shown
+    text = f"{number:z.{decimals}f}"
+    return text[1:] if text.startswith("0.") else text
 
 
 def short_signed(number: float, decimals: int = 4) -> str:
     """Return a difference for pages: `+.0123`, `−1.0000`, or `.0000` if it rounds to zero."""
-    shown = figure(abs(number), decimals)
-    return shown if not float(shown) else f"{'+' if number > 0 else '−'}{shown}"
+    text = figure(abs(number), decimals)
+    return text if not float(text) else f"{'+' if number > 0 else '−'}{text}"
 
 
 def p_text(p: float) -> str:
@@ -34,6 +34,6 @@ def p_text(p: float) -> str:
     return "< .001" if p < 0.001 else figure(p, 3)
 
 
-def some_of(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
+def some_of(names: Sequence[str], limit: int = 5, between: str = ", ") -> str:
     """Return the first of many names for a sentence: "q1, q2, q3, q4, q5 and 12 more"."""
-    return between.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+    return between.join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from django.db.models.deletion import ProtectedError, RestrictedError
 from psycopg.errors import ForeignKeyViolation
 
-from benchbench.access import seen_by_all_who_see
+from benchbench.access import is_visible_to_viewers
 from benchbench.errors import ConflictError
 
 
@@ -42,12 +42,14 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
     It leaves out names that not every user who may delete `instance` may see.
     """
     noun = instance._meta.verbose_name
-    told = {type(user): user for user in users if seen_by_all_who_see(_owned(user), instance)}
+    examples = {type(user): user for user in users if is_visible_to_viewers(_owned(user), instance)}
     counts = Counter(type(user) for user in users)
-    others = {
+    foreign_types = {
         type(user) for user in users if getattr(_owned(user), "owner_id", None) != getattr(instance, "owner_id", None)
     }
-    used_by = " and ".join(_part(model, count, told.get(model), model in others) for model, count in counts.items())
+    used_by = " and ".join(
+        _usage_text(model, count, examples.get(model), model in foreign_types) for model, count in counts.items()
+    )
     return ConflictError(
         f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete what uses it first.'
     )
@@ -58,7 +60,7 @@ def _owned(row: Any) -> Any:
     return getattr(row, "benchmark", row)
 
 
-def _part(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:
+def _usage_text(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:
     meta = model._meta
     if count == 1:
         hidden = "that somebody else owns" if of_others else "that the team does not see"
@@ -69,10 +71,10 @@ def _part(model: type[Model], count: int, example: Model | None, of_others: bool
 
 
 @contextmanager
-def referring(what: str) -> Iterator[None]:
+def referring(subject: str) -> Iterator[None]:
     """Open a transaction that stores rows which refer to others. Raises ConflictError if one of those was deleted.
 
-    `what` names the stored rows in a sentence: "The benchmark". PostgreSQL checks the foreign keys at the end of the
+    `subject` names the stored rows in a sentence: "The benchmark". PostgreSQL checks the foreign keys at the end of the
     block, not only at the commit. From then on, deleting a referenced row waits (`delete_unused`).
     """
     try:
@@ -83,6 +85,6 @@ def referring(what: str) -> Iterator[None]:
         if not isinstance(error.__cause__, ForeignKeyViolation):
             raise
         raise ConflictError(
-            f"{what} was not made: something that it is made of was deleted at the same moment. Look at what is there, "
+            f"{subject} was not created: something that it needs was deleted at the same moment. Reload the page "
             "and try again."
         ) from error

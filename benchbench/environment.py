@@ -17,20 +17,20 @@ def env_bool(name: str) -> bool:
     raise ImproperlyConfigured(f"{name} is {value!r}: write true or false.")
 
 
-def env_int(name: str, default: int, *, least: int = 1) -> int:
+def env_int(name: str, default: int, *, minimum: int = 1) -> int:
     value = os.environ.get(name, "").strip()
     try:
         number = int(value) if value else default
     except ValueError:
         raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number.") from None
-    if number < least:
-        raise ImproperlyConfigured(f"{name} is {number}: the least it may be is {least}.")
+    if number < minimum:
+        raise ImproperlyConfigured(f"{name} is {number}: the least it may be is {minimum}.")
     return number
 
 
 def env_list(name: str, default: list[str]) -> list[str]:
     value = os.environ.get(name, "")
-    return [part.strip() for part in value.split(",") if part.strip()] if value else default
+    return [item.strip() for item in value.split(",") if item.strip()] if value else default
 
 
 def env_rate(name: str, default: str) -> tuple[int, int]:

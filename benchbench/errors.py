@@ -32,7 +32,7 @@ class UnfitWorkerError(BenchbenchError):
     """This machine's model has the wrong revision; another machine may do the work. The message names the revisions."""
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the text of an error to store and show: its message, or the type and text of an unexpected error."""
     if isinstance(error, BenchbenchError):
         return error.message

@@ -38,18 +38,18 @@ def excerpt(text: str, query: str) -> list[Piece]:
     start = max(0, first.start() - BEFORE) if first else 0
     if start:
         start = flat.rfind(" ", 0, start) + 1
-    part = flat[start : start + EXCERPT]
+    passage = flat[start : start + EXCERPT]
     if start + EXCERPT < len(flat):
-        part = part[: part.rfind(" ")] if " " in part else part
-        part += " …"
-    return marked(("… " if start else "") + part, query)
+        passage = passage[: passage.rfind(" ")] if " " in passage else passage
+        passage += " …"
+    return marked(("… " if start else "") + passage, query)
 
 
 def marked(text: str, query: str) -> list[Piece]:
     """Return the whole of `text` in pieces, the words of `query` marked."""
     pattern = _pattern(query)
-    parts = pattern.split(text) if pattern else [text]  # every second one is a word
-    return [Piece(part, place % 2 == 1) for place, part in enumerate(parts) if part]
+    pieces = pattern.split(text) if pattern else [text]  # every second one is a word
+    return [Piece(piece, index % 2 == 1) for index, piece in enumerate(pieces) if piece]
 
 
 def _pattern(query: str) -> re.Pattern[str] | None:

@@ -14,7 +14,7 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.models import OwnedModel
 
 MAX_LENGTH = 200
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def checked_name(name: str, noun: str) -> str:
@@ -34,13 +34,13 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
     A name that is too long is cut before the number.
     """
-    there = set(taken)
-    endings = ("", *(f" ({number})" for number in range(2, len(there) + 2)))
+    existing = set(taken)
+    endings = ("", *(f" ({number})" for number in range(2, len(existing) + 2)))
     names = (name[: MAX_LENGTH - len(ending)].rstrip() + ending for ending in endings)
-    return next(free for free in names if free not in there)
+    return next(free for free in names if free not in existing)
 
 
-def under_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Made]) -> Made:
+def under_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Result]) -> Result:
     """Return the result of `make` for a name that none of `rows` has. This is the only way to take such a name.
 
     If another transaction takes the name at the same moment, all is undone and `make` is called with the next free
@@ -56,42 +56,42 @@ def under_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[st
                 raise
 
 
-SHOWN = 10
+MAX_LISTED = 10
 M = TypeVar("M", bound=Model)
 Owned = TypeVar("Owned", bound=OwnedModel)
 
 
-def find_named(model: type[Owned], named: str, *, owner: User | None = None) -> Owned:
-    """Return the row of `model` whose name or id is `named`; with an `owner`, one that the owner sees.
+def find_named(model: type[Owned], name_or_id: str, *, owner: User | None = None) -> Owned:
+    """Return the row of `model` whose name or id is `name_or_id`; with an `owner`, one that the owner sees.
 
     Raises BenchbenchError for no such row or several. If the table is empty, the message names the command that makes
     a row. The error's field is the model's name.
     """
     objects: Any = model._default_manager if owner is None else usable(model._default_manager.all(), owner)
     noun = model._meta.verbose_name
-    matching = named_rows(objects, named)
+    matching = named_rows(objects, name_or_id)
     if len(matching) == 1:
         return matching[0]
     if matching:
         several = model._meta.verbose_name_plural
-        raise BenchbenchError(f"Several {several} are called {named!r}: give the {noun}'s id.", field=str(noun))
-    names = list(objects.values_list("name", flat=True)[: SHOWN + 1])
-    there = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+        raise BenchbenchError(f"Several {several} are called {name_or_id!r}: give the {noun}'s id.", field=str(noun))
+    names = list(objects.values_list("name", flat=True)[: MAX_LISTED + 1])
+    listing = ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
     raise BenchbenchError(
-        f"No {noun} {f'that {owner} sees ' if owner else ''}is called {named!r}; there is "
-        f"{there or f'none yet: `manage.py {model.made_by}` makes one'}.",
+        f"No {noun} {f'that {owner} sees ' if owner else ''}is called {name_or_id!r}; there is "
+        f"{listing or f'none yet: `manage.py {model.made_by}` makes one'}.",
         field=str(noun),
     )
 
 
-def named_rows(rows: QuerySet[M], named: str) -> list[M]:
-    """Return at most two rows whose name is `named`; without any, the row with this id."""
-    return list(rows.filter(name=named)[:2]) or rows_by_id(rows, named)
+def named_rows(rows: QuerySet[M], name_or_id: str) -> list[M]:
+    """Return at most two rows whose name is `name_or_id`; without any, the row with this id."""
+    return list(rows.filter(name=name_or_id)[:2]) or rows_by_id(rows, name_or_id)
 
 
-def rows_by_id(rows: QuerySet[M], named: str) -> list[M]:
-    """Return the row whose id is `named`; none if that is not an id or the row does not exist."""
+def rows_by_id(rows: QuerySet[M], text: str) -> list[M]:
+    """Return the row whose id is `text`; none if that is not an id or the row does not exist."""
     try:
-        return list(rows.filter(pk=UUID(named)))
+        return list(rows.filter(pk=UUID(text)))
     except ValueError:
         return []

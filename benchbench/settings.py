@@ -29,7 +29,7 @@ def package_folder(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-DATA_DIR = embedded.here().data
+DATA_DIR = embedded.current_paths().data
 
 
 def local_secret() -> str:
@@ -143,11 +143,11 @@ DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.
-DATABASE_URL = env_str("DATABASE_URL", embedded.here().database_url())
-REDIS_URL = env_str("REDIS_URL", embedded.here().redis_url())
+DATABASE_URL = env_str("DATABASE_URL", embedded.current_paths().database_url())
+REDIS_URL = env_str("REDIS_URL", embedded.current_paths().redis_url())
 ENGINE = "benchbench.embedded" if EMBEDDED else None
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
-if DATABASE_POOL := env_int("DATABASE_POOL", 0, least=0):  # the most connections that this process keeps
+if DATABASE_POOL := env_int("DATABASE_POOL", 0, minimum=0):  # the most connections that this process keeps
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     pool = {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 5, "max_idle": 60}
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
@@ -178,7 +178,7 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", package_folder("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
-REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, least=0)}
+REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, minimum=0)}
 SIMPLE_JWT = {
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=env_int("BENCHBENCH_JWT_ACCESS_MINUTES", 15)),
     "REFRESH_TOKEN_LIFETIME": timedelta(days=env_int("BENCHBENCH_JWT_REFRESH_DAYS", 7)),
@@ -217,9 +217,9 @@ BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
 # The most chunks and summaries of an index; indexes of whole documents have no limit.
 BENCHBENCH_MAX_CHUNKS = env_int("BENCHBENCH_MAX_CHUNKS", 2_000_000)
 # A resolution that is larger than this, or takes longer, goes to the queue.
-BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, least=0)
-BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS", 50_000, least=0)
-BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS", 3000, least=0)
+BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, minimum=0)
+BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS", 50_000, minimum=0)
+BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS", 3000, minimum=0)
 # The size of a matrix.
 BENCHMARK_MAX_RUNS = env_int("BENCHMARK_MAX_RUNS", 200)
 BENCHMARK_MAX_VALUES_PER_AXIS = env_int("BENCHMARK_MAX_VALUES_PER_AXIS", 20)
@@ -230,20 +230,20 @@ BENCHMARK_MAX_RESOLVING_PER_USER = env_int("BENCHMARK_MAX_RESOLVING_PER_USER", 1
 BENCHMARK_MAX_LLM_JUDGING_PER_USER = env_int("BENCHMARK_MAX_LLM_JUDGING_PER_USER", 10)
 BENCHMARK_MAX_MEASURING_PER_USER = env_int("BENCHMARK_MAX_MEASURING_PER_USER", 10)
 # With more rankings than this, over all runs and queries, re-scoring goes to the queue.
-BENCHBENCH_MEASURE_AT_ONCE = env_int("BENCHBENCH_MEASURE_AT_ONCE", 50_000, least=0)
+BENCHBENCH_MEASURE_AT_ONCE = env_int("BENCHBENCH_MEASURE_AT_ONCE", 50_000, minimum=0)
 # Execution.
 BENCHBENCH_QUERY_TIMEOUT_MS = env_int("BENCHBENCH_QUERY_TIMEOUT_MS", 60_000)
-BENCHBENCH_RESIDENT_BYTES = env_int("BENCHBENCH_RESIDENT_BYTES", 2 * 2**30, least=2**20)
-BENCHBENCH_ANN_BUILD_BYTES = env_int("BENCHBENCH_ANN_BUILD_BYTES", 768 * 2**20, least=2**20)
-BENCHBENCH_BATCH_SECONDS = env_int("BENCHBENCH_BATCH_SECONDS", 5, least=0)
-BENCHBENCH_LEASE_SECONDS = env_int("BENCHBENCH_LEASE_SECONDS", 30, least=3)
+BENCHBENCH_RESIDENT_BYTES = env_int("BENCHBENCH_RESIDENT_BYTES", 2 * 2**30, minimum=2**20)
+BENCHBENCH_ANN_BUILD_BYTES = env_int("BENCHBENCH_ANN_BUILD_BYTES", 768 * 2**20, minimum=2**20)
+BENCHBENCH_BATCH_SECONDS = env_int("BENCHBENCH_BATCH_SECONDS", 5, minimum=0)
+BENCHBENCH_LEASE_SECONDS = env_int("BENCHBENCH_LEASE_SECONDS", 30, minimum=3)
 BENCHBENCH_SWEEP_SECONDS = env_int("BENCHBENCH_SWEEP_SECONDS", 15)
 BENCHBENCH_BATCH_TIMEOUT_SECONDS = env_int("BENCHBENCH_BATCH_TIMEOUT_SECONDS", 3600)
 BENCHBENCH_CALL_TIMEOUT_SECONDS = env_int("BENCHBENCH_CALL_TIMEOUT_SECONDS", 300)
 BENCHBENCH_LOCK_SECONDS = env_int("BENCHBENCH_LOCK_SECONDS", 60)
 BENCHBENCH_IDLE_TRANSACTION_SECONDS = env_int("BENCHBENCH_IDLE_TRANSACTION_SECONDS", 60)
 BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
-BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
+BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, minimum=0)
 # Bearer token for /metrics; without it, only superusers may read them.
 BENCHBENCH_METRICS_TOKEN = env_str("BENCHBENCH_METRICS_TOKEN", "")
 # Sockets that watch operations: the most open ones of a user and of a process, and limits on a client's messages.
@@ -256,9 +256,9 @@ BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir())
 # Folder of the workers' memory-mapped vectors; rebuilt from PostgreSQL when absent or damaged.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
 # Cached vectors of documents in PostgreSQL, in addition to those of the indexes, so that no text is encoded twice.
-BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, least=0)
+BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, minimum=0)
 # The most bytes of token vectors in BENCHBENCH_VECTOR_DIR, for late interaction.
-BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
+BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, minimum=0)
 # Servers of language models, NAME=KIND+URL separated by commas, and the keys of those that need one, NAME=KEY.
 BENCHBENCH_LLM_SERVERS = env_list("BENCHBENCH_LLM_SERVERS", [])
 BENCHBENCH_LLM_KEYS = env_list("BENCHBENCH_LLM_KEYS", [])
@@ -267,5 +267,5 @@ BENCHBENCH_LLM_TIMEOUT_SECONDS = env_int("BENCHBENCH_LLM_TIMEOUT_SECONDS", 60)
 BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
 BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
 # The most bytes of their answers, with the prompts, that PostgreSQL keeps.
-BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, least=0)
+BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, minimum=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

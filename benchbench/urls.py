@@ -12,7 +12,7 @@ from django.views.generic import RedirectView
 from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
-from apps.api.errors import unknown
+from apps.api.errors import not_found
 from apps.operations.views import healthz, metrics, readyz
 from benchbench.site.presets import QUEUES
 
@@ -55,5 +55,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v2/", include("apps.api.urls")),
     path("api/docs/", staff_member_required(docs), name="api_docs"),
-    re_path(r"^api(?!/docs$)(?:/|$)", unknown),  # /api/docs is sent on to where it ends in a slash, as pages are
+    re_path(r"^api(?!/docs$)(?:/|$)", not_found),  # /api/docs is sent on to where it ends in a slash, as pages are
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchbench.ir.judging.corrected import Corrected, corrected_by_queries
+from benchbench.ir.judging.corrected import CorrectedComparison, corrected_by_queries
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 
@@ -50,7 +50,7 @@ def ndcg(grades: np.ndarray, rankings: np.ndarray) -> np.ndarray:
     return np.divide(gained, best_of, out=np.zeros_like(gained), where=best_of > 0)
 
 
-def by_queries(population: Population, rng: np.random.Generator, seed: int) -> tuple[Corrected, bool]:
+def by_queries(population: Population, rng: np.random.Generator, seed: int) -> tuple[CorrectedComparison, bool]:
     person, model, rankings = population.draw(rng, CORRECTED)
     values = ndcg(model, rankings)
     judged = np.where(np.arange(CORRECTED) < JUDGED, ndcg(person, rankings), np.nan)
@@ -70,7 +70,7 @@ class Counted:
     tuned: list[float] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
 
-    def add(self, told: Corrected, means: np.ndarray) -> None:
+    def add(self, told: CorrectedComparison, means: np.ndarray) -> None:
         true = [means[pair.first] - means[pair.second] for pair in told.pairs]
         pairs = list(zip(told.pairs, true, strict=True))
         self.held += [pair.interval.low <= at <= pair.interval.high for pair, at in pairs]

@@ -26,13 +26,13 @@ from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.operations.working import wait
-from apps.retrieval.building import MOST_AT_ONCE, insert_vectors, prepare_table
+from apps.retrieval.building import MAX_BATCH_CHUNKS, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.base import BATCH
 from apps.retrieval.encoders.encoding import encode_texts
 from apps.retrieval.encoders.registry import SentenceTransformerEncoder
-from apps.retrieval.encoders.token_store import forget_tokens
+from apps.retrieval.encoders.token_store import delete_tokens
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search import vectors as tables
@@ -111,8 +111,8 @@ def writing() -> None:
         tables.insert_rows(name, positions, vectors)
 
     def by_build() -> None:
-        for start in range(0, VECTORS, MOST_AT_ONCE):
-            part = slice(start, start + MOST_AT_ONCE)
+        for start in range(0, VECTORS, MAX_BATCH_CHUNKS):
+            part = slice(start, start + MAX_BATCH_CHUNKS)
             with transaction.atomic():
                 insert_vectors(index, positions[part], vectors[part])
 
@@ -149,7 +149,7 @@ def encoding() -> None:
 
         def ours(token_bytes: int) -> None:
             settings.BENCHBENCH_TOKEN_BYTES = token_bytes
-            forget_tokens(encoder.model_name, encoder.revision, "document")
+            delete_tokens(encoder.model_name, encoder.revision, "document")
             encode_texts(encoder, texts)  # noqa: B023
 
         acts = {

@@ -22,7 +22,7 @@ import numpy as np
 from prior import CUTOFF, DATA, NAMES, Collection, axes_in, drawn, prior_of, read
 
 from benchbench.ir.judging import orders
-from benchbench.ir.judging.calibration import LEAST
+from benchbench.ir.judging.calibration import MIN_PAIRS
 from benchbench.ir.judging.evidence import AXES
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
@@ -71,7 +71,7 @@ class Played:
 
 def group_of(rankings: list, truths: list, seed: int) -> tuple[int, ...]:
     """The verdict as pages have it: an unjudged document is not relevant."""
-    values = [evaluate([MEASURE], GradedRankings.of(run, truths))[0] for run in rankings]
+    values = [evaluate([MEASURE], GradedRankings.from_rankings(run, truths))[0] for run in rankings]
     return tuple(sorted(verdict(compare(np.stack(values), seed=seed)).group))
 
 
@@ -92,7 +92,7 @@ def checkpoints(size: int, first: int) -> Iterator[int]:
 def played(collection: Collection, way: Way, prior: Prior, seed: int, *, runs: int) -> Played:
     """A round until it says settled."""
     rankings, truths = drawn(collection, seed, runs=runs)
-    pool = Pool.of(rankings, depth=CUTOFF)
+    pool = Pool.from_rankings(rankings, depth=CUTOFF)
     hidden = [  # of the pool alone: what no run returned is judged in no order
         {one: truth.get(one, 0.0) for one in ids} for ids, truth in zip(pool.documents, truths, strict=True)
     ]
@@ -103,8 +103,8 @@ def played(collection: Collection, way: Way, prior: Prior, seed: int, *, runs: i
     judging = Judging(pool, MEASURE, collection.scale, unknown, seed=seed, axes=axes, prior=prior)
     judging.inform(model)
     sample, given, result = orders.random_order(pool, seed=seed), set(), Played()
-    calibrating = sample[: LEAST if way.kappa else 0]
-    for target in checkpoints(pool.size, LEAST if way.kappa else FIRST):
+    calibrating = sample[: MIN_PAIRS if way.kappa else 0]
+    for target in checkpoints(pool.size, MIN_PAIRS if way.kappa else FIRST):
         weighed = way.order == "decisive" and len(given) >= len(calibrating)
         rest = orders.weight_order(judging.weights()) if weighed else orders.depth_order(pool)
         coming = orders.upcoming(np.concatenate([calibrating, rest]), sample, given)
@@ -115,8 +115,8 @@ def played(collection: Collection, way: Way, prior: Prior, seed: int, *, runs: i
         state = judging.state(bounds=False)
         if state.is_settled:
             break
-        if state.grades_needed.middle is not None:
-            result.forecasts.append((target, target + state.grades_needed.middle))
+        if state.grades_needed.median is not None:
+            result.forecasts.append((target, target + state.grades_needed.median))
     result.grades, result.wrong = len(given), state.verdict != group_of(rankings, hidden, seed)
     return result
 
@@ -162,7 +162,9 @@ def speed() -> None:
     rng = np.random.default_rng(1)
     base = rng.normal(size=(300, 400))
     scores = base + 0.5 * rng.normal(size=(16, 300, 400))
-    pool = Pool.of([[row.tolist() for row in run] for run in np.argsort(-scores, axis=2)[:, :, :100]], depth=10)
+    pool = Pool.from_rankings(
+        [[row.tolist() for row in run] for run in np.argsort(-scores, axis=2)[:, :, :100]], depth=10
+    )
     axes = rng.normal(0, AXES**-0.5, (pool.size, AXES)).astype(np.float16)
     model = rng.integers(0, 4, pool.size).astype(float)
     for name, *evidence in (("ranks alone", None, None), ("texts and a model's grades", axes, model)):

@@ -24,7 +24,7 @@ truths = [
 
 def ours() -> np.ndarray:
     measures = [Measure.parse(name) for name in NAMES]
-    prepared = Truths.of(truths)
+    prepared = Truths.from_grades(truths)
     return np.array([evaluate(measures, prepared.grade(run)) for run in rankings])
 
 

@@ -54,7 +54,10 @@ OF_CLOCKS = "tests/operations/test_clocks.py::test_"
 OF_FOLDERS = "tests/retrieval/test_stores.py::TestAFolder::test_"
 OF_GROWING = "tests/retrieval/test_raptor.py::TestGrowing::test_"
 OF_LEASING = "tests/operations/test_leasing.py::test_"
-KEEP_VALUES = "keep_values(batch, benchmark.measures, found.query_ids, found.valued, hashed, was_searched=True)"
+STORE_VALUES = (
+    "store_values(\n            batch, benchmark.measures, values.query_ids, values.values_by_run, hash_of_truth, "
+    "was_searched=True\n        )"
+)
 OF_MEASURING = "tests/benchmarks/test_measuring.py::test_"
 OF_PACKS = "tests/files/test_packs.py::test_"
 OF_SEALS = "tests/files/test_local_files.py::test_"
@@ -65,7 +68,7 @@ MUTANTS = [
         "The checksum of a record in a pack is ignored.",
         "benchbench/local_files/packs.py",
         {"zlib.crc32(content, zlib.crc32(key)) == HEADER.unpack_from(record)[3]": "True"},
-        [OF_PACKS + "a_damaged_record_is_missing_and_is_added_anew"],
+        [OF_PACKS + "damaged_record_is_missing_and_can_be_added_again"],
     ),
     Mutant(
         "sealed-checksum",
@@ -75,49 +78,49 @@ MUTANTS = [
             "return opened.read(SEAL_BYTES) == _seal(dtype, shape, holds, checksum)": "expected = _seal(dtype, shape, "
             "holds, 0)\n        return opened.read(SEAL_BYTES).split(b'crc32')[0] == expected.split(b'crc32')[0]"
         },
-        [OF_SEALS + "a_damaged_file_is_made_anew"],
+        [OF_SEALS + "damaged_file_is_rebuilt"],
     ),
     Mutant(
         "commit-lost",
         "A commit does not see that its lease was lost while it stored.",
         LEASING,
         {"            if not ended:\n                raise Stopped\n": ""},
-        [OF_LEASING + "a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile"],
+        [OF_LEASING + "commit_rolls_back_if_the_batch_is_taken_over"],
     ),
     Mutant(
         "holding-lost",
         "What is stored before the end does not see that the lease was lost before.",
         LEASING,
-        {"            if not self.held().exists():\n                raise Stopped\n": ""},
-        [OF_LEASING + "an_attempt_stores_nothing_once_the_batch_has_another_attempt"],
+        {"            if not self.find_row().exists():\n                raise Stopped\n": ""},
+        [OF_LEASING + "superseded_attempt_stores_nothing"],
     ),
     Mutant(
         "lease-attempt",
         "A lease does not see that its worker has another attempt at the batch.",
         LEASING,
         {"            attempts=self.batch.attempts,\n": ""},
-        [OF_LEASING + "an_attempt_stores_nothing_once_the_batch_has_another_attempt"],
+        [OF_LEASING + "superseded_attempt_stores_nothing"],
     ),
     Mutant(
         "claim-leases",
         "A batch can be claimed that another worker has leased.",
         LEASING,
         {"Q(state=Batch.State.RUNNING, lease_until__lt=Now())": "Q(state=Batch.State.RUNNING)"},
-        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
+        [OF_CLOCKS + "leases_use_the_database_clock"],
     ),
     Mutant(
         "claim-attempts",
         "A batch can be claimed however often it was tried.",
         LEASING,
         {"attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, ": ""},
-        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
+        [OF_CLOCKS + "leases_use_the_database_clock"],
     ),
     Mutant(
         "lease-clock",
         "A lease ends by the worker's clock.",
         LEASING,
         {"return Now() + timedelta(": "from django.utils import timezone\n\n    return timezone.now() + timedelta("},
-        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
+        [OF_CLOCKS + "leases_use_the_database_clock"],
     ),
     Mutant(
         "claim-clock",
@@ -128,7 +131,7 @@ MUTANTS = [
             "django.utils import timezone\n\n    free = Q(state=Batch.State.PENDING) | Q(state=Batch.State.RUNNING, "
             "lease_until__lt=timezone.now())"
         },
-        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
+        [OF_CLOCKS + "leases_use_the_database_clock"],
     ),
     Mutant(
         "sweep-clock",
@@ -138,61 +141,61 @@ MUTANTS = [
             "    expired = operation": "    from django.utils import timezone\n\n    expired = operation",
             "lease_until__lt=Now()": "lease_until__lt=timezone.now()",
         },
-        [OF_CLOCKS + "a_lease_begins_and_ends_by_the_clock_of_the_database"],
+        [OF_CLOCKS + "leases_use_the_database_clock"],
     ),
     Mutant(
         "conclude-waits",
         "An operation is concluded without being held, so that the sweep waits for whoever holds it.",
         "apps/operations/ending.py",
-        {"if not _hold(operation):\n                return False\n            changed =": "changed ="},
-        [OF_LEASING + "concluding_does_not_wait_for_a_process_that_holds_the_operation"],
+        {"if not _lock_operation(operation):\n                return False\n            changed =": "changed ="},
+        [OF_LEASING + "conclude_does_not_wait_for_a_locked_operation"],
     ),
     Mutant(
         "values-before",
         "Measured values are stored before the commit of their batch.",
         "apps/benchmarks/running/execution.py",
         {
-            "    with lease.commit({": f"    {KEEP_VALUES}\n    with lease.commit({{",
-            f"        {KEEP_VALUES}\n": "",
+            "    with lease.commit({": f"    {STORE_VALUES}\n    with lease.commit({{",
+            f"        {STORE_VALUES}\n": "",
         },
-        [OF_MEASURING + "an_attempt_that_falls_over_amid_its_commit_leaves_no_values"],
+        [OF_MEASURING + "attempt_failing_during_commit_leaves_no_values"],
     ),
     Mutant(
         "values-after",
         "Measured values are stored after the commit of their batch.",
         "apps/benchmarks/running/execution.py",
         {
-            f"        {KEEP_VALUES}\n": "",
-            "(benchmark), lists)\n": f"(benchmark), lists)\n    {KEEP_VALUES}\n",
+            f"        {STORE_VALUES}\n": "",
+            "(benchmark), lists)\n": f"(benchmark), lists)\n    {STORE_VALUES}\n",
         },
-        [OF_MEASURING + "an_attempt_that_falls_over_amid_its_commit_leaves_no_values"],
+        [OF_MEASURING + "attempt_failing_during_commit_leaves_no_values"],
     ),
     Mutant(
         "store-in-place",
         "A store is filled where it is searched, upon what is there.",
         "apps/retrieval/stores/filling.py",
         {
-            'part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))': "part = folder\n"
-            "    part.mkdir(exist_ok=True)",
-            "        shutil.rmtree(folder, ignore_errors=True)\n        part.rename(folder)\n": "",
-            "    finally:\n        shutil.rmtree(part, ignore_errors=True)\n": "    except BaseException:\n"
-            "        shutil.rmtree(part, ignore_errors=True)\n        raise\n",
+            'temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))': "temporary = folder\n"
+            "    temporary.mkdir(exist_ok=True)",
+            "        shutil.rmtree(folder, ignore_errors=True)\n        temporary.rename(folder)\n": "",
+            "    finally:\n        shutil.rmtree(temporary, ignore_errors=True)\n": "    except BaseException:\n"
+            "        shutil.rmtree(temporary, ignore_errors=True)\n        raise\n",
         },
-        [OF_FOLDERS + "it_is_filled_anew_where_it_is_not_what_was_filled"],
+        [OF_FOLDERS + "changed_folder_is_filled_again"],
     ),
     Mutant(
         "level-twice",
         "A level of a tree is stored again where another build has stored it meanwhile.",
         "apps/retrieval/growing.py",
-        {"if not is_made and not _is_there(locked, level):": "if not is_made:"},
-        [OF_GROWING + "of_two_that_grow_one_tree_at_once_the_first_stores_a_level"],
+        {"if not is_stored and not _has_level(locked, level):": "if not is_stored:"},
+        [OF_GROWING + "first_of_two_concurrent_growers_stores_a_level"],
     ),
     Mutant(
         "sweep-transactions",
         "The sweep does not end transactions of attempts that lost their leases.",
         "apps/operations/ending.py",
-        {"    break_off_lost()\n": ""},
-        [OF_CLOCKS + "the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out"],
+        {"    end_lost_sessions()\n": ""},
+        [OF_CLOCKS + "sweep_ends_transactions_of_expired_leases"],
     ),
 ]
 

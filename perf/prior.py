@@ -154,7 +154,7 @@ def fitted(collection: Collection, seed: int) -> list[float]:
     """The coefficients of the common columns, the mean of those of the runs, their spread, and that of u."""
     rng = np.random.default_rng((31, seed))
     rankings, truths = drawn(collection, seed + 10_000, runs=2 + seed % 4)
-    pool = Pool.of(rankings, depth=CUTOFF)
+    pool = Pool.from_rankings(rankings, depth=CUTOFF)
     hidden = [{one: truth.get(one, 0.0) for one in ids} for ids, truth in zip(pool.documents, truths, strict=True)]
     grades = pool.grades(hidden)
     turns = np.argsort(pool.best[tuple(pool.cells.T)] + 3 * rng.gumbel(size=pool.size))
@@ -162,7 +162,7 @@ def fitted(collection: Collection, seed: int) -> list[float]:
     cells = tuple(pool.cells[turns[: int(pool.size * rng.uniform(0.1, 0.33))]].T)
     given[cells] = grades[cells]
     features = Features(pool, axes_in(collection, pool))
-    features.all(given)
+    features.renew_all(given)
     model = learn(pool, features.values, (grades[tuple(pool.cells.T)] > 0).astype(float), WIDE)
     own = model.beta[len(COLUMNS) :]
     return [*model.beta[: len(COLUMNS)], own.mean(), own.std(ddof=1), model.richness]

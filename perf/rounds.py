@@ -195,7 +195,9 @@ class Session:
         item, *have = self.held
         said = {"key": "1", "item": item, "kind": "grade", "grade": int(self.draw.random() < 0.2), "seconds": 5.0}
         began = time.perf_counter()
-        answer = json.loads(self.ask("POST", self.data["url"], {"said": [said], "have": have, "count": AHEAD}))
+        answer = json.loads(
+            self.ask("POST", self.data["url"], {"entries": [said], "present_ids": have, "count": AHEAD})
+        )
         seconds = time.perf_counter() - began
         assert not answer["refused"]
         assert item not in answer["held"]

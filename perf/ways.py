@@ -117,7 +117,7 @@ def judge(client: Any, round: str) -> None:
     data = json.loads(re.search(r'<script id="[^"]*" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
     while data["held"]:
         grades = [{"key": str(item), "item": item, "kind": "grade", "grade": 0} for item in data["held"]]
-        body = {"said": grades, "have": [], "count": 8}
+        body = {"entries": grades, "present_ids": [], "count": 8}
         data |= client.post(data["url"], body, content_type="application/json").json()
     assert client.get(f"/admin/judging/round/{round}/state/").status_code == 200
 

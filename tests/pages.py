@@ -32,8 +32,8 @@ UNNAMED = {
     ("metrics", "metrics"): "for a monitor: tests/operations/test_monitoring.py",
     ("admin/MODEL/<path:object_id>/", "RedirectView"): "sends on from where Django had the page of a row until 1.8",
     ("admin/(?P<url>.*)$", "catch_all_view"): "finds nothing",
-    ("api/v2/", "unknown"): "finds nothing",
-    ("^api(?!/docs$)(?:/|$)", "unknown"): "finds nothing",
+    ("api/v2/", "not_found"): "finds nothing",
+    ("^api(?!/docs$)(?:/|$)", "not_found"): "finds nothing",
 }
 # Parts of pages, asked for by themselves.
 FRAGMENTS = {

@@ -59,7 +59,7 @@ def test_it_reports_to_programs_too(name):
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_an_option_that_it_does_not_have_is_status_2(name, capsys):
+def test_unknown_option_exits_with_status_2(name, capsys):
     with pytest.raises(SystemExit) as ended:
         load(name).run_from_argv(["benchbench", name, "--no-such-option"])
     assert ended.value.code == 2
@@ -84,7 +84,7 @@ class Ending(UseCaseCommand):
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],
 )
-def test_what_stops_it_is_one_sentence_and_its_status(failure, status, said, capsys, monkeypatch):
+def test_failure_prints_one_message_and_sets_the_status(failure, status, said, capsys, monkeypatch):
     monkeypatch.setattr("django.core.management.base.connections.close_all", lambda: None)  # the test's own
     command = Ending()
     command.failure = failure
@@ -120,7 +120,7 @@ def test_run_as_a_module_it_has_its_name(name):
 
 
 @pytest.mark.thorough
-def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name():
+def test_unknown_command_exits_2_and_suggests_a_name():
     done = run("run_benchmrk", "scifact")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "There is no command 'run_benchmrk': is it run_benchmark?\n"
@@ -133,7 +133,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monkeypatch):
+def test_unbounded_work_shows_activity_on_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     terminal, file = Terminal(), io.StringIO()
     with busy(terminal, "Measuring [x]"):
@@ -146,7 +146,7 @@ def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monk
 
 
 @pytest.mark.parametrize("obeyed", ["\x1b[2J", "\r", "\x07", "\x9b31m", "\u202e", "\0"])
-def test_it_keeps_what_prints_and_the_lines(obeyed):
+def test_printable_keeps_line_breaks_and_drops_control_characters(obeyed):
     kept = printable(f"ünï\n\tone{obeyed}two")
     assert kept.startswith("ünï\n\tone ")
     assert kept.replace("\n", "").replace("\t", "").isprintable()

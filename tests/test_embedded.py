@@ -84,12 +84,12 @@ def postmaster(data):
 
 
 def server_ids(data):
-    with redis.Redis.from_url(embedded.here().redis_url()) as client:
+    with redis.Redis.from_url(embedded.current_paths().redis_url()) as client:
         return postmaster(data), int(client.info("server")["process_id"])
 
 
 def rows(statement):
-    with psycopg.connect(embedded.here().database_url(), autocommit=True) as connection:
+    with psycopg.connect(embedded.current_paths().database_url(), autocommit=True) as connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
@@ -97,15 +97,15 @@ def rows(statement):
 def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path, monkeypatch):
     deep = tmp_path / ("a folder of many letters " * 8)
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(deep))
-    options = dj_database_url.parse(embedded.here().database_url())["OPTIONS"]
-    socket = redis.Redis.from_url(embedded.here().redis_url()).connection_pool.connection_kwargs["path"]
+    options = dj_database_url.parse(embedded.current_paths().database_url())["OPTIONS"]
+    socket = redis.Redis.from_url(embedded.current_paths().redis_url()).connection_pool.connection_kwargs["path"]
     assert len(f"{options['host']}/.s.PGSQL.{options['port']}") <= 107
     assert len(socket) <= 107
     assert not deep.exists()
     assert not Path(options["host"]).exists()
 
 
-def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_them(here):
+def test_processes_share_services_and_the_last_stops_them(here):
     first, second = User(here), User(here)
     first.ready(), second.ready()
     servers = server_ids(here)
@@ -121,7 +121,7 @@ def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_
     wait_for(lambda: not running(here))
 
 
-def test_a_service_that_is_killed_is_started_again_while_somebody_uses_it(here):
+def test_killed_service_restarts_while_in_use(here):
     user = User(here).ready()
     killed = server_ids(here)
     for server in killed:
@@ -158,11 +158,11 @@ def test_killed_servers_are_started_again_with_their_data(here):
     user.leave(), newcomer.leave()
 
 
-def test_what_a_crash_left_behind_does_not_hinder_a_start(here):
+def test_leftovers_of_a_crash_do_not_prevent_startup(here):
     """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
     User(here).ready().leave()
     wait_for(lambda: not running(here))
-    folder = Path(dj_database_url.parse(embedded.here().database_url())["OPTIONS"]["host"])
+    folder = Path(dj_database_url.parse(embedded.current_paths().database_url())["OPTIONS"]["host"])
     cluster = here / "postgres" / "cluster"
     for file in (cluster / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
         file.write_text(f"{os.getpid()}\n{cluster}\n{int(time.time())}\n5432\n{folder}\n\n")
@@ -173,7 +173,7 @@ def test_what_a_crash_left_behind_does_not_hinder_a_start(here):
     user.leave()
 
 
-def test_a_forked_child_neither_stops_the_services_nor_loses_them(here):
+def test_forked_child_neither_stops_nor_loses_the_services(here):
     fork = """
 import os, time
 from benchbench import embedded
@@ -229,7 +229,7 @@ def test_services_in_use_are_not_removed(here):
     user.leave()
 
 
-def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path):
+def test_service_with_a_url_is_not_started(tmp_path):
     script = "from benchbench import embedded; embedded.ensure()"
     urls = {"DATABASE_URL": "postgresql://elsewhere/db", "REDIS_URL": "redis://elsewhere"}
     process = python("-c", script, data=tmp_path / "unused", **urls)
@@ -237,7 +237,7 @@ def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path):
     assert not (tmp_path / "unused").exists()
 
 
-def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path):
+def test_command_explains_why_a_service_cannot_start(tmp_path):
     (tmp_path / "file").touch()
     process = python("manage.py", "migrate", data=tmp_path / "file" / "inside")
     _, error = process.communicate(timeout=120)
@@ -247,7 +247,7 @@ def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "status"), [("gate", 2), ("createsuperuser", 1)])
-def test_a_command_on_a_database_without_tables_says_to_make_them(here, name, status):
+def test_command_without_tables_says_to_run_migrate(here, name, status):
     process = python("manage.py", name, data=here, DJANGO_SETTINGS_MODULE="benchbench.settings")
     told, error = process.communicate(timeout=120)
     assert (process.returncode, told) == (status, "")
@@ -271,7 +271,7 @@ print("ready", flush=True); input()
     assert process.communicate("\n", timeout=120) == ("ready\n", "")
 
 
-def test_a_server_that_cannot_start_shows_the_end_of_its_log(tmp_path, monkeypatch):
+def test_failed_server_start_shows_the_log_tail(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(tmp_path))
     User(tmp_path).ready().leave()
     wait_for(lambda: not running(tmp_path))

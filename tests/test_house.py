@@ -33,7 +33,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 
 
 @pytest.mark.thorough
-def test_no_module_imports_a_heavy_library_until_it_is_used():
+def test_modules_import_heavy_libraries_lazily():
     """Every command and worker would pay its seconds and its memory; a web process pays for SciPy at its start."""
     done = subprocess.run([sys.executable, "-c", IMPORT_EVERYTHING], cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -104,7 +104,7 @@ def test_make_without_a_target_lists_the_targets():
         assert f"make {target} " in listed
 
 
-def test_make_fuzz_takes_every_test_that_draws_its_inputs_by_its_numbers():
+def test_every_fuzzing_module_is_marked_for_make_fuzz():
     modules = {path.relative_to(CHECKOUT): path.read_text() for path in (CHECKOUT / "tests").rglob("test_*.py")}
     drawing = re.compile(r"^from tests\.damages import|environ.*BENCHBENCH_FUZZ_", re.MULTILINE)
     fuzzers = {path for path, text in modules.items() if drawing.search(text)}
@@ -141,7 +141,7 @@ def code_lines(function):
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def test_every_module_says_what_it_is_by_a_thing():
+def test_every_module_docstring_starts_with_a_noun():
     silent = []
     for folder, held in folders().items():
         for module in (*held, folder / "__init__.py"):
@@ -158,7 +158,7 @@ def test_every_module_says_what_it_is_by_a_thing():
     assert asking == []
 
 
-def test_lines_of_the_documentation_can_be_read_beside_code():
+def test_documentation_lines_are_under_160_characters():
     pages = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
     lines = [(page.name, line) for page in pages for line in page.read_text().splitlines()]
     assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []
@@ -230,12 +230,12 @@ def test_no_migration_breaks_the_code_before():
         (migrations.SeparateDatabaseAndState(), "does SeparateDatabaseAndState"),
     ],
 )
-def test_it_tells_what_breaks(operation, told):
+def test_breaking_migrations_are_detected(operation, told):
     assert told in breaks(operation)
     assert bool(breaks(operation)) == bool(told)
 
 
-def test_a_look_is_for_what_can_be_survived_only(monkeypatch):
+def test_reviewed_migrations_may_still_not_remove_fields(monkeypatch):
     monkeypatch.setitem(LOOKED_AT, "benchmarks.0002_seen", "selects, and changes nothing")
     assert not breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0002_seen")
     assert breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0003_unseen")

@@ -90,7 +90,7 @@ def rivals(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", TAKEN)
-def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_next(rivals, kind):
+def test_name_taken_concurrently_is_replaced_by_the_next(rivals, kind):
     act, rival, name = TAKEN[kind]
     theirs = rivals(rival)
     made = act()
@@ -103,7 +103,7 @@ def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_nex
 
 
 @pytest.mark.parametrize("kind", SAME)
-def test_what_somebody_makes_of_the_same_content_in_the_same_moment_is_found(rivals, kind):
+def test_equal_object_created_concurrently_is_reused(rivals, kind):
     act, rival = SAME[kind]
     theirs = rivals(rival)
     assert act() == theirs[0]

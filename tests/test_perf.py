@@ -15,7 +15,7 @@ SCRIPTS = sorted(set((Path(__file__).parent.parent / "perf").glob("*.py")))
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("script", [one for one in SCRIPTS if one.stem != "throwaway"], ids=lambda one: one.stem)
-def test_it_finds_what_it_imports_and_tells_of_its_arguments(script, monkeypatch, capsys):
+def test_perf_scripts_import_and_print_usage(script, monkeypatch, capsys):
     no_site = SimpleNamespace(open_site=lambda: None, ROOT=script.parent.parent)
     monkeypatch.setitem(sys.modules, "throwaway", no_site)
     monkeypatch.syspath_prepend(script.parent)  # as Python does for a script: one may take from another

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import pytest
 
-from benchbench.reading.kinds import whole
+from benchbench.reading.kinds import int_between
 from benchbench.reading.objects import (
     Filled,
     Identifier,
     InvalidKeyError,
     Listed,
     Must,
-    Stated,
+    StrictRecord,
     Strings,
     read_as,
     read_list,
@@ -22,20 +22,20 @@ from benchbench.reading.strict_json import MalformedFileError, canonical, fault,
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Stated):
+class Part(StrictRecord):
     name: Filled
     parts: "Listed[Part]" = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Stated):
+class Whole(StrictRecord):
     KEYS = {"key": "_id"}
     ALIASES = {"_id": "id"}
 
     key: Identifier
     one: Part
     other: Part
-    count: Annotated[int, whole(1, 9)] = 1
+    count: Annotated[int, int_between(1, 9)] = 1
     share: float = 0.5
     even: Annotated[int, Must("even", lambda number: number % 2 == 0)] = 2
     tags: Strings = ()
@@ -44,7 +44,7 @@ class Whole(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class WithNulls(Stated):
+class WithNulls(StrictRecord):
     NULL_IS_A_VALUE = True
 
     text: str = ""
@@ -133,7 +133,7 @@ def test_canonical_json_sorts_keys_and_writes_numbers_by_value(value, text):
     assert canonical(value) == text
 
 
-def test_depth_is_counted_without_recursion_and_true_is_not_1():
+def test_depth_check_is_iterative_and_true_differs_from_1():
     value = 1
     for _ in range(100):
         value = [value]
@@ -155,7 +155,7 @@ def test_depth_is_counted_without_recursion_and_true_is_not_1():
         (lambda packed: packed + b"more", UNPACKED),
     ],
 )
-def test_it_says_what_is_wrong_with_a_packed_file(tmp_path, damage, said):
+def test_damaged_gzip_error_names_the_problem(tmp_path, damage, said):
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(damage(gzip.compress(b'{"a": "b"}\n' * 5)))
     for read in (raw_blocks, raw_chunks):
@@ -166,11 +166,11 @@ def test_it_says_what_is_wrong_with_a_packed_file(tmp_path, damage, said):
 
 
 @pytest.mark.parametrize("text", ["[" * 500, '{"a": ' * 9000, '["]]", {"a": ' + "[" * 100 + "x"])
-def test_what_is_too_deep_is_that_however_far_the_parser_came(text):
+def test_too_deep_json_always_gives_the_depth_error(text):
     with pytest.raises(MalformedFileError, match=r"^It is nested deeper than 100 levels\.$"):
-        parse(text, where="It")
+        parse(text, location="It")
 
 
 def test_brackets_in_a_text_are_no_depth():
     with pytest.raises(MalformedFileError, match="is not JSON"):
-        parse('{"a": "\\"' + "[" * 500 + '", b', where="It")
+        parse('{"a": "\\"' + "[" * 500 + '", b', location="It")

@@ -10,7 +10,7 @@ from django.test import override_settings
 from apps.api.answers import Moment
 from apps.results.templatetags.benchbench import difference, value
 from benchbench.decimals import counted, short_signed, signed
-from benchbench.errors import BenchbenchError, told
+from benchbench.errors import BenchbenchError, error_text
 from benchbench.timestamps import timestamp
 
 
@@ -26,7 +26,7 @@ from benchbench.timestamps import timestamp
         (0.4, 0, "0"),
     ],
 )
-def test_a_difference_has_a_sign_unless_it_rounds_to_nothing(number, decimals, shown):
+def test_differences_are_signed_unless_they_round_to_zero(number, decimals, shown):
     assert signed(number, decimals) == shown
 
 
@@ -40,7 +40,7 @@ def test_pages_know_no_negative_nothing():
     ("number", "noun", "shown"),
     [(1, "query", "1 query"), (0, "query", "0 queries"), (2345, "run", "2,345 runs"), (2, "index", "2 indexes")],
 )
-def test_a_number_stands_with_its_noun_in_the_right_form(number, noun, shown):
+def test_counted_nouns_are_singular_or_plural(number, noun, shown):
     assert counted(number, noun) == shown
 
 
@@ -59,13 +59,13 @@ FOR_PEOPLE = {"apps/results/comparison/history.py"}  # the axis of a chart
         (datetime(2026, 1, 19, 12, 0, 0, 50, tzinfo=timezone(timedelta(hours=5.5))), "2026-01-19T06:30:00.000050Z"),
     ],
 )
-def test_a_moment_is_told_in_utc(when, text):
+def test_timestamps_are_in_utc(when, text):
     assert timestamp(when) == text
     with override_settings(TIME_ZONE="Europe/Berlin"):
         assert Moment().to_representation(when) == text
 
 
-def test_whatever_is_recorded_or_written_has_that_form():
+def test_all_recorded_timestamps_have_the_utc_format():
     found = set(moments())
     assert len(found) >= 50
     assert {where for where, text in found if not WHOLE.fullmatch(text)} == set()
@@ -98,5 +98,5 @@ def test_nothing_else_makes_text_of_a_moment():
         (ValueError("1/2 of a/b"), "ValueError: 1/2 of a/b"),
     ],
 )
-def test_it_is_told_without_the_folders_of_the_server(error, said):
-    assert told(error) == said
+def test_error_text_hides_server_folders(error, said):
+    assert error_text(error) == said

@@ -35,7 +35,7 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
-def held_by(user: Any) -> QuerySet[Permission]:
+def permissions_of(user: Any) -> QuerySet[Permission]:
     """Return the permissions of a user and of the user's groups, even if the user is inactive."""
     return Permission.objects.filter(
         Q(pk__in=Permission.objects.filter(user=user).values("pk"))
@@ -43,25 +43,25 @@ def held_by(user: Any) -> QuerySet[Permission]:
     )
 
 
-def known_to(user: Any) -> QuerySet[Group]:
+def visible_groups(user: Any) -> QuerySet[Group]:
     """Return the groups whose names a user may see: roles, which every site has, and teams."""
     return Group.objects.filter(Q(name__in=ROLES) | Q(pk__in=teams_of(user).values("pk")))
 
 
-def givable(user: Any) -> QuerySet[Group]:
+def assignable(user: Any) -> QuerySet[Group]:
     """Return the groups that a user may assign: those that grant no permission and no row that the user lacks."""
-    beyond = Permission.objects.exclude(pk__in=held_by(user).values("pk"))
-    return known_to(user).exclude(pk__in=Group.objects.filter(permissions__in=beyond).values("pk"))
+    missing_permissions = Permission.objects.exclude(pk__in=permissions_of(user).values("pk"))
+    return visible_groups(user).exclude(pk__in=Group.objects.filter(permissions__in=missing_permissions).values("pk"))
 
 
-def may_manage(user: Any, other: User) -> bool:
-    """Return whether `user` may change the account `other`. Setting a password allows signing in as that account."""
+def may_manage(user: Any, account: User) -> bool:
+    """Return whether `user` may change the account `account`. Setting a password allows signing in as that account."""
     if user.is_superuser:
         return True
     return not (
-        other.is_superuser
-        or held_by(other).exclude(pk__in=held_by(user).values("pk")).exists()
-        or other.groups.exclude(pk__in=givable(user).values("pk")).exists()
+        account.is_superuser
+        or permissions_of(account).exclude(pk__in=permissions_of(user).values("pk")).exists()
+        or account.groups.exclude(pk__in=assignable(user).values("pk")).exists()
     )
 
 
@@ -87,7 +87,7 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:
-            kwargs["queryset"] = {"groups": givable, "user_permissions": held_by}[db_field.name](request.user)
+            kwargs["queryset"] = {"groups": assignable, "user_permissions": permissions_of}[db_field.name](request.user)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
 
@@ -99,7 +99,7 @@ class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
     """
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        return super().get_queryset(request).filter(pk__in=known_to(request.user).values("pk"))
+        return super().get_queryset(request).filter(pk__in=visible_groups(request.user).values("pk"))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_superuser)
@@ -150,7 +150,7 @@ class AccessTokenAdmin(FactAdmin):
 class LogEntryAdmin(LargeAdmin):
     """Log of all changes, also to deleted rows, for superusers. The history of a row shows its own entries."""
 
-    list_display = ("action_time", "user", "act", "kind", "row", "said")
+    list_display = ("action_time", "user", "act", "kind", "row", "summary")
     list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
     search_fields = ("=user__username", "=object_id", "object_repr")
     search_help_text = "The name of a user, the id of a row, or words of its name"
@@ -185,7 +185,7 @@ class LogEntryAdmin(LargeAdmin):
         return format_html('<a class="text-link" href="{}">{}</a>', url, name)
 
     @display(description="what was done")
-    def said(self, entry: LogEntry) -> str:
+    def summary(self, entry: LogEntry) -> str:
         return truncatechars(entry.get_change_message(), 160)
 
     @display(description="what was done")

@@ -44,8 +44,8 @@ def make_roles(apps: Any, schema_editor: Any = None) -> None:
     rows = permission.objects.values_list("pk", "content_type__app_label", "codename")
     keys = {f"{label}.{codename}": pk for pk, label, codename in rows}
     for role in RULES:
-        group, made = apps.get_model("auth", "Group").objects.get_or_create(name=role)
-        if made:
+        group, is_new = apps.get_model("auth", "Group").objects.get_or_create(name=role)
+        if is_new:
             group.permissions.set([keys[name] for name in sorted(permissions_of(role)) if name in keys])
 
 

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 
-def count(scope: str, who: Any) -> str:
-    """Count one request of `who` in a window of fixed length in Redis. Return the key for `uncount`.
+def count(scope: str, client: Any) -> str:
+    """Count one request of `client` in a window of fixed length in Redis. Return the key for `uncount`.
 
     Raises Throttled above the rate of the scope. REST framework's own throttle reads a list and writes it back, so it
     counts simultaneous requests as one.
@@ -22,7 +22,7 @@ def count(scope: str, who: Any) -> str:
     limit, seconds = settings.BENCHBENCH_API_RATES[scope]
     now = time()
     window = int(now // seconds)
-    key = f"throttle:{scope}:{who}:{window}"
+    key = f"throttle:{scope}:{client}:{window}"
     if not cache.add(key, 1, timeout=2 * seconds) and cache.incr(key) > limit:
         raise Throttled(wait=max(1, ceil((window + 1) * seconds - now)))
     return key

@@ -5,7 +5,7 @@ How to add an endpoint, by the example of datasets:
 1. `resources/<things>.py` has the requests of a thing, its answers and its addresses, in this order. The OpenAPI schema
    is generated from it. Each field is declared once.
    - A request: a `StrictSerializer` of REST framework's fields, and of those of `apps/api/fields.py` where these are
-     too lenient: `Text`, `Whole`, `Number`, `Flag`, `Identifier` (an unknown key, another type: 400). Name it with a
+     too lenient: `Text`, `Int`, `Number`, `Flag`, `Identifier` (an unknown key, another type: 400). Name it with a
      noun (`DatasetUpload`); its component is called `DatasetUploadRequest`.
    - An answer that is columns of a model: a `ModelAnswer`, whose `Meta.fields` names them (`DatasetAnswer`).
    - An answer that a use case computes: a frozen dataclass of its room. Its fields have their help as

@@ -129,10 +129,10 @@ class Throttle(BaseThrottle):
     """Throttle by user; for anonymous requests, by address."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        known = request.user and request.user.is_authenticated
+        is_authenticated = request.user and request.user.is_authenticated
         operation = view.declared(request.method)
         rate = operation.rate if operation else "read" if request.method in SAFE_METHODS else "write"
-        count(rate, request.user.pk if known else address_of(request))
+        count(rate, request.user.pk if is_authenticated else address_of(request))
         return True
 
 

@@ -107,10 +107,10 @@ def answer_page(
     rows: QuerySet[Any] | Sequence[Any],
     query: Mapping[str, Any],
     *,
-    tell: Callable[[Any], Sequence[Any]] = list,
+    prepare: Callable[[Any], Sequence[Any]] = list,
     **about: Any,
 ) -> Response:
-    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for, each row converted by `tell`.
+    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for, each row converted by `prepare`.
 
     `about` has further fields of `page` by name.
 
@@ -119,9 +119,9 @@ def answer_page(
     (name,) = set(page().fields) - set(Page().fields) - set(about)
     start = (query["page"] - 1) * query["per_page"]
     total = rows.count() if isinstance(rows, QuerySet) else len(rows)
-    shown = tell(rows[start : start + query["per_page"]]) if start < total else []
-    told = {**about, name: shown, "total": total, "page": query["page"], "per_page": query["per_page"]}
-    return Response(page(told).data)
+    page_rows = prepare(rows[start : start + query["per_page"]]) if start < total else []
+    answer = {**about, name: page_rows, "total": total, "page": query["page"], "per_page": query["per_page"]}
+    return Response(page(answer).data)
 
 
 class ModelAnswerSchema(OpenApiSerializerExtension):

@@ -23,5 +23,5 @@ def check_authentication(**kwargs: Any) -> list[CheckMessage]:
     if not settings.DISABLE_AUTH:
         return []
     hint = "Unset DISABLE_AUTH wherever others reach the site."
-    told = f"DISABLE_AUTH is on: the API lets everybody in as {settings.DISABLE_AUTH_USER!r}."
-    return [Warning(told, hint=hint, id="benchbench.W010")]
+    message = f"DISABLE_AUTH is on: the API lets everybody in as {settings.DISABLE_AUTH_USER!r}."
+    return [Warning(message, hint=hint, id="benchbench.W010")]

@@ -31,10 +31,10 @@ from benchbench.site import error_pages
 from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
-AWAY = "PostgreSQL or Redis does not answer the site: ask again."
+AWAY = "PostgreSQL or Redis does not respond: try again."
 AWAY_SECONDS = 5  # until the request may be repeated
 DISK_FULL_STATUS = 507
-TOLD = 3  # the number of errors in `detail`; `errors` has all
+MAX_IN_DETAIL = 3  # the number of errors in `detail`; `errors` has all
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 logger = logging.getLogger(__name__)
 
@@ -42,9 +42,9 @@ logger = logging.getLogger(__name__)
 def present(error: Exception, context: dict[str, Any]) -> Response | None:
     """Answer an error that a view raised; None for a bug, which Django logs and `server_error` answers."""
     reference = uuid.uuid4().hex
-    if known := _known(error, reference):
+    if answer := _describe_error(error, reference):
         set_rollback()
-        status, body = known
+        status, body = answer
         if "reference" in body:
             logger.error("PostgreSQL or Redis failed (%s): reference %s", body["code"], reference, exc_info=error)
         elif status == DISK_FULL_STATUS:
@@ -56,7 +56,7 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     return response
 
 
-def _known(error: BaseException | None, reference: str) -> tuple[int, dict[str, Any]] | None:
+def _describe_error(error: BaseException | None, reference: str) -> tuple[int, dict[str, Any]] | None:
     """Return the status and the body for an error; None for REST framework's errors and for bugs."""
     if isinstance(error, BenchbenchError):
         return error.status, _body(error.message, error.code, {error.field: [error.message]} if error.field else None)
@@ -64,7 +64,7 @@ def _known(error: BaseException | None, reference: str) -> tuple[int, dict[str, 
         return DISK_FULL_STATUS, _body(DISK_FULL, "disk_full")
     if failure := failure_of(error):
         return failure.status, _body(failure.message, failure.code, reference=reference)
-    if _is_away(error):
+    if _is_unavailable(error):
         return 503, _body(AWAY, "unavailable", reference=reference)
     if isinstance(error, RequestDataTooBig):
         return 413, _body("The form holds too much data.", "too_large")
@@ -79,12 +79,12 @@ def _headers(status: int) -> dict[str, str] | None:
     return {"Retry-After": str(AWAY_SECONDS)} if status == 503 else None
 
 
-def _is_away(error: BaseException | None) -> bool:
+def _is_unavailable(error: BaseException | None) -> bool:
     return isinstance(error, NoRedisError | SlowRedisError) or (error is not None and was_ended(error))
 
 
 @csrf_exempt
-def unknown(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+def not_found(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     """Answer an unknown address of the API."""
     path, without = request.path[:200], request.path.rstrip("/")
     remedy = f"no address ends in a slash, so ask for {without}" if _is_address(without) else "/api/docs/ lists what is"
@@ -112,17 +112,17 @@ def server_error(request: HttpRequest) -> HttpResponse:
             return error_pages.disk_full()
         if failure := failure_of(error):
             return error_pages.undone(failure, reference)
-        if _is_away(error):
+        if _is_unavailable(error):
             return error_pages.unavailable(request, AWAY_SECONDS)
         return error_pages.server_error(request, reference)
     fault = 500, _body("The server failed. Give an administrator the reference.", "server_error", reference=reference)
-    status, body = _known(error, reference) or fault
+    status, body = _describe_error(error, reference) or fault
     return JsonResponse(body, status=status, headers=_headers(status))
 
 
 def _is_address(path: str) -> bool:
     try:
-        return len(path) < 200 and resolve(path).func is not unknown
+        return len(path) < 200 and resolve(path).func is not not_found
     except Resolver404:
         return False
 
@@ -133,15 +133,15 @@ def _in_shape(data: Any) -> dict[str, Any]:
     if isinstance(detail, ErrorDetail):
         return _body(str(detail), detail.code)
     faults = list(_faults(data))
-    told = [
+    sentences = [
         sentence if not field or sentence.startswith(field) else f"{field}: {sentence}" for field, sentence in faults
     ]
-    more = f" There are {len(told) - TOLD} more faults." if len(told) > TOLD else ""
+    more = f" There are {len(sentences) - MAX_IN_DETAIL} more faults." if len(sentences) > MAX_IN_DETAIL else ""
     errors: dict[str, list[str]] = {}
     for field, sentence in faults:
         if field:
             errors.setdefault(field, []).append(sentence)
-    return _body(" ".join(told[:TOLD]) + more, "invalid", errors)
+    return _body(" ".join(sentences[:MAX_IN_DETAIL]) + more, "invalid", errors)
 
 
 def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
@@ -173,8 +173,8 @@ def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, refer
 
 
 @contextmanager
-def naming(**keys: str | None) -> Iterator[None]:
-    """Rename the field of an error to the request's key: `naming(mapping="mapping_id")`.
+def rename_fields(**keys: str | None) -> Iterator[None]:
+    """Rename the field of an error to the request's key: `rename_fields(mapping="mapping_id")`.
 
     The keywords are the use cases' names of the keys. None marks a part of the address, which has no key.
     """
@@ -189,7 +189,7 @@ def naming(**keys: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def naming_matrix(matrix: Mapping[str, Any]) -> Iterator[None]:
+def prefix_matrix_fields(matrix: Mapping[str, Any]) -> Iterator[None]:
     """Give an error about a key of a matrix its whole path: `config_matrix.search_modes`."""
     try:
         yield
@@ -200,7 +200,7 @@ def naming_matrix(matrix: Mapping[str, Any]) -> Iterator[None]:
 
 
 @contextmanager
-def naming_options() -> Iterator[None]:
+def rename_options() -> Iterator[None]:
     """Rename command options in an error to keys: `order_by`, not `--order-by`."""
     try:
         yield

@@ -38,7 +38,7 @@ class StrictSerializer(serializers.Serializer):
         return plain
 
 
-def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]:
+def validate(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]:
     """Return what a request states, read by its serializer; raise ValidationError with a sentence for each fault."""
     reading = serializer(data=data)
     reading.is_valid(raise_exception=True)
@@ -52,12 +52,12 @@ def require_empty(data: Any) -> None:
         raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {keys}."]})
 
 
-def as_whole(data: Any) -> Any:
+def as_int(data: Any) -> Any:
     """Return 5 for 5.0, which are one number in JSON, and anything else as it is: a float past 2^53 may be inexact."""
     return int(data) if isinstance(data, float) and data.is_integer() and abs(data) <= EXACT else data
 
 
-def from_form(field: Any) -> bool:
+def is_from_form(field: Any) -> bool:
     """Whether the field is of a form or a query string, where every value is a string."""
     return isinstance(getattr(field.root, "initial_data", None), QueryDict)
 
@@ -80,13 +80,13 @@ class Identifier(serializers.UUIDField):
         return super().to_internal_value(data)
 
 
-class Whole(serializers.IntegerField):
+class Int(serializers.IntegerField):
     """A whole number, as exact as it was written; in JSON no string."""
 
     def to_internal_value(self, data: Any) -> int:
-        if from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
+        if is_from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
             return int(data)
-        number = as_whole(data)
+        number = as_int(data)
         if not isinstance(number, int) or isinstance(number, bool):
             self.fail("invalid")
         return number
@@ -101,7 +101,7 @@ class Number(serializers.FloatField):
         return super().to_internal_value(data)
 
 
-class VersionNumber(Whole):
+class VersionNumber(Int):
     """The number of a version of a dataset, which may be left out."""
 
     def __init__(self, **options: Any) -> None:
@@ -112,7 +112,7 @@ class Flag(serializers.BooleanField):
     """true or false; REST framework's other words for them are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
-        if from_form(self) and data in ("true", "false"):
+        if is_from_form(self) and data in ("true", "false"):
             return bool(data == "true")
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
@@ -122,8 +122,8 @@ class Flag(serializers.BooleanField):
 class PageQuery(StrictSerializer):
     """Query parameters of a paginated list; subclasses add filters."""
 
-    page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. A page after the last one is empty.")
-    per_page = Whole(min_value=1, max_value=100, default=50)
+    page = Int(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. A page after the last one is empty.")
+    per_page = Int(min_value=1, max_value=100, default=50)
 
 
 class StrictSchema(OpenApiSerializerExtension):

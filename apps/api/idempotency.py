@@ -17,14 +17,14 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.models import KeptAnswer
+from apps.api.models import StoredAnswer
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.reading.strict_json import canonical
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 KEY = re.compile(r"[!-~]{1,200}")
-FORGOTTEN = 100  # old answers that one request deletes
+DELETED_PER_REQUEST = 100  # old answers that one request deletes
 Handler = Callable[..., Response]
 
 
@@ -51,16 +51,16 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
             raise BenchbenchError(f"{HEADER} must be 1 to 200 visible ASCII characters, such as a UUID.", field=HEADER)
         digest, path = body_hash(request.data), request.path[:300].lower()  # an id may come in either case
         with transaction.atomic():
-            _forget_old(request.user, path, key)
+            _delete_expired(request.user, path, key)
             # The unique row is the lock: a second request waits here until the first commits or fails.
-            kept, first = KeptAnswer.objects.get_or_create(
+            record, is_new = StoredAnswer.objects.get_or_create(
                 user=request.user, path=path, key=key, defaults={"body_hash": digest}
             )
-            if not first:
-                return _again(kept, digest)
+            if not is_new:
+                return _replay(record, digest)
             answer = handler(self, request, *args, **kwargs)
             body = JSONRenderer().render(answer.data).decode()
-            KeptAnswer.objects.filter(pk=kept.pk).update(status=answer.status_code, body=body)
+            StoredAnswer.objects.filter(pk=record.pk).update(status=answer.status_code, body=body)
         return answer
 
     once.idempotent = True  # type: ignore[attr-defined]
@@ -85,22 +85,22 @@ def _plain(value: Any) -> Any:
     return [value.name, digest.hexdigest()]
 
 
-def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
-    if kept.body_hash != digest:
+def _replay(record: StoredAnswer, digest: str) -> HttpResponse:
+    if record.body_hash != digest:
         raise ReusedKeyError(
-            f"The {HEADER} {kept.key!r} was used with another body before: send a new key with each new request.",
+            f"The {HEADER} {record.key!r} was used with another body before: send a new key with each new request.",
             field=HEADER,
         )
-    return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers={REPLAYED: "true"})
+    return HttpResponse(record.body, status=record.status, content_type="application/json", headers={REPLAYED: "true"})
 
 
-def _forget_old(user: Any, path: str, key: str) -> None:
+def _delete_expired(user: Any, path: str, key: str) -> None:
     """Delete the expired answer of this key, and some more expired answers of the user.
 
     Answers that another request is deleting are skipped.
     """
     past = timezone.now() - timedelta(hours=settings.BENCHBENCH_IDEMPOTENCY_HOURS)
-    old = KeptAnswer.objects.filter(user=user, created_at__lt=past).select_for_update(skip_locked=True)
+    old = StoredAnswer.objects.filter(user=user, created_at__lt=past).select_for_update(skip_locked=True)
     first = Case(When(path=path, key=key, then=0), default=1)
-    if oldest := list(old.order_by(first, "pk").values_list("pk", flat=True)[:FORGOTTEN]):
-        KeptAnswer.objects.filter(pk__in=oldest).delete()
+    if oldest := list(old.order_by(first, "pk").values_list("pk", flat=True)[:DELETED_PER_REQUEST]):
+        StoredAnswer.objects.filter(pk__in=oldest).delete()

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 
-class KeptAnswer(models.Model):
+class StoredAnswer(models.Model):
     """The answer to a request with an Idempotency-Key, stored in the transaction of its changes."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -17,7 +17,7 @@ class KeptAnswer(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["user", "path", "key"], name="kept_answer_once")]
+        constraints = [models.UniqueConstraint(fields=["user", "path", "key"], name="answer_stored_once")]
 
     def __str__(self) -> str:
         return f"{self.path} {self.key}"

@@ -55,7 +55,9 @@ class Error(serializers.Serializer):
     reference = serializers.CharField(required=False, help_text="Of an error of the server, as in its log.")
 
 
-def sent(name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True) -> OpenApiParameter:
+def header(
+    name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True
+) -> OpenApiParameter:
     """Return a header of the answers of these statuses, for the `parameters` of an operation."""
     return OpenApiParameter(
         name, schema, OpenApiParameter.HEADER, required=always, description=description, response=list(statuses)
@@ -66,18 +68,18 @@ def file_headers(lost: str) -> list[OpenApiParameter]:
     """Return the headers of an answer that is a file; `lost` describes their list of sentences."""
     listed = {"type": "string", "contentMediaType": "application/json"}
     return [
-        sent(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
-        sent("Content-Disposition", "The name of the file.", 200, schema={"type": "string"}),
+        header(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
+        header("Content-Disposition", "The name of the file.", 200, schema={"type": "string"}),
     ]
 
 
-def put(place: Any, examples: dict[str, Any], name: str) -> None:
+def put_example(target: Any, examples: dict[str, Any], name: str) -> None:
     """Insert the example of that name, if it exists."""
     if name in examples:
-        place["example"] = examples[name]
+        target["example"] = examples[name]
 
 
-def named(file_name: str) -> dict[str, Any]:
+def part_header(file_name: str) -> dict[str, Any]:
     """Return a header of a part of a form: for some files the ending of the name gives the format."""
     return {"schema": {"type": "string"}, "example": f'form-data; name="file"; filename="{file_name}"'}
 
@@ -96,14 +98,14 @@ class Schema(AutoSchema):
         operation = super().get_operation(*args)
         if operation and (example := example_of(operation["operationId"])):
             for parameter in operation.get("parameters", ()):
-                put(parameter, example["parameters"], parameter["name"])
+                put_example(parameter, example["parameters"], parameter["name"])
             for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
-                put(body, example["asked"], media_type)
+                put_example(body, example["request"], media_type)
                 if media_type == FORM:
-                    body["encoding"] = {"file": {"headers": {"Content-Disposition": named(example["file_name"])}}}
-                    self._put_in_fields(body["schema"], example["asked"][FORM])
+                    body["encoding"] = {"file": {"headers": {"Content-Disposition": part_header(example["file_name"])}}}
+                    self._put_in_fields(body["schema"], example["request"][FORM])
             for status, answer in operation["responses"].items():
-                put(answer.get("content", {}).get("application/json"), example["answered"], status)
+                put_example(answer.get("content", {}).get("application/json"), example["response"], status)
         return operation
 
     def _put_in_fields(self, form: dict[str, str], example: dict[str, Any]) -> None:
@@ -115,7 +117,7 @@ class Schema(AutoSchema):
     def get_override_parameters(self) -> list[Any]:
         if not getattr(self._handler(), "idempotent", False):
             return []
-        again = "true: this is the answer to the request that came first with the key."
+        note = "true: this is the answer to the request that came first with the key."
         return [
             OpenApiParameter(
                 HEADER,
@@ -123,7 +125,7 @@ class Schema(AutoSchema):
                 OpenApiParameter.HEADER,
                 description="A repeated request with the same key and body is done once and gets the same answer.",
             ),
-            sent(REPLAYED, again, 200, 201, 202, schema={"type": "string", "const": "true"}, always=False),
+            header(REPLAYED, note, 200, 201, 202, schema={"type": "string", "const": "true"}, always=False),
         ]
 
     def get_summary(self) -> str | None:
@@ -149,7 +151,7 @@ class Schema(AutoSchema):
         component = ResolvedComponent(name, ResolvedComponent.RESPONSE, object=ComponentIdentity(status))
         if component not in self.registry:
             answer = self._get_response_for_code(OpenApiResponse(Error, description), status)
-            put(answer["content"]["application/json"], example_of("errors"), status)
+            put_example(answer["content"]["application/json"], example_of("errors"), status)
             headers = ERROR_HEADERS.get(status)
             component.schema = {"headers": headers, **answer} if headers else answer
             self.registry.register(component)
@@ -166,8 +168,8 @@ class Schema(AutoSchema):
             errors.append(400)
         if "{" in self.path:
             errors.append(404)
-        named = [int(status) for status in re.findall(r"\b4\d\d\b", getdoc(self._handler()) or "") if status in ERRORS]
-        return [*errors, *named, *self._handler().operation.refuses]
+        codes = [int(status) for status in re.findall(r"\b4\d\d\b", getdoc(self._handler()) or "") if status in ERRORS]
+        return [*errors, *codes, *self._handler().operation.refuses]
 
     def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
         answer = Answer(dataclass=serializer) if is_dataclass(serializer) else serializer

@@ -32,7 +32,7 @@ class StrictJSONParser(BaseParser):
         content = stream.read(limit + 1)
         if len(content) > limit:
             raise TooLargeError(f"The body has more than {limit:,} bytes, the most that a request may have.")
-        return strict_json.parse(strict_json.decode(content, where="The body"), where="The body")
+        return strict_json.parse(strict_json.decode(content, location="The body"), location="The body")
 
 
 class UploadParser(MultiPartParser):
@@ -48,18 +48,18 @@ class UploadParser(MultiPartParser):
         self, stream: BinaryIO, media_type: str | None = None, parser_context: dict[str, Any] | None = None
     ) -> Any:
         assert parser_context is not None
-        most = getattr(settings, self.limit)
+        max_bytes = getattr(settings, self.limit)
         length = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
-        if length.isdecimal() and int(length) > most + FORM_BYTES:
+        if length.isdecimal() and int(length) > max_bytes + FORM_BYTES:
             raise self.too_large()
         parsed = super().parse(stream, media_type, parser_context)
-        if any((file.size or 0) > most for _, files in parsed.files.lists() for file in files):
+        if any((file.size or 0) > max_bytes for _, files in parsed.files.lists() for file in files):
             raise self.too_large()
         return parsed
 
     def too_large(self) -> TooLargeError:
-        most = getattr(settings, self.limit)
-        return TooLargeError(f"The file has more than {most:,} bytes ({self.limit}). {self.remedy}", field="file")
+        max_bytes = getattr(settings, self.limit)
+        return TooLargeError(f"The file has more than {max_bytes:,} bytes ({self.limit}). {self.remedy}", field="file")
 
 
 class DatasetParser(UploadParser):

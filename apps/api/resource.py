@@ -34,8 +34,8 @@ from rest_framework.viewsets import ViewSet
 
 from apps.accounts.throttling import address_of, count
 from apps.api.answers import Page, answer_page, present
-from apps.api.errors import naming
-from apps.api.fields import require_empty, valid
+from apps.api.errors import rename_fields
+from apps.api.fields import require_empty, validate
 from apps.api.idempotency import idempotent
 from apps.api.parsers import StrictJSONParser, UploadParser
 from apps.judging.models import Grade
@@ -80,11 +80,11 @@ class Operation:
 
     def __call__(self, function: Method) -> Method:
         @wraps(function)
-        def handle(resource: "Resource", asked: Request, **ids: Any) -> HttpResponseBase:
-            with naming(**self.names):
-                named = [resource.find(**ids)] if ids else []
-                stated = self._read(asked)
-                return self._present(function(resource, *named, *stated), *stated)
+        def handle(resource: "Resource", request: Request, **ids: Any) -> HttpResponseBase:
+            with rename_fields(**self.names):
+                objects = [resource.find(**ids)] if ids else []
+                payloads = self._read(request)
+                return self._present(function(resource, *objects, *payloads), *payloads)
 
         changes = self.method == "post" and self.permission != "view" and self.keeps_answer
         handler: Any = idempotent(handle) if changes else handle
@@ -105,22 +105,22 @@ class Operation:
     def parsers(self) -> list[type[BaseParser]]:
         return [*([StrictJSONParser] if self.request else []), *([self.parser] if self.parser else [])]
 
-    def _read(self, asked: Request) -> list[dict[str, Any]]:
+    def _read(self, request: Request) -> list[dict[str, Any]]:
         if self.method == "get":
-            return [valid(self.request, asked.query_params)] if self.request else []
-        if self.form and (self.request is None or isinstance(asked.data, QueryDict)):
-            return [valid(self.form, asked.data)]
+            return [validate(self.request, request.query_params)] if self.request else []
+        if self.form and (self.request is None or isinstance(request.data, QueryDict)):
+            return [validate(self.form, request.data)]
         if self.request:
-            return [valid(self.request, asked.data)]
+            return [validate(self.request, request.data)]
         if self.method == "post":
-            require_empty(asked.data)
+            require_empty(request.data)
         return []
 
-    def _present(self, result: Any, *stated: dict[str, Any]) -> HttpResponseBase:
+    def _present(self, result: Any, *payloads: dict[str, Any]) -> HttpResponseBase:
         if isinstance(result, HttpResponseBase):
             return result
         if isinstance(self.answer, type) and issubclass(self.answer, Page):
-            return answer_page(self.answer, result, *stated)
+            return answer_page(self.answer, result, *payloads)
         return present(self.answer, result, self.status) if self.answer else Response(status=204)
 
     def _schema(self) -> dict[str, Any]:
@@ -130,8 +130,8 @@ class Operation:
             query = [self.request] if self.request else []
             return {"parameters": [*query, *self.parameters], "responses": responses}
         bodies = {"application/json": self.request, "multipart/form-data": self.form}
-        stated = {kind: body for kind, body in bodies.items() if body}
-        return {"request": stated if self.form else self.request, "responses": responses}
+        contents = {kind: body for kind, body in bodies.items() if body}
+        return {"request": contents if self.form else self.request, "responses": responses}
 
 
 get, post, put, patch, delete = (partial(Operation, method) for method in ACTS)
@@ -215,8 +215,8 @@ class Resource(ViewSet):
             raise
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        did = isinstance(response, Response) and response.status_code < 400  # and is not a repeated answer
-        operation = self.declared(request.method) if did else None
+        is_success = isinstance(response, Response) and response.status_code < 400  # and is not a repeated answer
+        operation = self.declared(request.method) if is_success else None
         if operation and operation.permission != "view" and hasattr(self, "model"):
             log(request, self, operation, response)
         return super().finalize_response(request, response, *args, **kwargs)

@@ -22,7 +22,7 @@ Identify = Callable[[], Awaitable[tuple[Any, float | None]]]
 SUBPROTOCOL = "access_token."
 
 
-def identified(application: Any) -> Any:
+def add_identity(application: Any) -> Any:
     """Put `identify` and `subprotocol` into the scope of an application, for `apps.operations.consumers`."""
 
     async def identifying(scope: Any, receive: Any, send: Any) -> None:

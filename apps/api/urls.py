@@ -8,7 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.api import resources
-from apps.api.errors import unknown
+from apps.api.errors import not_found
 from apps.api.resource import Resource
 
 for module in iter_modules(resources.__path__, f"{resources.__name__}."):
@@ -18,5 +18,5 @@ app_name = "api"
 urlpatterns = [
     *(address for resource in Resource.kinds for address in resource.addresses()),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
-    re_path("", unknown),
+    re_path("", not_found),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from apps.benchmarks.circumstances import Difference, circumstances, grouped, names, told
+from apps.benchmarks.circumstances import Difference, circumstances, grouped, list_groups, names
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
 
@@ -23,7 +23,7 @@ class Comparability:
 
     version: DatasetVersion | None
     differences: tuple[Difference, ...]
-    measured: Measured = field(default_factory=dict, compare=False)  # on `version`, without values
+    evaluations: Measured = field(default_factory=dict, compare=False)  # on `version`, without values
 
     @property
     def refusals(self) -> list[str]:
@@ -48,43 +48,43 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
     version (re-score to fix that), policy, the resolution of one mapping, or the documents that mappings give judgments
     in equal collections. Warns about different collections, queries, and other `circumstances`.
     """
-    known = whole(runs)
-    all_differences = [*_unfinished(known), *_datasets(known)]
-    if all_differences or not known:
+    loaded = load_related(runs)
+    all_differences = [*_unfinished(loaded), *_datasets(loaded)]
+    if all_differences or not loaded:
         return Comparability(None, tuple(all_differences))
-    evaluations = _evaluations(known)
+    evaluations = _evaluations(loaded)
     common = _common(evaluations)
-    own = {run.benchmark.dataset_version for run in known}
-    if version is None and len(own) > 1 and common:
-        version = evaluations[known[0].pk][max(common)].dataset_version
-    version = version or max(own, key=lambda version: version.number)
-    measured = {key: of_run[version.number] for key, of_run in evaluations.items() if version.number in of_run}
+    own_versions = {run.benchmark.dataset_version for run in loaded}
+    if version is None and len(own_versions) > 1 and common:
+        version = evaluations[loaded[0].pk][max(common)].dataset_version
+    version = version or max(own_versions, key=lambda version: version.number)
+    measured = {key: rows[version.number] for key, rows in evaluations.items() if version.number in rows}
     all_differences = [
-        *_versions(known, evaluations, version),
-        *_policies(known),
-        *_mappings(known, measured, version),
-        *_queries(known, measured),
-        *circumstances(known),
+        *_versions(loaded, evaluations, version),
+        *_policies(loaded),
+        *_mappings(loaded, measured, version),
+        *_queries(loaded, measured),
+        *circumstances(loaded),
     ]
     refused = any(difference.severity == "refuse" for difference in all_differences)
     return Comparability(None if refused else version, tuple(all_differences), measured)
 
 
-def whole(runs: Iterable[Run]) -> list[Run]:
+def load_related(runs: Iterable[Run]) -> list[Run]:
     """Return runs in their order with RELATED loaded: in one query, or none if all have it already."""
-    known = list(runs)
-    if all(_has(run, path) for run in known for path in RELATED):
-        return known
-    place = {run.pk: number for number, run in enumerate(known)}
-    return sorted(Run.objects.filter(pk__in=place).select_related(*RELATED), key=lambda run: place[run.pk])
+    loaded = list(runs)
+    if all(_has(run, path) for run in loaded for path in RELATED):
+        return loaded
+    order = {run.pk: number for number, run in enumerate(loaded)}
+    return sorted(Run.objects.filter(pk__in=order).select_related(*RELATED), key=lambda run: order[run.pk])
 
 
 def _has(row: Model | None, path: str) -> bool:
     """Check whether the rows along a path of foreign keys are loaded, or a key on it is null."""
-    name, _, rest = path.partition("__")
+    name, _, tail = path.partition("__")
     if row is None or not name:
         return True
-    return name in row._state.fields_cache and _has(getattr(row, name), rest)
+    return name in row._state.fields_cache and _has(getattr(row, name), tail)
 
 
 def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
@@ -97,40 +97,42 @@ def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
 
 
 def _common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
-    return set.intersection(*(set(of_run) for of_run in evaluations.values()))
+    return set.intersection(*(set(rows) for rows in evaluations.values()))
 
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[Difference]:
     for run in runs:
         if run.status != Run.Status.COMPLETED:
-            what, act = UNFINISHED.get(run.status, ("is not finished", "Wait for it"))
-            sentence = f"{names([run])} {what}: it has no values. {act}, or leave it out."
+            reason, act = UNFINISHED.get(run.status, ("is not finished", "Wait for it"))
+            sentence = f"{names([run])} {reason}: it has no values. {act}, or leave it out."
             yield Difference("status", "refuse", sentence)
 
 
 def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
     groups = grouped(runs, lambda run: run.benchmark.dataset_version.dataset)
     if len(groups) > 1:
-        values = {f'"{dataset}"': mine for dataset, mine in groups.items()}
-        yield Difference("dataset", "refuse", f"They answer different datasets: {told(values)}. Compare runs of one.")
+        values = {f'"{dataset}"': group for dataset, group in groups.items()}
+        yield Difference(
+            "dataset", "refuse", f"They answer different datasets: {list_groups(values)}. Compare runs of one."
+        )
 
 
 def _versions(
     runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]], version: DatasetVersion
 ) -> Iterator[Difference]:
     """Refuse if a run has no values on `version`, and name the remedy."""
-    lacking = [run for run in runs if version.number not in evaluations[run.pk]]
-    if not lacking:
+    unmeasured = [run for run in runs if version.number not in evaluations[run.pk]]
+    if not unmeasured:
         return
     common = _common(evaluations)
     remedy = (
-        f"Compare them on version {max(common)}, on which all have values" if common else _rescore(lacking, version)
+        f"Compare them on version {max(common)}, on which all have values" if common else _rescore(unmeasured, version)
     )
     groups = grouped(runs, lambda run: str(run.benchmark.dataset_version))
-    what = f"Without values on {version}: {names(lacking)}"
+    problem = f"Without values on {version}: {names(unmeasured)}"
     if len(groups) > 1:
-        what = f"They were measured on different versions: {told(groups)}"
-    yield Difference("dataset version", "refuse", f"{what}. {remedy}.")
+        problem = f"They were measured on different versions: {list_groups(groups)}"
+    yield Difference("dataset version", "refuse", f"{problem}. {remedy}.")
 
 
 def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
@@ -139,11 +141,13 @@ def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
 
 
 def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
-    for name, said in POLICIES.items():
+    for name, subject in POLICIES.items():
         groups = grouped(runs, attrgetter(f"benchmark.{name}"))
         if len(groups) > 1:
             remedy = "Run one benchmark again under the other policy."
-            yield Difference(f"policy {name}", "refuse", f"They treat {said} differently: {told(groups)}. {remedy}")
+            yield Difference(
+                f"policy {name}", "refuse", f"They treat {subject} differently: {list_groups(groups)}. {remedy}"
+            )
 
 
 def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
@@ -153,50 +157,52 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
     """
     if len(grouped(runs, lambda run: run.benchmark.unresolved)) > 1:
         return  # refused already; the policies change the truth hashes too
-    known = [run for run in runs if run.pk in measured]
+    measured_runs = [run for run in runs if run.pk in measured]
     hashes: set[str] = set()
-    by_mapping = grouped(known, lambda run: run.benchmark.mapping)
-    for mapping, mine in by_mapping.items():
-        truths = {measured[run.pk].truth_hash for run in mine}
+    by_mapping = grouped(measured_runs, lambda run: run.benchmark.mapping)
+    for mapping, group in by_mapping.items():
+        truths = {measured[run.pk].truth_hash for run in group}
         hashes |= truths
         if len(truths) > 1:
             yield Difference(
                 "mapping",
                 "refuse",
                 f'The mapping "{mapping}" was resolved again between their measurements, and gives judgments other '
-                f"documents now. {_rescore(mine, version)}.",
+                f"documents now. {_rescore(group, version)}.",
             )
-    alike = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
-    for mappings in alike.values():
+    by_documents = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
+    for mappings in by_documents.values():
         truths = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
-        named = " and ".join(f'"{mapping}"' for mapping in mappings)
+        mapping_names = " and ".join(f'"{mapping}"' for mapping in mappings)
         if len(mappings) > 1 and len(truths) > 1:
             yield Difference(
                 "mapping",
                 "refuse",
                 f"Their collections hold the same documents, and judgments stand for different ones of them under the "
-                f"mappings {named}. Resolve both alike and re-score, or run both on one mapping.",
+                f"mappings {mapping_names}. Resolve both alike and re-score, or run both on one mapping.",
             )
-    if len(alike) > 1 and len(hashes) > 1:
-        counts = {mapping: measured[mine[0].pk].unresolved_count for mapping, mine in by_mapping.items()}
-        values = {f'"{mapping}", {counts[mapping]:,} unresolved': mine for mapping, mine in by_mapping.items()}
-        yield Difference("mapping", "warn", f"Their judgments stand for different documents: {told(values)}.")
+    if len(by_documents) > 1 and len(hashes) > 1:
+        counts = {mapping: measured[group[0].pk].unresolved_count for mapping, group in by_mapping.items()}
+        values = {f'"{mapping}", {counts[mapping]:,} unresolved': group for mapping, group in by_mapping.items()}
+        yield Difference("mapping", "warn", f"Their judgments stand for different documents: {list_groups(values)}.")
 
 
 def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
     """Warn if the means are over different queries."""
-    counted = False
+    is_reported = False
     paired = "Only queries that all answered are paired."
-    for name, said in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
-        counts = {run: f"{getattr(measured[run.pk], name):,} {said}" for run in runs if run.pk in measured}
+    for name, phrase in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
+        counts = {run: f"{getattr(measured[run.pk], name):,} {phrase}" for run in runs if run.pk in measured}
         groups = grouped(counts, counts.__getitem__)
         if len(groups) > 1:
-            counted = True
-            yield Difference("queries", "warn", f"Their means are over different queries: {told(groups)}. {paired}")
-    lacking = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
-    if not counted and len(_answered(lacking)) > 1:
-        said = "Their means are over different queries, though over as many: they failed on different ones."
-        yield Difference("queries", "warn", f"{said} {paired}")
+            is_reported = True
+            yield Difference(
+                "queries", "warn", f"Their means are over different queries: {list_groups(groups)}. {paired}"
+            )
+    incomplete = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
+    if not is_reported and len(_answered(incomplete)) > 1:
+        phrase = "Their means are over different queries, though over as many: they failed on different ones."
+        yield Difference("queries", "warn", f"{phrase} {paired}")
 
 
 def _answered(evaluations: Sequence[Evaluation]) -> set[frozenset[int]]:

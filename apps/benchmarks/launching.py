@@ -17,7 +17,7 @@ from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import add_sources, costs_of, needs_preparing, plan_of, query_units
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Status
-from apps.retrieval.availability import lack, parts_of, parts_of_run, require_available
+from apps.retrieval.availability import index_requirements, missing_requirements, require_available, run_requirements
 from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
 from benchbench.database.failures import read_again, refresh
@@ -30,7 +30,7 @@ from benchbench.ir.planning.stages import EncodeStage
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
 MAX_BATCH = 500  # queries; a batch holds its results in memory until it commits
 BATCHES = 8  # at least in a short benchmark, so that it shows progress and two workers can share it
-LEAST_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; in shorter batches the fixed cost would be noticeable
+MIN_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; in shorter batches the fixed cost would be noticeable
 
 
 def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
@@ -99,29 +99,29 @@ def query_batches(
     queries = _unanswered(benchmark, runs)
     plan = plan or plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
-    done = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
+    plans = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
     seconds = costs_of(plan, indexes)
     if not isolated:  # isolated execution encodes every text again to time it
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= share_to_encode(indexes[stage.index], texts)
-    size = batch_size(len(queries), sum(seconds[stage.key] for planned in done for stage in planned.stages))
-    units = sum(map(query_units, done))
-    parts = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
-    for part in sorted(parts):
-        yield {"query_ids": part, "alone": isolated}, units * len(part)
+    size = batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
+    units = sum(map(query_units, plans))
+    groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
+    for group in sorted(groups):
+        yield {"query_ids": group, "alone": isolated}, units * len(group)
 
 
 def batch_size(queries: int, seconds: float) -> int:
     """Return the number of queries in each batch, given `queries` that cost `seconds` each.
 
     A batch takes at most BENCHBENCH_BATCH_SECONDS. A short benchmark is cut into up to BATCHES batches, each at least
-    LEAST_SHARE of that time. Several batches are an even number, so that two workers finish together.
+    MIN_SHARE of that time. Several batches are an even number, so that two workers finish together.
     """
     in_longest = queries * seconds / max(settings.BENCHBENCH_BATCH_SECONDS, 1e-6)
-    wanted = max(in_longest, min(BATCHES, in_longest / LEAST_SHARE), queries / MAX_BATCH)
-    batches = 2 * math.ceil(wanted / 2) if wanted > 1 else 1
+    target = max(in_longest, min(BATCHES, in_longest / MIN_SHARE), queries / MAX_BATCH)
+    batches = 2 * math.ceil(target / 2) if target > 1 else 1
     batches = min(batches, max(queries, 1))
     return max(1, math.ceil(queries / batches))
 
@@ -157,7 +157,11 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
         runs = failed.select_related("index").filter(index__status=Index.Status.READY)
         built = [(run.pk, run.index, Configuration.from_dict(run.config)) for run in runs if run.index]
-        run_ids = [pk for pk, index, config in built if not lack(parts_of(index) | parts_of_run(index, config))]
+        run_ids = [
+            pk
+            for pk, index, config in built
+            if not missing_requirements(index_requirements(index) | run_requirements(index, config))
+        ]
         if not run_ids:
             for _, index, config in built:
                 require_available(index, config)

@@ -79,13 +79,13 @@ def add_sources(benchmark: Benchmark) -> None:
         [ListSource(benchmark=benchmark, key=key) for key in sorted(keys)], ignore_conflicts=True
     )
     ids = source_ids(benchmark)
-    by_place: dict[int, list[Run]] = {}
+    by_position: dict[int, list[Run]] = {}
     for key, sharing in by_key.items():
         _update(sharing, source_id=ids[key])
-        for place, run in enumerate(sharing, start=1):
-            by_place.setdefault(place, []).append(run)
-    for place, some in by_place.items():
-        _update(some, place=place)
+        for position, run in enumerate(sharing, start=1):
+            by_position.setdefault(position, []).append(run)
+    for position, group in by_position.items():
+        _update(group, place=position)
 
 
 def _update(runs: Iterable[Run], **to: int) -> None:
@@ -183,9 +183,9 @@ def _pair_ms(stage: stages.RerankStage) -> float | None:
 
 def _latest(index: Index) -> list[UUID]:
     """Return the newest benchmarks over an index; older ones may have been timed on another machine."""
-    over = Benchmark.objects.filter(runs__index=index)
-    made = over.order_by("-created_at").values_list("pk", "created_at").distinct()
-    return [pk for pk, _ in made[:BENCHMARKS]]
+    benchmarks = Benchmark.objects.filter(runs__index=index)
+    newest = benchmarks.order_by("-created_at").values_list("pk", "created_at").distinct()
+    return [pk for pk, _ in newest[:BENCHMARKS]]
 
 
 def _mean(rows: QuerySet, column: str) -> float | None:

@@ -29,8 +29,8 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
     # Reports of running batches count only while the operation is active: afterwards only done batches have rankings.
     states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
     results = operation.batches.filter(state__in=states).values_list("result", flat=True)
-    parts = [result.get("runs", {}) for result in results]
-    so_far = _so_far(benchmark, runs, at_work, _answered_before(operation, total), parts)
+    batch_sums = [result.get("runs", {}) for result in results]
+    so_far = _so_far(benchmark, runs, at_work, _answered_before(operation, total), batch_sums)
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
         **_of_operation(operation),
@@ -109,16 +109,16 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
     ended = [run for run in in_turn if run.status in ENDED and run.run_order > after]
     evaluations = Evaluation.objects.filter(run__in=ended, dataset_version=F("run__benchmark__dataset_version"))
     means = dict(evaluations.order_by("created_at").values_list("run_id", "means"))
-    told = Counter(Run.objects.filter(benchmark=operation.subject_id).values_list("status", flat=True))
-    told.subtract(run.status for run in ended)
+    status_counts = Counter(Run.objects.filter(benchmark=operation.subject_id).values_list("status", flat=True))
+    status_counts.subtract(run.status for run in ended)
     so_far = {facts["run_id"]: facts for facts in benchmark_event(operation)["runs"]} if ended else {}
     events = []
     for run in ended:
-        told[run.status] += 1
+        status_counts[run.status] += 1
         data = {
             **AT_WORK,
-            "completed_runs": told[Run.Status.COMPLETED],
-            "failed_runs": told[Run.Status.FAILED],
+            "completed_runs": status_counts[Run.Status.COMPLETED],
+            "failed_runs": status_counts[Run.Status.FAILED],
             "last_completed_run": _completed_run(run, means.get(run.pk, {})),
             "runs": [so_far[str(run.pk)]],
         }
@@ -152,22 +152,22 @@ def _answered_before(operation: Operation, total: int) -> int:
 
 
 def _so_far(
-    benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, parts: list[dict[str, Any]]
+    benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, batch_sums: list[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Return the queries completed and the means over them, for each run of this operation."""
     result = {}
     for run in runs:
         if str(run.pk) not in at_work:
             continue
-        mine = [part[str(run.pk)] for part in parts if str(run.pk) in part]
-        names = benchmark.measures[: len(mine[0]["sums"])] if mine else []  # measures added later follow these
-        counted = sum(part["counted"] for part in mine)
-        sums = [sum(part["sums"][n] for part in mine) for n in range(len(names))]
-        valued = [sum(part["valued"][n] for part in mine) for n in range(len(names))]
+        entries = [entry[str(run.pk)] for entry in batch_sums if str(run.pk) in entry]
+        names = benchmark.measures[: len(entries[0]["sums"])] if entries else []  # measures added later follow these
+        counted = sum(entry["counted"] for entry in entries)
+        sums = [sum(entry["sums"][n] for entry in entries) for n in range(len(names))]
+        valued = [sum(entry["valued"][n] for entry in entries) for n in range(len(names))]
         means = {name: total / n if n else None for name, total, n in zip(names, sums, valued, strict=True)}
         result[str(run.pk)] = {
             "run_id": str(run.pk),
-            "completed_queries": before + sum(part["completed"] for part in mine),
+            "completed_queries": before + sum(entry["completed"] for entry in entries),
             "n": counted,
             "metrics_flat": flat(means) if counted and run.status != Run.Status.CANCELLED else {},
         }

@@ -70,13 +70,13 @@ def environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str,
     revisions: dict[str, set[str]] = {}
     for reranker in rerankers:  # a reranker made for an index has a revision per index
         revisions.setdefault(reranker.name, set()).add(reranker.revision)
-    asked = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
+    llm_versions = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
     return {
         **_code(),
         "device": device_name(),
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
-        **({"llms": asked} if asked else {}),
+        **({"llms": llm_versions} if llm_versions else {}),
     }
 
 
@@ -87,14 +87,14 @@ def llms_of(run: Run) -> list[str]:
     revisions of those that were asked.
     """
     index = run.provenance.get("index") or {}
-    named = [f"{index['llm_parameters'].get('provider')}:{index['llm']}"] if index.get("llm") else []
+    index_llms = [f"{index['llm_parameters'].get('provider')}:{index['llm']}"] if index.get("llm") else []
     rewrites = Configuration.from_dict(run.config).rewrites
-    return [*named, str(run.config["llm"])] if rewrites else named
+    return [*index_llms, str(run.config["llm"])] if rewrites else index_llms
 
 
 def llm_revisions(run: Run, llm: str) -> list[str]:
     """Return the distinct revisions of a language model that a run asked."""
-    return sorted({made["llms"][llm] for made in run.provenance.get("made_by", []) if llm in made.get("llms", {})})
+    return sorted({entry["llms"][llm] for entry in run.provenance.get("made_by", []) if llm in entry.get("llms", {})})
 
 
 def code_version() -> dict[str, Any]:
@@ -106,10 +106,10 @@ def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
     """Return the values of each fact about the workers, by name: {"numpy": {"2.4.0"}, "device": {"cpu"}, …}."""
     facts: dict[str, set[str]] = {}
     for environment in environments:
-        named = {key: value for key, value in environment.items() if not isinstance(value, dict)}
-        for part in ("libraries", "rerankers", "llms", "settings"):
-            named |= environment.get(part, {})
-        for name, value in named.items():
+        worker_facts = {key: value for key, value in environment.items() if not isinstance(value, dict)}
+        for section in ("libraries", "rerankers", "llms", "settings"):
+            worker_facts |= environment.get(section, {})
+        for name, value in worker_facts.items():
             facts.setdefault(name, set()).add("none" if value is None else str(value))
     return facts
 
@@ -154,5 +154,5 @@ def _version(name: str) -> str | None:
 
 def git_revision(run: Run) -> str | None:
     """Return the revision of the code that ran the queries; None if it is unknown or there are several."""
-    revisions = {made.get("git_revision") for made in run.provenance.get("made_by", [])}
+    revisions = {worker.get("git_revision") for worker in run.provenance.get("made_by", [])}
     return revisions.pop() if len(revisions) == 1 else None

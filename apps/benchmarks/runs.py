@@ -15,14 +15,14 @@ from benchbench.names import find_named, rows_by_id
 from benchbench.reading.strict_json import attributes
 
 
-def find_subject(named: str, *, run: int | str | None = None) -> Run | Benchmark:
-    """Return the run with the id `named`, else the benchmark with this name or id, or its run number `run`."""
-    there = rows_by_id(Run.objects.select_related("benchmark"), named)
-    if there and run is not None:
+def find_subject(name_or_id: str, *, run: int | str | None = None) -> Run | Benchmark:
+    """Return the run with the id `name_or_id`, else the benchmark with this name or id, or its run number `run`."""
+    runs = rows_by_id(Run.objects.select_related("benchmark"), name_or_id)
+    if runs and run is not None:
         raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
-    if there:
-        return there[0]
-    benchmark = find_named(Benchmark, named)
+    if runs:
+        return runs[0]
+    benchmark = find_named(Benchmark, name_or_id)
     return find_run(benchmark, run) if isinstance(run, int) else benchmark
 
 

@@ -87,11 +87,11 @@ def read_html(source: str) -> tuple[str, str, list[Heading]]:
     page.close()
     lines = (line.rstrip() for line in "".join(page.parts).split("\n"))
     marked = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    before, *parts = marked.split(MARK)
+    before, *segments = marked.split(MARK)
     headings, start = [], len(before)
-    for (level, id, title), part in zip(page.headings, parts, strict=True):
+    for (level, id, title), segment in zip(page.headings, segments, strict=True):
         headings.append(Heading(_collapse(title), level, start, id))
-        start += len(part)
+        start += len(segment)
     return _collapse(page.title) or _collapse(page.heading), marked.replace(MARK, ""), headings
 
 
@@ -178,7 +178,7 @@ class FolderScan:
 
     folder: Path
     files: tuple[str, ...]
-    others: int
+    skipped: int
 
 
 def scan(path: Path) -> FolderScan:
@@ -186,7 +186,7 @@ def scan(path: Path) -> FolderScan:
     if not path.is_dir():
         raise FolderError(f"{path} is not a folder.")
     folder = Path(os.path.abspath(path))
-    files, others = [], 0
+    files, skipped = [], 0
     for parent, names, file_names in os.walk(folder, onerror=_refuse):
         names[:] = [name for name in names if not name.startswith(".")]
         for name in file_names:
@@ -196,12 +196,12 @@ def scan(path: Path) -> FolderScan:
             if file.suffix.lower() in KINDS and file.is_file():
                 files.append(file.relative_to(folder).as_posix())
             else:
-                others += 1
+                skipped += 1
     if not files:
         raise FolderError(
             f"{path.name or path} holds no document: looked for files that end in {', '.join(sorted(KINDS))}."
         )
-    return FolderScan(folder, tuple(sorted(files)), others)
+    return FolderScan(folder, tuple(sorted(files)), skipped)
 
 
 def read_files(folder_scan: FolderScan, *, uri_prefix: str | None = None) -> Iterator[DocumentRecord]:
@@ -224,7 +224,7 @@ def _document(folder: Path, relative: str, uri_prefix: str | None) -> DocumentRe
         content = file.read_bytes()
     except OSError as error:
         raise FolderError(f"{relative} cannot be read: {error.strerror}.") from None
-    title, text, headings = _read(decode(content, where=relative), file.suffix.lower())
+    title, text, headings = _read(decode(content, location=relative), file.suffix.lower())
     return DocumentRecord(
         external_id=relative,
         title=title or file.stem,
@@ -233,7 +233,7 @@ def _document(folder: Path, relative: str, uri_prefix: str | None) -> DocumentRe
         file_name=file.name,
         content_hash=sha256(content).hexdigest(),
         sections=sections_of(headings, len(text)),
-        place=relative,
+        location=relative,
     )
 
 

@@ -149,11 +149,11 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
     """Store new and changed records."""
     ids = [record.external_id for record in records]
     stored = Document.objects.filter(collection=collection, external_id__in=ids)
-    known = {document.external_id: document for document in stored}
-    sections = _stored_sections(known)
+    documents_by_id = {document.external_id: document for document in stored}
+    sections = _stored_sections(documents_by_id)
     changed = []
     for record in records:
-        document = known.get(record.external_id)
+        document = documents_by_id.get(record.external_id)
         if document is None:
             report.created += 1
         elif document.removed_at or _differs(document, record) or sections[record.external_id] != list(record.sections):
@@ -179,11 +179,11 @@ def _differs(document: Document, record: DocumentRecord) -> bool:
     return any(getattr(document, name) != value for name, value in _content(record).items())
 
 
-def _stored_sections(known: dict[str, Document]) -> dict[str, list[SectionRecord]]:
+def _stored_sections(documents_by_id: dict[str, Document]) -> dict[str, list[SectionRecord]]:
     """Return the sections of documents by external_id, in order; none for an unknown document."""
     sections: dict[str, list[SectionRecord]] = defaultdict(list)
     fields = ("section_id", "heading", "level", "start", "end")
-    rows = Section.objects.filter(document__in=known.values()).order_by("document", "ordinal")
+    rows = Section.objects.filter(document__in=documents_by_id.values()).order_by("document", "ordinal")
     for external_id, *values in rows.values_list("document__external_id", *fields):
         sections[external_id].append(SectionRecord(*values))
     return sections
@@ -216,16 +216,16 @@ def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any 
     A new one is called `name`, with a number if that is taken; existing collections are not changed. Raises the errors
     of `import_documents`.
     """
-    before = transaction.savepoint()
-    mine = Collection.objects.filter(owner=owner)
-    made = under_free_name(name, [mine], lambda free: create_collection(free, owner=owner))
-    import_documents(made, records)
-    equal = mine.filter(fingerprint=made.fingerprint, kind=made.kind).exclude(pk=made.pk)
-    if there := equal.order_by("created_at").first():
-        transaction.savepoint_rollback(before)
-        return there, True
-    transaction.savepoint_commit(before)
-    return made, False
+    savepoint = transaction.savepoint()
+    owned = Collection.objects.filter(owner=owner)
+    created = under_free_name(name, [owned], lambda free: create_collection(free, owner=owner))
+    import_documents(created, records)
+    equal = owned.filter(fingerprint=created.fingerprint, kind=created.kind).exclude(pk=created.pk)
+    if existing := equal.order_by("created_at").first():
+        transaction.savepoint_rollback(savepoint)
+        return existing, True
+    transaction.savepoint_commit(savepoint)
+    return created, False
 
 
 def edit_collection(collection: Collection, *, name: str | None = None, description: str | None = None) -> None:

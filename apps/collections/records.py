@@ -37,7 +37,7 @@ class DocumentRecord:
     """A document as its source states it.
 
     `content_hash` is the SHA-256 of the file's bytes; left blank, it is that of title, newline, text. `sections` are in
-    the order of the document, depth first. `place` is its place in the source, for errors: "corpus.jsonl, line 3".
+    the order of the document, depth first. `location` is its place in the source, for errors: "corpus.jsonl, line 3".
     """
 
     external_id: str
@@ -48,7 +48,7 @@ class DocumentRecord:
     content_hash: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     sections: Sequence[SectionRecord] = ()
-    place: str = ""
+    location: str = ""
 
     @property
     def summary(self) -> str:
@@ -77,9 +77,9 @@ class DocumentRecord:
             raise self.error(f"has more than {URI_BYTES} bytes in its uri", "uri")
         self._check_sections()
 
-    def error(self, what: str, field: str | None = None) -> DocumentError:
-        place = f" ({self.place})" if self.place else ""
-        return DocumentError(f"The document {self.external_id[:100]!a}{place} {what}.", field=field)
+    def error(self, problem: str, field: str | None = None) -> DocumentError:
+        suffix = f" ({self.location})" if self.location else ""
+        return DocumentError(f"The document {self.external_id[:100]!a}{suffix} {problem}.", field=field)
 
     def _texts(self) -> tuple[str, ...]:
         return self.external_id, self.title, self.text, self.uri, self.file_name, self.content_hash

@@ -12,14 +12,14 @@ from benchbench.catalogue import load, read, require
 from benchbench.errors import BenchbenchError
 from benchbench.files.sectioned import find_documents, read_document, text_and_spans
 from benchbench.files.sniffing import sniff
-from benchbench.reading.objects import Identifier, Stated, read_as
+from benchbench.reading.objects import Identifier, StrictRecord, read_as
 from benchbench.reading.strict_json import json_text, read_objects
 
 
 def find_sectioned(directory: Path) -> list[Path]:
     """Return the sectioned documents that a directory holds, or its directory `documents`; none where it has others."""
-    for place in (directory, directory / "documents"):
-        files = [path for path in find_documents(place) if sniff(path) == "sectioned-document"]
+    for folder in (directory, directory / "documents"):
+        files = [path for path in find_documents(folder) if sniff(path) == "sectioned-document"]
         if files:
             return files
     return []
@@ -44,7 +44,7 @@ def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
                 SectionRecord(section.id, section.heading, section.level, start, end)
                 for section, (start, end) in zip(document.sections, spans, strict=True)
             ],
-            place=path.name,
+            location=path.name,
         )
 
 
@@ -60,11 +60,11 @@ class SourceError(BenchbenchError):
 
 @dataclass(frozen=True)
 class Source:
-    """Documents ready to be read once. `total` is their number where it is known, `others` counts files left out."""
+    """Documents ready to be read once. `total` is their number where it is known, `skipped` counts files left out."""
 
     documents: Iterator[DocumentRecord]
     total: int | None = None
-    others: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,17 @@ class Directory:
         """Yield the documents. Raises as `read_sectioned` and `read_files` do."""
         if self.folder is None:
             return read_sectioned([file for _, file in self.files])
-        return read_files(FolderScan(self.folder, tuple(self.ids), others=0))
+        return read_files(FolderScan(self.folder, tuple(self.ids), skipped=0))
 
 
-def documents_in(directory: Path, *, besides: Path | None = None) -> Directory:
+def documents_in(directory: Path, *, ignored_file: Path | None = None) -> Directory:
     """Return the documents of a directory: those in JSON files, else each Markdown, HTML or text file in it.
 
     The id of such a file is its path in the directory, "guide/setup.md". Its title is its first heading, else its name;
     each heading begins a section. The optional second file is left out. Raises FolderError for a directory without
     documents, and an error for damaged JSON.
     """
-    files = [file for file in find_documents(directory) if besides is None or not file.samefile(besides)]
+    files = [file for file in find_documents(directory) if ignored_file is None or not file.samefile(ignored_file)]
     if files:
         return Directory([(read_document(file).id, file) for file in files])
     folder_scan = scan(directory)
@@ -117,13 +117,13 @@ def open_source(path: Path, *, uri_prefix: str | None = None) -> Source:
         return Source(read_sectioned(sectioned), len(sectioned))
     if corpus is None:
         folder_scan = scan(path)
-        return Source(read_files(folder_scan, uri_prefix=uri_prefix), len(folder_scan.files), folder_scan.others)
+        return Source(read_files(folder_scan, uri_prefix=uri_prefix), len(folder_scan.files), folder_scan.skipped)
     if uri_prefix:
         raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
     return Source(read_corpus(corpus))
 
 
-OWN = ("doc_id", "title", "text", "url")
+DOCUMENT_FIELDS = ("doc_id", "title", "text", "url")
 
 
 def open_catalogue(id: str) -> Source:
@@ -141,14 +141,14 @@ def open_catalogue(id: str) -> Source:
 def _document(row: Any) -> DocumentRecord:
     fields = row._asdict()
     has_text = isinstance(fields.get("text"), str)
-    others = {name: value for name, value in fields.items() if name not in OWN} if has_text else {}
+    extra_fields = {name: value for name, value in fields.items() if name not in DOCUMENT_FIELDS} if has_text else {}
     return DocumentRecord(
         external_id=row.doc_id,
         title=str(fields.get("title") or "") if has_text else "",
         text=fields["text"] if has_text else row.default_text(),
         uri=str(fields.get("url") or ""),
-        metadata={name: value for name, value in others.items() if isinstance(value, str | int) and value != ""},
-        place=f"document {row.doc_id[:60]!a}",
+        metadata={name: value for name, value in extra_fields.items() if isinstance(value, str | int) and value != ""},
+        location=f"document {row.doc_id[:60]!a}",
     )
 
 
@@ -167,7 +167,7 @@ def find_corpus(path: Path) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line(Stated):
+class _Line(StrictRecord):
     KEYS = {"external_id": "_id"}
     NULL_IS_A_VALUE = True
 
@@ -185,10 +185,15 @@ def read_corpus(path: Path) -> Iterator[DocumentRecord]:
     optionally `title` and `uri` strings and `metadata` an object. Anything else raises a sentence that names file, line
     and key.
     """
-    for where, line in read_objects(path):
-        read = read_as(_Line, line, prefix=f"{where} ")
+    for location, line in read_objects(path):
+        entry = read_as(_Line, line, prefix=f"{location} ")
         yield DocumentRecord(
-            read.external_id, read.title, read.text, read.uri, metadata=read.metadata, place=where.rstrip(",")
+            entry.external_id,
+            entry.title,
+            entry.text,
+            entry.uri,
+            metadata=entry.metadata,
+            location=location.rstrip(","),
         )
 
 
@@ -202,5 +207,5 @@ def write_corpus(collection: Collection) -> Iterator[str]:
     documents = collection.documents.filter(removed_at=None).order_by("external_id").values_list(*names)
     for external_id, *values in documents.iterator(chunk_size=1000):
         fields = dict(zip(names[1:], values, strict=True))
-        own = {name: value for name, value in fields.items() if value or name == "text"}
-        yield json_text({"_id": external_id} | own) + "\n"
+        present_fields = {name: value for name, value in fields.items() if value or name == "text"}
+        yield json_text({"_id": external_id} | present_fields) + "\n"

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from apps.collections.models import Collection, Document, live
 
 LONGEST_ID = 500
-STATED = "stub_documents"
+STUB_TABLE = "stub_documents"
 FIELDS = ("uri", "file_name", "content_hash")
 DOCUMENTS = Document._meta.db_table
 
@@ -16,11 +16,11 @@ DOCUMENTS = Document._meta.db_table
 @transaction.atomic
 def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
     """Return the primary key of the document of each of `ids`; those that `collection` lacks are added, by COPY."""
-    with _stated((external_id, "", "", "") for external_id in ids):
+    with _temporary_table((external_id, "", "", "") for external_id in ids):
         _insert(collection, "NOTHING")
         with connection.cursor() as cursor:
             cursor.execute(
-                f"SELECT known.external_id, known.id FROM {DOCUMENTS} AS known JOIN {STATED} USING (external_id)"  # nosec # our own names; values are parameters
+                f"SELECT known.external_id, known.id FROM {DOCUMENTS} AS known JOIN {STUB_TABLE} USING (external_id)"  # nosec # our own names; values are parameters
                 " WHERE known.collection_id = %s",
                 [collection.pk],
             )
@@ -30,28 +30,28 @@ def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
 
 
 @transaction.atomic
-def add_known(collection: Collection, documents: Mapping[str, Mapping[str, str]]) -> None:
+def upsert_documents(collection: Collection, documents: Mapping[str, Mapping[str, str]]) -> None:
     """Add documents by their ids, each with what else is known of it (uri, file_name, content_hash), or set that."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in FIELDS)
-    with _stated((name, *(known.get(field, "") for field in FIELDS)) for name, known in documents.items()):
+    with _temporary_table((name, *(values.get(field, "") for field in FIELDS)) for name, values in documents.items()):
         _insert(collection, f"UPDATE SET {changes}, updated_at = now()")  # nosec # our own names
     _count(collection)
 
 
 @contextmanager
-def _stated(rows: Iterable[Sequence[str]]) -> Iterator[None]:
+def _temporary_table(rows: Iterable[Sequence[str]]) -> Iterator[None]:
     """Make a temporary table of the given rows, for statements over all of them."""
     columns = ", ".join(("external_id", *FIELDS))
     with connection.cursor() as cursor:
         types = ", ".join(f"{name} text" for name in FIELDS)
-        cursor.execute(f'CREATE TEMPORARY TABLE {STATED} (external_id text COLLATE "C", {types}) ON COMMIT DROP')
-        with cursor.copy(f"COPY {STATED} ({columns}) FROM STDIN") as copy:
+        cursor.execute(f'CREATE TEMPORARY TABLE {STUB_TABLE} (external_id text COLLATE "C", {types}) ON COMMIT DROP')
+        with cursor.copy(f"COPY {STUB_TABLE} ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
-        cursor.execute(f"ANALYZE {STATED}")
+        cursor.execute(f"ANALYZE {STUB_TABLE}")
     yield
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP TABLE {STATED}")
+        cursor.execute(f"DROP TABLE {STUB_TABLE}")
 
 
 def _insert(collection: Collection, conflict: str) -> None:
@@ -59,7 +59,7 @@ def _insert(collection: Collection, conflict: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {DOCUMENTS} (uuid, collection_id, {columns}, title, text, metadata, created_at, updated_at)"  # nosec # our own names
-            f" SELECT gen_random_uuid(), %s, {columns}, '', '', '{{}}', now(), now() FROM {STATED}"
+            f" SELECT gen_random_uuid(), %s, {columns}, '', '', '{{}}', now(), now() FROM {STUB_TABLE}"
             f" ON CONFLICT (collection_id, external_id) DO {conflict}",
             [collection.pk],
         )

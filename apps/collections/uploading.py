@@ -45,13 +45,13 @@ def upload_documents(
 
 @contextmanager
 def _opened(upload: UploadedFile, uri_prefix: str) -> Iterator[Iterator[DocumentRecord]]:
-    most = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
+    max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
     with stored(upload) as path:
         if not path.name.endswith(ENDINGS):
             raise SourceError(f"{path.name} is no corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
         if path.suffix == ".zip":
-            with unpacked(path, max_bytes=most) as folder:
+            with unpacked(path, max_bytes=max_bytes) as folder:
                 yield open_source(folder, uri_prefix=uri_prefix).documents
         else:
-            require_unpacked_size(path, max_bytes=most)
+            require_unpacked_size(path, max_bytes=max_bytes)
             yield open_source(path, uri_prefix=uri_prefix).documents

@@ -181,9 +181,9 @@ class NewestFilter(SimpleListFilter):
         return [("all", "Every version")]
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        newest, *others = super().choices(changelist)
+        newest, *older = super().choices(changelist)
         yield {**newest, "display": "Newest"}
-        yield from others
+        yield from older
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset if self.value() == "all" else queryset.filter(until=None, query__until=None)

@@ -12,7 +12,15 @@ from apps.datasets.formats.registry import WRITERS, Format
 from apps.datasets.formats.writing import WriteError, losses
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.local_files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
+from benchbench.local_files.placing import (
+    Files,
+    Piece,
+    write_directory,
+    write_file,
+    write_file_pieces,
+    write_pieces,
+    write_zip,
+)
 from benchbench.reading.strict_json import attributes
 
 
@@ -20,19 +28,19 @@ from benchbench.reading.strict_json import attributes
 class DatasetExport:
     """A dataset ready to be written once. `name` is its default file name; a directory's is that of a zip.
 
-    `held` is the part that the format can hold. `warnings` name the missing parts, and reasons why the reader may
+    `record` is the part that the format can hold. `warnings` name the missing parts, and reasons why the reader may
     refuse the file.
     """
 
     writer: Format
-    held: DatasetRecord
+    record: DatasetRecord
     name: str
     warnings: tuple[str, ...]
-    beside: Mapping[str, Iterable[Piece]] = field(default_factory=dict)
+    extra_files: Mapping[str, Iterable[Piece]] = field(default_factory=dict)
 
     @property
     def files(self) -> Files:
-        return {**self.writer.files(self.held), **self.beside}
+        return {**self.writer.files(self.record), **self.extra_files}
 
     def write(self, file: IO[bytes]) -> None:
         """Write the one file, or a zip of the directory."""
@@ -42,7 +50,7 @@ class DatasetExport:
         else:
             write_zip(self.files, file)
 
-    def place(self, path: Path, *, force: bool = False) -> Path:
+    def save(self, path: Path, *, force: bool = False) -> Path:
         """Write to `path` and return the path written. In a folder `path`, a single file gets its default name.
 
         A single file is compressed if `path` ends in .gz. A directory becomes a zip if `path` ends in .zip, else a new
@@ -50,13 +58,13 @@ class DatasetExport:
         """
         if not self.writer.extension:
             if path.suffix == ".zip":
-                place(self.write, path, force=force)
+                write_file(self.write, path, force=force)
             else:
-                place_directory(self.files, path)
+                write_directory(self.files, path)
             return path
         path = path / self.name if path.is_dir() else path
         (pieces,) = self.files.values()
-        place_pieces(pieces, path, force=force)
+        write_file_pieces(pieces, path, force=force)
         return path
 
 
@@ -64,8 +72,8 @@ def record_of(version: DatasetVersion) -> DatasetRecord:
     """Return a stored version, frozen or draft, as a record like those of readers."""
     rows = version.judgments.order_by("query_id", "id").iterator(chunk_size=10_000)
     judged = {
-        query_id: [JudgmentRecord(**attributes(row, *JUDGMENT_FIELDS)) for row in of]
-        for query_id, of in groupby(rows, key=lambda row: row.query_id)
+        query_id: [JudgmentRecord(**attributes(row, *JUDGMENT_FIELDS)) for row in group]
+        for query_id, group in groupby(rows, key=lambda row: row.query_id)
     }
     dataset = version.dataset
     return DatasetRecord(
@@ -79,7 +87,7 @@ def record_of(version: DatasetVersion) -> DatasetRecord:
     )
 
 
-def export_record(record: DatasetRecord, format: str, *, name: str, beside: Files | None = None) -> DatasetExport:
+def export_record(record: DatasetRecord, format: str, *, name: str, extra_files: Files | None = None) -> DatasetExport:
     """Return a dataset in a format of WRITERS. A directory also gets the additional files, if given.
 
     Raises WriteError for content that the format would distort.
@@ -87,13 +95,13 @@ def export_record(record: DatasetRecord, format: str, *, name: str, beside: File
     writer = WRITERS.get(format)
     if writer is None:
         raise WriteError(f"There is no format {format!r} of datasets; there is {', '.join(WRITERS)}.", field="format")
-    held = writer.fit(record)
-    if not held.queries:
+    fitted_record = writer.fit(record)
+    if not fitted_record.queries:
         raise WriteError(f"{writer.label}: no query is left that the format holds.", field="format")
     return DatasetExport(
         writer,
-        held,
+        fitted_record,
         f"{slugify(name) or 'dataset'}.{writer.extension or 'zip'}",
-        (*losses(record, held, label=writer.label), *writer.cautions(held)),
-        beside or {},
+        (*losses(record, fitted_record, label=writer.label), *writer.cautions(fitted_record)),
+        extra_files or {},
     )

@@ -133,7 +133,7 @@ class DatasetForm(PageForm):
         """Return pairs of a field ("" for an ignored column) and its column."""
         columns = []
         for line in filter(None, map(str.strip, self.cleaned_data["columns"].splitlines())):
-            field, separator, column = (part.strip() for part in line.partition("="))
+            field, separator, column = (piece.strip() for piece in line.partition("="))
             if not separator or not column:
                 raise forms.ValidationError(f'"{line[:60]}" is not field=column, such as query_text=question.')
             columns.append((field, column))

@@ -30,15 +30,15 @@ class DatasetReport:
     warnings: tuple[str, ...]
 
     @property
-    def besides(self) -> str:
+    def extra_counts(self) -> str:
         """Return the counts of repeated and dangling entries in words: "2 duplicates, 1 dangling reference"."""
         counts = ((self.duplicates, "duplicate"), (self.dangling, "dangling reference"))
-        return ", ".join(counted(count, what) for count, what in counts if count)
+        return ", ".join(counted(count, noun) for count, noun in counts if count)
 
     @property
     def sentences(self) -> list[str]:
         """Return the warnings, and a sentence about repeated and dangling entries."""
-        return [*self.warnings, *([f"Found besides: {self.besides}."] if self.besides else [])]
+        return [*self.warnings, *([f"Found besides: {self.extra_counts}."] if self.extra_counts else [])]
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def foresee(
     Raises the errors of `import_dataset`.
     """
     check(record)
-    named = checked_name(name or record.name, "dataset") if next_of is None else ""
-    dataset = _unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=named).first()
+    dataset_name = checked_name(name or record.name, "dataset") if next_of is None else ""
+    dataset = _unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=dataset_name).first()
     if dataset is None:
         return ""
     version = _settled(dataset, record, content_hash(record.queries), is_next=next_of is not None)
@@ -173,7 +173,7 @@ def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
         "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
     }
-    return (*record.warnings, *(f"{what}: {some_of(keys)}." for what, keys in unanswerable.items() if keys))
+    return (*record.warnings, *(f"{warning}: {some_of(keys)}." for warning, keys in unanswerable.items() if keys))
 
 
 @transaction.atomic

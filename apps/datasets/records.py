@@ -97,17 +97,17 @@ def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
 
     Both are "" for a valid reference.
     """
-    known = ", ".join(DOC_REF_KEYS)
+    allowed_keys = ", ".join(DOC_REF_KEYS)
     if not isinstance(doc_ref, dict):
-        return f"must be an object with any of {known}, or a string that is the uri, not {kind(doc_ref)}", ""
+        return f"must be an object with any of {allowed_keys}, or a string that is the uri, not {kind(doc_ref)}", ""
     if not doc_ref:
-        return f"is empty: give any of {known}", ""
+        return f"is empty: give any of {allowed_keys}", ""
     for key, value in doc_ref.items():
         if key not in DOC_REF_KEYS:
-            return f"has the unknown key {key[:40]!a}: known are {known}", key
+            return f"has the unknown key {key[:40]!a}: known are {allowed_keys}", key
         if not isinstance(value, str) or not value.strip():
-            found = "blank" if isinstance(value, str) else kind(value)
-            return f"must hold strings that are not blank: its {key} is {found}", key
+            actual = "blank" if isinstance(value, str) else kind(value)
+            return f"must hold strings that are not blank: its {key} is {actual}", key
     key = _too_long(doc_ref)
     return (f"has more than {REFERENCE_LENGTH:,} characters in its {key}" if key else ""), key
 
@@ -130,35 +130,35 @@ def check(record: DatasetRecord) -> None:
 
 def check_query(query: QueryRecord) -> None:
     """Raise DatasetError for parts of a query and its judgments that the tables cannot hold."""
-    where = f"The query {query.key[:100]!a}"
+    label = f"The query {query.key[:100]!a}"
     if not query.key.strip() or not query.text.strip():
         blank = "query_text" if query.key.strip() else "query_key"
-        raise DatasetError(f"{where} needs a key and a text that are not blank.", field=blank)
+        raise DatasetError(f"{label} needs a key and a text that are not blank.", field=blank)
     for name, limit in LENGTHS.items():
         if len(getattr(query, name)) > limit:
             raise DatasetError(
-                f"{where} has more than {limit:,} characters in its {name}.", field=FIELDS.get(name, name)
+                f"{label} has more than {limit:,} characters in its {name}.", field=FIELDS.get(name, name)
             )
     if any(len(name) > SLICE_LENGTH for name in query.slices):
-        raise DatasetError(f"{where} has a slice of more than {SLICE_LENGTH} characters.", field="slices")
+        raise DatasetError(f"{label} has a slice of more than {SLICE_LENGTH} characters.", field="slices")
     judgments = [[getattr(judgment, name) for name in JUDGMENT_FIELDS] for judgment in query.judgments]
     if flaw := fault([[getattr(query, name) for name in QUERY_FIELDS], judgments]):
-        raise DatasetError(f"{where} {flaw}.")
+        raise DatasetError(f"{label} {flaw}.")
     for judgment in query.judgments:
-        _check_judgment(judgment, where)
+        _check_judgment(judgment, label)
     if len({canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
-        raise DatasetError(f"{where} judges a document twice.", field="judgments")
+        raise DatasetError(f"{label} judges a document twice.", field="judgments")
 
 
-def _check_judgment(judgment: JudgmentRecord, where: str) -> None:
+def _check_judgment(judgment: JudgmentRecord, label: str) -> None:
     if judgment.grade not in GRADES:
-        raise DatasetError(f"{where} has the grade {judgment.grade}, which is out of range.", field="grade")
+        raise DatasetError(f"{label} has the grade {judgment.grade}, which is out of range.", field="grade")
     if len(judgment.judge) > JUDGE_LENGTH:
-        raise DatasetError(f"{where} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
+        raise DatasetError(f"{label} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
     if key := _too_long(judgment.doc_ref):
-        raise DatasetError(f"{where} has a {key} of more than {REFERENCE_LENGTH:,} characters.", field="doc_ref")
+        raise DatasetError(f"{label} has a {key} of more than {REFERENCE_LENGTH:,} characters.", field="doc_ref")
     if any(len(section) > REFERENCE_LENGTH for section in judgment.section_refs or ()):
-        raise DatasetError(f"{where} has a section of more than {REFERENCE_LENGTH:,} characters.", field="section_refs")
+        raise DatasetError(f"{label} has a section of more than {REFERENCE_LENGTH:,} characters.", field="section_refs")
 
 
 def _too_long(doc_ref: dict[str, Any]) -> str:

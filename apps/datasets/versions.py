@@ -26,8 +26,8 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
     else:
         version = (None if edited else versions.filter(frozen_at__isnull=False).first()) or versions.first()
     if version is None:
-        there = ", ".join(str(known) for known in versions.values_list("number", flat=True)) or "none"
-        raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {there}.', field="version")
+        numbers = ", ".join(str(existing) for existing in versions.values_list("number", flat=True)) or "none"
+        raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {numbers}.', field="version")
     return version
 
 
@@ -102,9 +102,9 @@ def stored_hash(version: DatasetVersion) -> str:
     return _hash((query_content(query), judged.get(query.pk, ())) for query in queries)
 
 
-def _hash(parts: Iterable[tuple[str, Iterable[JudgmentRecord | Judgment]]]) -> str:
+def _hash(contents: Iterable[tuple[str, Iterable[JudgmentRecord | Judgment]]]) -> str:
     digest = sha256()
-    for query, judgments in parts:
+    for query, judgments in contents:
         digest.update(query.encode() + b"\n")
         for line in sorted(judgment_content(judgment) for judgment in judgments):
             digest.update(b"\t" + line.encode() + b"\n")

@@ -16,8 +16,8 @@ from apps.datasets.records import JUDGE_LENGTH, JudgmentRecord
 from apps.datasets.versions import find_version
 from apps.judging.judges import RoundStateError, require_lead, require_open
 from apps.judging.models import Round, RoundItem, Slot
-from apps.judging.settling.consensus import Agreed, agreed_of
-from apps.mappings.repairing import stated_for
+from apps.judging.settling.consensus import Consensus, load_consensus
+from apps.mappings.repairing import find_judgments
 from apps.mappings.resolving import resolve
 from benchbench.database.failures import read_again, refresh
 from benchbench.decimals import counted
@@ -30,7 +30,7 @@ class Closed:
 
     `version`: the new version of the dataset, None if no grade was added. `judgments`: how many grades were added to
     it. `split`, `outdated` and `judged` count the items left out: those whose judges are split; those whose query or
-    document was changed or removed; those with newer judgments, which remain. `told`: sentences about resolving and
+    document was changed or removed; those with newer judgments, which remain. `messages`: sentences about resolving and
     re-scoring.
     """
 
@@ -39,22 +39,22 @@ class Closed:
     split: Annotated[int, "Items left out, as their judges are split."] = 0
     outdated: Annotated[int, "Of queries or documents that changed since."] = 0
     judged: Annotated[int, "Judged elsewhere since."] = 0
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     @property
     def sentence(self) -> str:
         """A summary for the reader."""
         if self.version is None:
-            begun = "The round is closed; it had no grade to keep, and the dataset is as it was."
+            opening = "The round is closed; it had no grade to keep, and the dataset is as it was."
         else:
-            begun = f"The round is closed: {counted(self.judgments, 'judgment')} more in {self.version}."
+            opening = f"The round is closed: {counted(self.judgments, 'judgment')} more in {self.version}."
         left_out = [
             (self.split, "whose judges are split"),
             (self.outdated, "of queries or documents that changed since"),
             (self.judged, "that were judged elsewhere since"),
         ]
-        parts = [f"{counted(count, 'item')} {why}" for count, why in left_out if count]
-        return " ".join([begun, *([f"Left out: {', '.join(parts)}."] if parts else []), *self.told])
+        clauses = [f"{counted(count, 'item')} {reason}" for count, reason in left_out if count]
+        return " ".join([opening, *([f"Left out: {', '.join(clauses)}."] if clauses else []), *self.messages])
 
 
 def close_round(
@@ -77,37 +77,37 @@ def close_round(
         round.save(update_fields=["state", "closed_at", "closed_by", "closed_version", "updated_at"])
         Slot.objects.filter(round=round, done=False).update(judge=None, until=None)
     if closed.version is not None:
-        closed.told.extend(_measured_again(round, by))
+        closed.messages.extend(_rescore(round, by))
     return closed
 
 
 def _freeze(
     round: Round, dataset: Dataset, by: Any, leave_out_split: bool, with_draft: bool, label: str, note: str
 ) -> Closed:
-    known = agreed_of(round)
-    split = [agreed for agreed in known.values() if agreed.split]
+    consensus_by_item = load_consensus(round)
+    split = [consensus for consensus in consensus_by_item.values() if consensus.split]
     if split and not leave_out_split:
         raise RoundStateError(
             f"{counted(len(split), 'item')} of the round wait for adjudication, as their judges are split: decide "
             "them, or close the round without them."
         )
-    settled = {item_id: agreed for item_id, agreed in known.items() if not agreed.split}
+    settled_items = {item_id: consensus for item_id, consensus in consensus_by_item.items() if not consensus.split}
     draft = draft_of(dataset)
-    if settled and draft and (changes := changes_of(draft)).total and not with_draft:
+    if settled_items and draft and (changes := changes_of(draft)).total and not with_draft:
         raise RoundStateError(
             f'The dataset "{dataset}" has a draft with {changes.sentence}, which closing the round would freeze too: '
             "freeze or discard it first, or close the round with it."
         )
-    items, outdated, judged = _fitting(round, settled)
+    items, outdated, judged = _storable_items(round, settled_items)
     if not items:
         return Closed(None, 0, len(split), outdated, judged)
-    for judged_by, edits in _edits(items, settled):
+    for judged_by, edits in _edits(items, settled_items):
         edit_judgments(dataset, edits, judged_by=judged_by)
     version = freeze(dataset, label=label, note=note or f'Judging round "{round}".')
     return Closed(version, len(items), len(split), outdated, judged)
 
 
-def _fitting(round: Round, settled: dict[int, Agreed]) -> tuple[list[RoundItem], int, int]:
+def _storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[list[RoundItem], int, int]:
     """Return the items whose grades the dataset takes, and the counts of outdated and elsewhere judged items."""
     version = find_version(round.mapping.dataset, edited=True)
     rows = RoundItem.objects.filter(round=round, pk__in=settled).select_related("query", "document")
@@ -131,11 +131,11 @@ def _judged_since(round: Round, version: DatasetVersion) -> set[tuple[int, int]]
     return {
         (query_id, document_id)
         for query_id, query in queries.items()
-        for document_id in stated_for(round.mapping, version, query)
+        for document_id in find_judgments(round.mapping, version, query)
     }
 
 
-def _edits(items: Sequence[RoundItem], settled: dict[int, Agreed]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
+def _edits(items: Sequence[RoundItem], settled: dict[int, Consensus]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
     """Yield the judgments to store, grouped by the only user who graded them; None if several did."""
     by_user: dict[Any, list[JudgmentEdit]] = {}
     for item in items:
@@ -146,19 +146,19 @@ def _edits(items: Sequence[RoundItem], settled: dict[int, Agreed]) -> Iterable[t
     return by_user.items()
 
 
-def _record(reference: dict[str, Any], known: Agreed) -> JudgmentRecord:
+def _record(reference: dict[str, Any], consensus: Consensus) -> JudgmentRecord:
     """Return the judgment from the grades of an item, with the names of all its judges and their notes."""
-    assert known.grade is not None
-    names = [f"{row.judge_name} (adjudicated)" if row.adjudicates else row.judge_name for row in known.grades]
-    notes = [(row.judge_name, row.note.strip()) for row in known.grades if row.note.strip()]
-    note = notes[0][1] if len(known.grades) == 1 and notes else "\n".join(f"{name}: {text}" for name, text in notes)
+    assert consensus.grade is not None
+    names = [f"{row.judge_name} (adjudicated)" if row.adjudicates else row.judge_name for row in consensus.grades]
+    notes = [(row.judge_name, row.note.strip()) for row in consensus.grades if row.note.strip()]
+    note = notes[0][1] if len(consensus.grades) == 1 and notes else "\n".join(f"{name}: {text}" for name, text in notes)
     judge = ", ".join(names)
     if len(judge) > JUDGE_LENGTH:
         judge = f"{len(names)} judges"
-    return JudgmentRecord(reference, known.grade, None, Judgment.Source.HUMAN, judge=judge, note=note)
+    return JudgmentRecord(reference, consensus.grade, None, Judgment.Source.HUMAN, judge=judge, note=note)
 
 
-def _measured_again(round: Round, by: Any) -> Iterable[str]:
+def _rescore(round: Round, by: Any) -> Iterable[str]:
     """Resolve the mapping for the new version and re-score the benchmarks of the runs; yield the results as text."""
     mapping = round.mapping
     refresh(mapping)

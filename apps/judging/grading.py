@@ -9,10 +9,17 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apps.judging.handing import LEASE
-from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError, hold_open, require_judge, require_lead
+from apps.judging.judges import (
+    NotAJudgeError,
+    RoundError,
+    RoundStateError,
+    lock_open_round,
+    require_judge,
+    require_lead,
+)
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.scales import grades_of
-from apps.judging.settling.consensus import agreed
+from apps.judging.settling.consensus import compute_consensus
 
 MOST_UNDONE = 10
 LONGEST_NOTE = 10_000
@@ -35,10 +42,10 @@ def grade_item(
     Sending it twice stores it once. It is stored even if the lease has passed to another judge, so no grade is lost. A
     skipped item goes to others. Raises RoundError, RoundStateError, NotAJudgeError.
     """
-    hold_open(round)
+    lock_open_round(round)
     require_judge(round, judge)
     _check(round, grade, kind, note, seconds)
-    slots = _locked_slots(round, [item_id])
+    slots = _lock_slots(round, [item_id])
     row = Grade(
         item_id=item_id,
         judge=judge,
@@ -49,10 +56,10 @@ def grade_item(
         seconds=seconds,
         graded_at=timezone.now(),
     )
-    said = ["judge", "kind", "grade", "note", "seconds", "graded_at"]
-    place = ["item", "source", "judge_name", "adjudicates"]
-    Grade.objects.bulk_create([row], update_conflicts=True, unique_fields=place, update_fields=said)  # one statement
-    _settle_slot(slots, judge, done=kind != Grade.Kind.SKIP)
+    answer = ["judge", "kind", "grade", "note", "seconds", "graded_at"]
+    key = ["item", "source", "judge_name", "adjudicates"]
+    Grade.objects.bulk_create([row], update_conflicts=True, unique_fields=key, update_fields=answer)  # one statement
+    _settle_slot(slots, judge, is_done=kind != Grade.Kind.SKIP)
     return row
 
 
@@ -62,8 +69,8 @@ def lock_items(round: Round, item_ids: Collection[int]) -> None:
     Without the lock, two judges who grade the same items in different orders would deadlock. Raises RoundError for an
     item of another round, RoundStateError.
     """
-    hold_open(round)
-    _locked_slots(round, item_ids)
+    lock_open_round(round)
+    _lock_slots(round, item_ids)
 
 
 @transaction.atomic
@@ -72,14 +79,14 @@ def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
 
     Raises RoundStateError if the judge has no grades.
     """
-    hold_open(round)
+    lock_open_round(round)
     require_judge(round, judge)
     if not 1 <= count <= MOST_UNDONE:
         raise RoundError(f"Undo takes back 1 to {MOST_UNDONE} grades, not {count}.", field="count")
     last = list(grades_by(round, judge).values_list("item_id", flat=True)[:count])
     if not last:
         raise RoundStateError(f'{judge} has graded nothing in the round "{round}": there is nothing to undo.')
-    _take_back(round, judge, last, hold=True)
+    _withdraw_grades(round, judge, last, hold=True)
     return last
 
 
@@ -89,9 +96,9 @@ def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = F
 
     The items go to the next judge who asks; with `hold` they are leased to this judge again.
     """
-    hold_open(round)
+    lock_open_round(round)
     require_judge(round, judge)
-    return _take_back(round, judge, item_ids, hold=hold)
+    return _withdraw_grades(round, judge, item_ids, hold=hold)
 
 
 def grades_by(round: Round, judge: Any) -> QuerySet[Grade]:
@@ -105,13 +112,13 @@ def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "
 
     Raises RoundStateError if the item's judges are not split, RoundError, NotAJudgeError.
     """
-    hold_open(round)
+    lock_open_round(round)
     require_lead(round, by)
     _check(round, grade, Grade.Kind.GRADE, note, None)
-    _locked_slots(round, [item_id])
+    _lock_slots(round, [item_id])
     grades = list(Grade.objects.filter(item=item_id, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE))
-    decided = next((row for row in grades if row.adjudicates), None)
-    if decided is None and not (grades and agreed(item_id, grades).split):
+    decision = next((row for row in grades if row.adjudicates), None)
+    if decision is None and not (grades and compute_consensus(item_id, grades).split):
         raise RoundStateError("The judges of this item are not split: there is nothing to adjudicate.")
     values = {"grade": grade, "note": note, "judge": by, "judge_name": by.get_username(), "graded_at": timezone.now()}
     row, _ = Grade.objects.update_or_create(item_id=item_id, adjudicates=True, defaults=values)
@@ -124,15 +131,15 @@ def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
 
     Raises RoundStateError, and NotAJudgeError for another user's decision, which a new decision may replace.
     """
-    hold_open(round)
+    lock_open_round(round)
     require_lead(round, by)
-    _locked_slots(round, [item_id])
-    decided = Grade.objects.filter(item=item_id, adjudicates=True).first()
-    if decided is None:
+    _lock_slots(round, [item_id])
+    decision = Grade.objects.filter(item=item_id, adjudicates=True).first()
+    if decision is None:
         return False
-    if decided.judge_id != by.pk:
-        raise NotAJudgeError(f"{decided.judge_name} decided this item: only who decided withdraws it. Decide anew.")
-    decided.delete()
+    if decision.judge_id != by.pk:
+        raise NotAJudgeError(f"{decision.judge_name} decided this item: only who decided withdraws it. Decide anew.")
+    decision.delete()
     return True
 
 
@@ -151,7 +158,7 @@ def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float
         raise RoundError(f"A grade takes from 0 to {MOST_SECONDS:,.0f} seconds, not {seconds}.", field="seconds")
 
 
-def _locked_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
+def _lock_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
     """Lock the slots of items, in a fixed order, and return them. Raises RoundError for another round's item."""
     slots = list(Slot.objects.select_for_update().filter(item__in=item_ids, round=round).order_by("item_id", "number"))
     if missing := set(item_ids) - {slot.item_id for slot in slots}:
@@ -159,18 +166,18 @@ def _locked_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
     return slots
 
 
-def _settle_slot(slots: Sequence[Slot], judge: Any, *, done: bool) -> None:
+def _settle_slot(slots: Sequence[Slot], judge: Any, *, is_done: bool) -> None:
     """Mark the judge's slot as done or free. A judge without a slot takes a free one."""
     now = timezone.now()
     slot = next((slot for slot in slots if slot.judge_id == judge.pk), None)
-    if slot is None and done:
+    if slot is None and is_done:
         free = [slot for slot in slots if not slot.done and (slot.until is None or slot.until < now)]
         slot = next(iter(free), None)
     if slot is not None:
-        Slot.objects.filter(pk=slot.pk).update(judge=judge if done else None, until=None, done=done)
+        Slot.objects.filter(pk=slot.pk).update(judge=judge if is_done else None, until=None, done=is_done)
 
 
-def _take_back(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool) -> int:
+def _withdraw_grades(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool) -> int:
     mine = grades_by(round, judge).filter(item__in=item_ids)
     items = list(mine.values_list("item_id", flat=True))
     slots = Slot.objects.filter(item__in=items, round=round)

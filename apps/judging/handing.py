@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from apps.judging.judges import RoundError, require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
-from apps.judging.settling.renewing import ask_for_renewal
+from apps.judging.settling.renewing import request_renewal
 
 LEASE = timedelta(minutes=10)  # an item that is not graded within it goes to others
 MOST_AHEAD = 20
@@ -26,7 +26,7 @@ def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
 
     See `hand_out`.
     """
-    return shown(hand_out(round, judge, count=count))
+    return load_items(hand_out(round, judge, count=count))
 
 
 def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
@@ -41,14 +41,14 @@ def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     if not 1 <= count <= MOST_AHEAD:
         raise RoundError(f"Ask for 1 to {MOST_AHEAD} items at once, not {count}.", field="count")
     if round.offers_items:
-        ask_for_renewal(round)
-    return _take(round, judge, count) if round.offers_items else []
+        request_renewal(round)
+    return _claim_slots(round, judge, count) if round.offers_items else []
 
 
 # One statement, because it runs with every grade and Django takes longer to build these conditions than PostgreSQL to
 # answer. The slot's own columns say whether it is free, so PostgreSQL checks them again when two judges race. The other
 # conditions concern this judge alone or only delay: an item's second slot comes once the first is taken.
-TAKE = """
+CLAIM = """
 WITH held AS (
     SELECT id, place FROM judging_slot
     WHERE round_id = %(round)s AND judge_id = %(judge)s AND NOT done AND until >= statement_timestamp()
@@ -81,7 +81,7 @@ SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(cou
 
 
 @transaction.atomic
-def _take(round: Round, judge: Any, count: int) -> list[int]:
+def _claim_slots(round: Round, judge: Any, count: int) -> list[int]:
     """Lease items to a judge within the budget, in addition to those that they hold; return them all.
 
     Under a budget, the lock on the round serialises its judges. Each must count the items that the others take, which
@@ -90,15 +90,15 @@ def _take(round: Round, judge: Any, count: int) -> list[int]:
     left = round.item_count
     if round.budget is not None and round.budget < left:
         list(Round.objects.select_for_update(no_key=True).filter(pk=round.pk).order_by().values_list("pk"))
-        given = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
-        left = max(0, round.budget - given.count())
+        claimed_items = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
+        left = max(0, round.budget - claimed_items.count())
     values = {"round": round.pk, "judge": judge.pk, "count": count, "left": left, "lease": LEASE}
     with connection.cursor() as cursor:
-        cursor.execute(TAKE, values)
+        cursor.execute(CLAIM, values)
         return [item for (item,) in cursor.fetchall()]
 
 
-def shown(item_ids: Sequence[int]) -> list[RoundItem]:
+def load_items(item_ids: Sequence[int]) -> list[RoundItem]:
     """Return items in this order with their query, document and chunk. One query; none for an empty list."""
     items = RoundItem.objects.filter(pk__in=item_ids).select_related("query", "document", "chunk")
     by_id = {item.pk: item for item in items.defer("document__metadata")}
@@ -106,11 +106,11 @@ def shown(item_ids: Sequence[int]) -> list[RoundItem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ItemView:
     """An item for one judge. `passage` is the chunk that brought the document in some run, at `start` of its text.
 
-    `text` is the beginning of the document's text; `is_cut` if it continues. `grade` is this judge's grade; `others`
-    are the other judges' grades, if the round is not blind and this judge has graded the item.
+    `text` is the beginning of the document's text; `is_cut` if it continues. `grade` is this judge's; `other_grades`
+    are those of the others, if the round is not blind and this judge has graded the item.
     """
 
     item: RoundItem
@@ -119,38 +119,42 @@ class Shown:
     text: str
     is_cut: bool
     grade: Grade | None = None
-    others: Sequence[Grade] = ()
+    other_grades: Sequence[Grade] = ()
 
 
-def show(round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int | None = MOST_TEXT) -> list[Shown]:
+def view_items(
+    round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int | None = MOST_TEXT
+) -> list[ItemView]:
     """Return items as `judge` sees them; with `most_text` None, with the whole texts. One query."""
     rows = Grade.objects.filter(item__in=items, source=Grade.Source.HUMAN, adjudicates=False).order_by("judge_name")
     by_item: dict[int, list[Grade]] = {item.pk: [] for item in items}
     for row in rows:
         by_item[row.item_id].append(row)
-    told = []
+    views = []
     for item in items:
-        own = next((row for row in by_item[item.pk] if row.judge_id == judge.pk), None)
-        sees = own is not None and own.kind != Grade.Kind.SKIP and not (round.blind and round.is_open)
-        others = [row for row in by_item[item.pk] if row is not own] if sees else []
-        told.append(_shown(item, most_text, own, others))
-    return told
+        own_grade = next((row for row in by_item[item.pk] if row.judge_id == judge.pk), None)
+        sees = own_grade is not None and own_grade.kind != Grade.Kind.SKIP and not (round.blind and round.is_open)
+        other_grades = [row for row in by_item[item.pk] if row is not own_grade] if sees else []
+        views.append(_build_view(item, most_text, own_grade, other_grades))
+    return views
 
 
-def show_ungraded(items: Sequence[RoundItem]) -> list[Shown]:
+def view_ungraded_items(items: Sequence[RoundItem]) -> list[ItemView]:
     """Return items as a judge sees them before grading, such as those just handed out. No query."""
-    return [_shown(item, MOST_TEXT) for item in items]
+    return [_build_view(item, MOST_TEXT) for item in items]
 
 
-def _shown(item: RoundItem, most_text: int | None, grade: Grade | None = None, others: Sequence[Grade] = ()) -> Shown:
+def _build_view(
+    item: RoundItem, most_text: int | None, grade: Grade | None = None, other_grades: Sequence[Grade] = ()
+) -> ItemView:
     text = item.document.text
     chunk = item.chunk
-    return Shown(
+    return ItemView(
         item,
         passage=chunk.text if chunk else "",
         start=chunk.start if chunk else 0,
         text=text if most_text is None else text[:most_text],
         is_cut=most_text is not None and len(text) > most_text,
         grade=grade,
-        others=others,
+        other_grades=other_grades,
     )

@@ -16,7 +16,7 @@ from benchbench.errors import BenchbenchError, ConflictError
 EVERY = "judging.view_all_round"
 # Closing and changing a round lock it FOR UPDATE, which conflicts with this lock. Judges share it, and it does not
 # delay the update of `settled_at` when the state is renewed. Django cannot ask for this lock.
-HOLD = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
+LOCK_ROUND = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
 
 
 class RoundError(BenchbenchError):
@@ -42,7 +42,7 @@ def is_judge(round: Round, user: Any) -> bool:
     return user.pk in round.judge_ids
 
 
-def nameable(user: Any, round: Round | None = None) -> QuerySet[User]:
+def eligible_judges(user: Any, round: Round | None = None) -> QuerySet[User]:
     """Return the users that `user` may add as judges: colleagues, and those whom the round already names."""
     colleagues = colleagues_of(user)
     if round is None:
@@ -92,7 +92,7 @@ def require_open(round: Round) -> None:
         )
 
 
-def hold_open(round: Round) -> None:
+def lock_open_round(round: Round) -> None:
     """Keep an open round from being closed until the transaction ends; closing waits for it.
 
     Call it in the transaction that writes a grade, before locking any slot: closing locks the round first, then its
@@ -100,7 +100,7 @@ def hold_open(round: Round) -> None:
     deleted.
     """
     with connection.cursor() as cursor:
-        cursor.execute(HOLD, [round.pk])
+        cursor.execute(LOCK_ROUND, [round.pk])
         row = cursor.fetchone()
     if row is None:
         raise RoundStateError(f'The round "{round}" was deleted: it takes no grade.')
@@ -145,10 +145,10 @@ def require_judges(judges: Sequence[User], *, overlap_judges: int) -> None:
     for judge in judges:
         if not (judge.is_active and judge.is_staff):
             raise RoundError(f"{judge} may not sign in here: a judge is an active member of the staff.", field="judges")
-    named = len(set(judges))
-    if named < overlap_judges:
+    count = len(set(judges))
+    if count < overlap_judges:
         raise RoundError(
-            f"The overlap asks for {overlap_judges} judges of an item, and there is {counted(named, 'judge')}: name "
+            f"The overlap asks for {overlap_judges} judges of an item, and there is {counted(count, 'judge')}: name "
             "more, or set the overlap to 0.",
             field="overlap",
         )
@@ -156,8 +156,8 @@ def require_judges(judges: Sequence[User], *, overlap_judges: int) -> None:
 
 def find_judges(names: Sequence[str], among: QuerySet[User] | None = None) -> list[User]:
     """Return the users with these names. Raises RoundError for the first name that is missing `among` them."""
-    known = User.objects.all() if among is None else among
-    users = {user.username: user for user in known.filter(username__in=names)}
+    candidates = User.objects.all() if among is None else among
+    users = {user.username: user for user in candidates.filter(username__in=names)}
     whom = "No user" if among is None else "Nobody in your teams"
     for name in names:
         if name not in users:

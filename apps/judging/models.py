@@ -63,9 +63,7 @@ class Round(OwnedModel):
     settled_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When its question was settled: no item is handed out then."
     )
-    continue_after_settled = models.BooleanField(
-        default=False, help_text="Items are handed out although its question is settled."
-    )
+    continue_after_settled = models.BooleanField(default=False, help_text="Judges get items after it is settled.")
     closed_at = models.DateTimeField(null=True, blank=True, editable=False)
     closed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, editable=False, on_delete=models.SET_NULL, related_name="+"
@@ -99,8 +97,8 @@ class Round(OwnedModel):
     @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
         """Return the filter for rounds that the user leads or judges in."""
-        named = cls.judges.through.objects.filter(user=user).values("round")
-        return cls.led_by(user, prefix) | Q(**{f"{prefix}pk__in": named})
+        round_ids = cls.judges.through.objects.filter(user=user).values("round")
+        return cls.led_by(user, prefix) | Q(**{f"{prefix}pk__in": round_ids})
 
     @classmethod
     def led_by(cls, user: Any, prefix: str = "") -> Q:
@@ -177,10 +175,7 @@ class RoundItem(models.Model):
 
 
 class Slot(models.Model):
-    """A judge's place for an item: free, leased to a judge until a time, or done.
-
-    Its own columns decide who may take it, so that PostgreSQL checks them again when two judges race.
-    """
+    """A judge's place for an item: free, leased until a time, or done. Its own columns decide, so races are checked."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="slots")
     item = models.ForeignKey(RoundItem, on_delete=models.CASCADE, related_name="slots")

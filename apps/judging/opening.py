@@ -16,7 +16,7 @@ from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.judges import RoundError, require_judges
 from apps.judging.models import Grade, Round, RoundItem, RoundRun, Slot
-from apps.judging.question import Placed, Question, Rankings, passages_of, place, pool_of, read_rankings
+from apps.judging.question import OrderedItems, Question, Rankings, order_items, passages_of, pool_of, read_rankings
 from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
@@ -25,7 +25,7 @@ from benchbench.access import usable
 from benchbench.deleting import referring
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
-from benchbench.ir.measures.means import too_many_lost, why_unranked
+from benchbench.ir.measures.means import too_many_lost, unranked_reason
 from benchbench.reading.strict_json import attributes
 
 USUAL_DEPTH = 10  # for a measure without a cutoff
@@ -68,9 +68,9 @@ def open_round(
     RoundError, whose field is the invalid option, or ConflictError if the mapping is not resolved for the current
     dataset and collection.
     """
-    plan = _planned(runs, options, judges, owner)
+    plan = _plan(runs, options, judges, owner)
     mapping, question, query_ids = plan.mapping, plan.question, plan.query_ids
-    placed = place(question, order=options.order, budget=options.budget, uniform_share=options.uniform_share)
+    placed = order_items(question, order=options.order, budget=options.budget, uniform_share=options.uniform_share)
     _check_items(len(placed.numbers), plan.depth, plan.version)
     with referring("The round"):
         opened = Round.objects.create(
@@ -114,7 +114,7 @@ def preview_round(
     runs: Sequence[Run], options: RoundOptions, *, judges: Sequence[User], owner: User | None = None
 ) -> RoundPreview:
     """Return the preview of a round; raise the errors of `open_round`."""
-    plan = _planned(runs, options, judges, owner)
+    plan = _plan(runs, options, judges, owner)
     pairs = int(plan.question.holes().sum())
     _check_items(pairs, plan.depth, plan.version)
     items = min(pairs, options.budget or pairs)
@@ -146,7 +146,7 @@ class _Plan:
     question: Question
 
 
-def _planned(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], owner: User | None) -> _Plan:
+def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], owner: User | None) -> _Plan:
     mapping = _mapping_of(runs, owner)
     version = require_current(mapping)
     judges = list(judges) or ([owner] if owner else [])
@@ -160,11 +160,11 @@ def _planned(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User],
             field="order",
         )
     scale = read_scale(options.scale) if options.scale else default_scale(version)
-    known = truth(mapping, version).grades
-    query_ids = sorted(known)
+    prior_grades = truth(mapping, version).grades
+    query_ids = sorted(prior_grades)
     rankings = read_rankings(runs, depth)
     _require_ranked(runs, rankings, query_ids)
-    truths = [known[query] for query in query_ids]
+    truths = [prior_grades[query] for query in query_ids]
     question = Question(pool_of(rankings, query_ids, depth), measure, grades_of(scale), truths, options.seed)
     question.check(options.order)
     return _Plan(mapping, version, judges, depth, scale, rankings, query_ids, question)
@@ -177,8 +177,8 @@ def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
     seen = set(usable(Run.objects.filter(pk__in=[run.pk for run in runs]), owner, through="benchmark"))
     for run in runs:
         if run not in seen:
-            whose = f"{owner}'s" if owner else "the whole staff's"
-            raise RoundError(f'The run "{run}" of "{run.benchmark}" is not {whose} to see.', field="runs")
+            viewer = f"{owner}'s" if owner else "the whole staff's"
+            raise RoundError(f'The run "{run}" of "{run.benchmark}" is not {viewer} to see.', field="runs")
         if run.status != Run.Status.COMPLETED:
             raise RoundError(
                 f'The run "{run}" has no rankings: it is {run.status}. Choose completed runs.', field="runs"
@@ -202,8 +202,8 @@ def _require_ranked(runs: Sequence[Run], rankings: Sequence[Rankings], query_ids
         if not too_many_lost(counted=counted, lost=len(lost)):
             continue
         failed = run.query_results.filter(query__in=lost).values("query").distinct().count()
-        why = why_unranked(counted=counted, failed=failed, unsearched=len(lost) - failed)
-        raise RoundError(f'Leave out the run "{run}" of "{run.benchmark}", or mend it. {why}', field="runs")
+        reason = unranked_reason(counted=counted, failed=failed, unsearched=len(lost) - failed)
+        raise RoundError(f'Leave out the run "{run}" of "{run.benchmark}", or mend it. {reason}', field="runs")
 
 
 def _measure(options: RoundOptions, run: Run) -> Measure:
@@ -224,10 +224,10 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
         raise RoundError("A budget is at least 1 item; leave it out for the whole pool.", field="budget")
     if not 0 <= options.seed <= MOST_SEED:
         raise RoundError(f"The seed is a whole number from 0 to {MOST_SEED:,}.", field="seed")
-    for name, told in SHARES.items():
+    for name, label in SHARES.items():
         share = getattr(options, name)
         if not 0 <= share <= 1:
-            raise RoundError(f"{told} ({name}) is a share from 0 to 1, not {share}.", field=name)
+            raise RoundError(f"{label} ({name}) is a share from 0 to 1, not {share}.", field=name)
     if not 2 <= options.overlap_judges <= 10:
         raise RoundError(
             f"An item is shared by 2 to 10 judges, not {options.overlap_judges}: change how many grade a shared one "
@@ -254,7 +254,7 @@ def _check_items(items: int, depth: int, version: DatasetVersion) -> None:
 
 def _write(
     opened: Round,
-    placed: Placed,
+    placed: OrderedItems,
     pairs: Sequence[tuple[int, int]],
     passages: MappingType[tuple[int, int], int],
 ) -> None:

@@ -55,7 +55,7 @@ def pool_of(rankings: Sequence[Rankings], query_ids: Sequence[int], depth: int) 
     It is empty without rankings, for example if the runs of the round were deleted.
     """
     by_run = [[run[query][0].tolist() if query in run else None for query in query_ids] for run in rankings]
-    return Pool.of(by_run or [[None] * len(query_ids)], depth=depth)
+    return Pool.from_rankings(by_run or [[None] * len(query_ids)], depth=depth)
 
 
 def passages_of(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
@@ -74,7 +74,7 @@ def passages_of(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class OrderedItems:
     """The items of a round as numbers of pairs of its pool, in the round's order, and those in the uniform sample.
 
     `probability` is the inclusion probability of an unjudged pair, sample size / pairs, once all these items are
@@ -114,8 +114,8 @@ class Question:
         judgments would make every document relevant.
         """
         is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
-        known = self.pool, self.measure, self.scale, self.truths
-        return Judging(*known, seed=self.seed, truths_teach=is_fair, axes=self.axes)
+        inputs = self.pool, self.measure, self.scale, self.truths
+        return Judging(*inputs, seed=self.seed, truths_teach=is_fair, axes=self.axes)
 
     def holes(self) -> NDArray[np.bool_]:
         """Return a mask, (size,), of the pairs without a judgment: those that a round grades."""
@@ -127,7 +127,7 @@ class Question:
         return order[holes[order]]
 
 
-def place(question: Question, *, order: str, budget: int | None, uniform_share: float) -> Placed:
+def order_items(question: Question, *, order: str, budget: int | None, uniform_share: float) -> OrderedItems:
     """Return the items of a round in their order.
 
     A budget ends every order but the decisive one, in which grades determine the next items. There every pair is an
@@ -138,8 +138,8 @@ def place(question: Question, *, order: str, budget: int | None, uniform_share: 
     share = 1.0 if order == Round.Order.RANDOM else uniform_share
     sequence = list(orders.upcoming(_primary(question, order, holes, sample), sample, (), share=share))
     judged = len(sequence) if budget is None else min(budget, len(sequence))
-    drawn = orders.sampled(judged, share, len(sample))
-    return Placed(
+    drawn = orders.sample_size(judged, share, len(sample))
+    return OrderedItems(
         sequence if order == Round.Order.DECISIVE else sequence[:judged],
         frozenset(sample[:drawn].tolist()),
         drawn / max(len(sample), 1),
@@ -160,10 +160,10 @@ def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: N
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
     """Return the question of a round as it began, and the ids of the queries of its pool."""
-    known = truth(round.mapping, round.dataset_version).grades
-    query_ids = sorted(known)
+    prior_grades = truth(round.mapping, round.dataset_version).grades
+    query_ids = sorted(prior_grades)
     pool = pool_of(read_rankings(runs, round.depth), query_ids, round.depth)
-    truths = [known[query] for query in query_ids]
+    truths = [prior_grades[query] for query in query_ids]
     return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
 
 
@@ -208,5 +208,5 @@ def _cells(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     return cells
 
 
-def _cut(whole: Sequence[Any], lengths: NDArray[Any]) -> list[Sequence[Any]]:
-    return [whole[start:stop] for start, stop in pairwise(accumulate(lengths.tolist(), initial=0))]
+def _cut(sequence: Sequence[Any], lengths: NDArray[Any]) -> list[Sequence[Any]]:
+    return [sequence[start:stop] for start, stop in pairwise(accumulate(lengths.tolist(), initial=0))]

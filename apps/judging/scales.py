@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from apps.datasets.models import DatasetVersion
 from apps.judging.judges import RoundError
-from benchbench.reading.kinds import whole
-from benchbench.reading.objects import Must, Stated, read_list
+from benchbench.reading.kinds import int_between
+from benchbench.reading.objects import Must, StrictRecord, read_list
 
 KEYS = range(10)  # keys of a keyboard that give a grade
 LONGEST_NAME = 60
@@ -21,10 +21,10 @@ USUAL = 3  # the highest grade if a dataset has no grades
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleEntry(Stated):
+class ScaleEntry(StrictRecord):
     """A grade of a scale from user input."""
 
-    grade: Annotated[int, whole(KEYS[0], KEYS[-1])]
+    grade: Annotated[int, int_between(KEYS[0], KEYS[-1])]
     name: Annotated[
         str,
         Must(f"a name of at most {LONGEST_NAME} characters", lambda name: 0 < len(name.strip()) <= LONGEST_NAME),

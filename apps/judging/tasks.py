@@ -9,8 +9,8 @@ from typing import Any
 from django.db import close_old_connections
 from django.utils import timezone
 
-from apps.judging.handing import shown
-from apps.judging.judges import RoundStateError, hold_open, require_open
+from apps.judging.handing import load_items
+from apps.judging.judges import RoundStateError, lock_open_round, require_open
 from apps.judging.llm.judges import grade_counts
 from apps.judging.llm.launching import changes_of
 from apps.judging.llm.prompting import MAX_TOKENS, is_answer, prompt_of, read_answer
@@ -37,12 +37,12 @@ class LLMJudgingHandler(Handler):
                 f"{judge} cannot go on, since {' and '.join(changes)}. Start it again: it judges anew."
             )
         rows = []
-        for place, item in enumerate(shown(batch.payload["items"])):
+        for index, item in enumerate(load_items(batch.payload["items"])):
             lease.check()
             rows.append(_grade(judge, item))
-            lease.report(place + 1)
+            lease.report(index + 1)
         with lease.commit():
-            hold_open(judge.round)
+            lock_open_round(judge.round)
             Grade.objects.bulk_create(rows, ignore_conflicts=True)
 
     def finalise(self, operation: Operation) -> None:
@@ -62,7 +62,7 @@ def renew_state(round_id: str) -> None:
     """Renew the state of a round, unless the round was deleted. The job `queueing.RENEW_STATE`."""
     close_old_connections()  # the database may have restarted since the last job, and RQ does not check
     try:
-        queueing.begun(queueing.RENEW_STATE, round_id)
+        queueing.mark_started(queueing.RENEW_STATE, round_id)
         if round := Round.objects.select_related("mapping", "dataset_version").filter(pk=round_id).first():
             renew(round)
     finally:
@@ -72,7 +72,7 @@ def renew_state(round_id: str) -> None:
 def progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
     judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
-    told = progress_of(operation)
+    operation_progress = progress_of(operation)
     counts = grade_counts(judge) if judge else {"graded": 0, "cannot_judge": 0}
     stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
     return {
@@ -80,11 +80,11 @@ def progress(operation: Operation) -> dict[str, Any]:
         "round_id": str(operation.subject_id),
         "judge": judge.name if judge else None,
         "stage": stages.get(Status(operation.status), operation.status),
-        "total_answers": told.total,
-        "answers": told.done,
+        "total_answers": operation_progress.total,
+        "answers": operation_progress.done_units,
         **counts,
         "left_out": operation.parameters.get("left_out", 0),
-        "eta_seconds": told.eta_seconds,
+        "eta_seconds": operation_progress.eta_seconds,
     }
 
 

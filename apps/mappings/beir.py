@@ -23,7 +23,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
-from apps.retrieval.indexing import building_of, create_index, equal_indexes
+from apps.retrieval.indexing import create_index, equal_indexes, find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.catalogue import catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
@@ -127,9 +127,9 @@ def _import_queries(record: DatasetRecord, directory: Path, name: str, split: st
             raise
         split = "" if catalogue_id(directory) else split or DEFAULT_SPLIT
         alone = f"manage.py import_dataset {quote(str(directory))}" + (f" --split {quote(split)}" if split else "")
-        part = f"the split {split} of {directory}" if split else str(directory)
+        source = f"the split {split} of {directory}" if split else str(directory)
         raise ConflictError(
-            f'The dataset "{name}" already exists with other content than {part}, and a frozen version '
+            f'The dataset "{name}" already exists with other content than {source}, and a frozen version '
             f"does not change. Another split: give another --name, or import its queries alone by `{alone} "
             f"--name {quote(f'{name}-{split or 2}')}` and map them to the collection in the admin. The same split, "
             f"edited: make it the next version by `{alone} --name {quote(name)} --label 2`, and run this again.",
@@ -160,4 +160,4 @@ def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
     index = equal.first() or create_index(collection, name=collection.name, encoder=encoder, owner=owner)
     if index.status == Index.Status.READY:
         return Indexed(index, reused=True)
-    return Indexed(index, operation=building_of(index, by=owner))
+    return Indexed(index, operation=find_or_start_build(index, by=owner))

@@ -36,11 +36,11 @@ def check_version(version: DatasetVersion, collection: Collection) -> References
 
     Raises ConflictError for more judgments than BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS; resolving queues that many.
     """
-    most = settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
-    if (number := version.judgments.count()) > most:
+    limit = settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
+    if (number := version.judgments.count()) > limit:
         raise ConflictError(
             f"{version} has {number:,} judgments, more than are looked up at once "
-            f"({most:,}, BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS): resolve the mapping instead."
+            f"({limit:,}, BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS): resolve the mapping instead."
         )
     judgments = ((query.key, judgment) for query in record_of(version).queries for judgment in query.judgments)
     dangling: list[Dangling] = []
@@ -63,5 +63,5 @@ def _dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collection) -
             continue
         for section in judgment.section_refs or ():
             if (verdict.document_id, section) not in sections:
-                named = ", ".join(str(value) for value in judgment.doc_ref.values())[:100]
-                yield Dangling(key, f"The document {named!r} has no section {section[:100]!r}.")
+                reference = ", ".join(str(value) for value in judgment.doc_ref.values())[:100]
+                yield Dangling(key, f"The document {reference!r} has no section {section[:100]!r}.")

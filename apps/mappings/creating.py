@@ -56,9 +56,9 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
 
 def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None:
     same = Mapping.objects.filter(dataset=dataset, collection=collection)
-    if there := (same.filter(owner=None) if owner is None else usable(same, owner)).first():
+    if existing := (same.filter(owner=None) if owner is None else usable(same, owner)).first():
         raise MappingExistsError(
-            f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{there}": '
+            f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{existing}": '
             "resolve that one again."
         )
 
@@ -99,11 +99,12 @@ def external_mapping(dataset: Dataset) -> Mapping:
     the dataset has no frozen version.
     """
     read_again(Dataset.objects.select_for_update(), dataset.pk)  # so that two imports at once create one mapping
-    there = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL).order_by("created_at")
+    existing = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL).order_by("created_at")
     name = dataset.name[: MAX_LENGTH - len(ENDING)] + ENDING
     mine = [Collection.objects.filter(owner=dataset.owner), Mapping.objects.filter(owner=dataset.owner)]
     return _resolved(
-        there.select_related("collection").first() or under_free_name(name, mine, lambda free: _create(free, dataset))
+        existing.select_related("collection").first()
+        or under_free_name(name, mine, lambda free: _create(free, dataset))
     )
 
 
@@ -115,9 +116,9 @@ def _create(name: str, dataset: Dataset) -> Mapping:
         description=f'The ids that judgments of "{dataset}" and rankings made elsewhere name. Nothing is searched.',
     )
     mapping = create_mapping(dataset, stub, name=name, owner=dataset.owner)
-    for made in (stub, mapping):
-        made.team = dataset.team
-        made.save(update_fields=["team", "updated_at"])
+    for row in (stub, mapping):
+        row.team = dataset.team
+        row.save(update_fields=["team", "updated_at"])
     return mapping
 
 

@@ -30,13 +30,13 @@ def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | N
     record = record_of(version)
     if mapping is None:
         return export_record(record, format, name=name)
-    mapped, warnings = _mapped(record, version, mapping)
-    beside = {"corpus.jsonl": write_corpus(mapping.collection)} if format == "beir" else {}
-    export = export_record(mapped, format, name=name, beside=beside)
+    mapped, warnings = _map_record(record, version, mapping)
+    extra_files = {"corpus.jsonl": write_corpus(mapping.collection)} if format == "beir" else {}
+    export = export_record(mapped, format, name=name, extra_files=extra_files)
     return replace(export, warnings=(*export.warnings, *warnings))
 
 
-def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) -> tuple[DatasetRecord, list[str]]:
+def _map_record(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) -> tuple[DatasetRecord, list[str]]:
     """Return the record with external ids, and warnings about unresolved and merged judgments."""
     require_resolved(mapping, version)
     # The corpus and the ids of unresolved judgments come from the collection as it is now.
@@ -46,11 +46,11 @@ def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) ->
             "resolve it again, then export."
         )
     resolved = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments, document__isnull=False)
-    place = ("judgment__query__key", "judgment__ref_hash", "document__external_id")
-    names = {(key, ref): name for key, ref, name in resolved.values_list(*place)}
-    made = count(1)
-    queries = [replace(query, judgments=_named(query, names, made)) for query in record.queries]
-    lost = next(made) - 1
+    fields = ("judgment__query__key", "judgment__ref_hash", "document__external_id")
+    names = {(key, ref): name for key, ref, name in resolved.values_list(*fields)}
+    numbers = count(1)
+    queries = [replace(query, judgments=_map_judgments(query, names, numbers)) for query in record.queries]
+    lost = next(numbers) - 1
     merged = sum(len(query.judgments) for query in record.queries) - sum(len(query.judgments) for query in queries)
     warnings = []
     if lost:
@@ -60,13 +60,13 @@ def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) ->
     return replace(record, queries=queries), warnings
 
 
-def _named(query: QueryRecord, names: Names, made: Iterator[int]) -> list[JudgmentRecord]:
+def _map_judgments(query: QueryRecord, names: Names, numbers: Iterator[int]) -> list[JudgmentRecord]:
     best: dict[str, JudgmentRecord] = {}
     for judgment in query.judgments:
         name = names.get((query.key, ref_hash(judgment.doc_ref)))
         if name is None:
             id = judgment.doc_ref.get("document_id")
-            name = id if id and id not in best else f"{UNRESOLVED}{next(made)}"
+            name = id if id and id not in best else f"{UNRESOLVED}{next(numbers)}"
         before = best.get(name)
         if before is None or before.grade < judgment.grade:
             best[name] = replace(judgment, doc_ref={"document_id": name})

@@ -6,11 +6,11 @@ from typing import Any
 from apps.collections.models import Document, live
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.retrieval.filters import admitted, said
+from apps.retrieval.filters import describe_filter, filter_rows
 from benchbench.decimals import some_of
 from benchbench.errors import ConflictError
 
-SHOWN = 3
+MAX_LISTED = 3
 
 
 def filters_of(version: DatasetVersion) -> dict[str, int]:
@@ -32,12 +32,12 @@ def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     empty = {
         text: queries
         for text, queries in filters_of(version).items()
-        if not admitted(documents, json.loads(text)).exists()
+        if not filter_rows(documents, json.loads(text)).exists()
     }
     if not empty:
         return []
     queries = sum(empty.values())
-    some = some_of([said(json.loads(text)) for text in sorted(empty)], SHOWN, "; ")
+    some = some_of([describe_filter(json.loads(text)) for text in sorted(empty)], MAX_LISTED, "; ")
     return [
         f"{queries:,} {'queries find' if queries > 1 else 'query finds'} nothing, whatever is searched: no document of "
         f'the collection "{mapping.collection}" has what they filter by ({some}). Check the metadata of the '
@@ -45,7 +45,7 @@ def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     ]
 
 
-SHOWN_MODULES = 5
+MAX_FILTERS = 5
 
 
 class MissingModulesError(ConflictError):
@@ -71,12 +71,12 @@ def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
     for text in sorted(filters_of(mapping.dataset_version)):
         filter = json.loads(text)
         unseen = resolved.filter(judgment__in=expected.filter(query__filters=filter)).exclude(
-            document__in=admitted(documents, filter).values("pk")
+            document__in=filter_rows(documents, filter).values("pk")
         )
         for doc_ref in unseen.order_by().values_list("judgment__doc_ref", flat=True):
             filters = hidden.setdefault(_name(doc_ref), [])
-            if said(filter) not in filters:
-                filters.append(said(filter))
+            if describe_filter(filter) not in filters:
+                filters.append(describe_filter(filter))
     return {name: [] if name in absent else hidden[name] for name in sorted(absent | hidden.keys())}
 
 
@@ -85,7 +85,7 @@ def require_modules(mapping: Mapping) -> None:
     lost = missing_modules(mapping)
     if not lost:
         return
-    some = some_of([_said(name, filters) for name, filters in lost.items()])
+    some = some_of([_describe_module(name, filters) for name, filters in lost.items()])
     raise MissingModulesError(
         f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
         f"{some}. Import each as one document whose id is the name of the module, with all its versions as a list in "
@@ -94,8 +94,8 @@ def require_modules(mapping: Mapping) -> None:
     )
 
 
-def _said(name: str, filters: list[str]) -> str:
-    return f"{name} (is there, but not with {' or '.join(filters[:SHOWN_MODULES])})" if filters else name
+def _describe_module(name: str, filters: list[str]) -> str:
+    return f"{name} (is there, but not with {' or '.join(filters[:MAX_FILTERS])})" if filters else name
 
 
 def _name(doc_ref: Any) -> str:

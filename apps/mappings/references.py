@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.collections.models import Collection
-from apps.collections.stubs import LONGEST_ID, add_known
+from apps.collections.stubs import LONGEST_ID, upsert_documents
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Resolution
 
@@ -85,7 +85,7 @@ def read_reference(doc_ref: object) -> Reference:
     if not value.strip():
         raise InvalidReferenceError(f"The {key} is blank.", key)
     if key == "content_hash" and not SHA256.fullmatch(value):
-        raise InvalidReferenceError(f"The content_hash {_shown(value)} is not 64 hexadecimal digits (SHA-256).", key)
+        raise InvalidReferenceError(f"The content_hash {_quote(value)} is not 64 hexadecimal digits (SHA-256).", key)
     spelled = ((field, _spelling(field, value)) for field in FIELDS[key])
     return Reference(key, value, tuple((field, text) for field, text in spelled if text))
 
@@ -102,9 +102,9 @@ def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
         return Verdict(Outcome.INVALID_REF, error.key, reason=str(error))
     match = next((catalogue[pair] for pair in lookups if pair in catalogue), None)
     if match is None:
-        return Verdict(Outcome.NOT_FOUND, key, reason=f"No document has the {key} {_shown(value)}.")
+        return Verdict(Outcome.NOT_FOUND, key, reason=f"No document has the {key} {_quote(value)}.")
     if match.documents > 1:
-        return Verdict(Outcome.AMBIGUOUS, key, reason=f"{match.documents} documents have the {key} {_shown(value)}.")
+        return Verdict(Outcome.AMBIGUOUS, key, reason=f"{match.documents} documents have the {key} {_quote(value)}.")
     return Verdict(Outcome.RESOLVED, key, match.document_id)
 
 
@@ -120,7 +120,7 @@ def _spelling(field: str, value: str) -> str:
     return value
 
 
-def _shown(value: str) -> str:
+def _quote(value: str) -> str:
     return repr(value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 1] + "…")
 
 
@@ -134,22 +134,22 @@ def judged_ids(version: DatasetVersion) -> set[str]:
 
 
 @transaction.atomic
-def add_judged(stub: Collection, doc_refs: Iterable[object]) -> None:
+def add_judged_ids(stub: Collection, doc_refs: Iterable[object]) -> None:
     """Add a document to `stub` for each reference, with the value that it resolves by as the id.
 
     So `{"uri": "file:///a.md"}` adds the document `file:///a.md` with that uri. Skips invalid references and values
     over 500 characters, which cannot be ids. The fingerprint covers these documents only: documents that runs add do
     not change what judgments mean.
     """
-    known: dict[str, dict[str, str]] = {}
+    documents_by_id: dict[str, dict[str, str]] = {}
     for doc_ref in doc_refs:
         if decisive := _decisive(doc_ref):
             field, value = decisive
-            document = known.setdefault(value, {})
+            document = documents_by_id.setdefault(value, {})
             if field != "external_id":
                 document[field] = value
-    add_known(stub, known)
-    stub.fingerprint = sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+    upsert_documents(stub, documents_by_id)
+    stub.fingerprint = sha256(json.dumps(documents_by_id, sort_keys=True).encode()).hexdigest()
     stub.save(update_fields=["fingerprint", "updated_at"])
 
 

@@ -26,7 +26,7 @@ class JudgingError(ConflictError):
     code = "cannot_judge"
 
 
-def stated_for(mapping: Mapping, version: DatasetVersion, query: Query) -> dict[int, list[Judgment]]:
+def find_judgments(mapping: Mapping, version: DatasetVersion, query: Query) -> dict[int, list[Judgment]]:
     """Return the judgments of `query` in a frozen or draft version by the id of the document that each means now.
 
     Resolves them here, because a draft has no resolutions. Costs at most six queries for any number of judgments.
@@ -50,7 +50,7 @@ def judge_document(
     Uses the dataset's reference to the document, if any, else the document's id. Removes further judgments of the same
     document, since the highest of several grades would count.
     """
-    judgments = _stated(mapping, query, document)
+    judgments = _lock_judgments(mapping, query, document)
     first = judgments[0] if judgments else None
     record = JudgmentRecord(
         first.doc_ref if first else {"document_id": document.external_id},
@@ -69,13 +69,13 @@ def judge_document(
 @transaction.atomic
 def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None:
     """Remove every judgment of `document` for `query` from the draft. Raises JudgingError without one."""
-    judgments = _stated(mapping, query, document)
+    judgments = _lock_judgments(mapping, query, document)
     if not judgments:
         raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
     edit_judgments(mapping.dataset, _removed(query, judgments))
 
 
-def documents_meant(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
+def find_documents(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
     """Return (mapping, document) for each mapping of the dataset to a collection that has the reference's document."""
     meant = []
     for mapping in _mappings_to_documents(dataset):
@@ -91,12 +91,12 @@ def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
     Such a judgment would count as a document that no search can find. Without such a mapping nothing is checked.
     """
     collections = {mapping.collection for mapping in _mappings_to_documents(dataset)}
-    if collections and not documents_meant(dataset, doc_ref):
+    if collections and not find_documents(dataset, doc_ref):
         (key, value), *_ = doc_ref.items()
         several = f"the {len(collections)} collections of the dataset"
-        where = several if len(collections) > 1 else f'"{collections.pop()}"'
+        names = several if len(collections) > 1 else f'"{collections.pop()}"'
         raise JudgingError(
-            f"No document of {where} has the {key.replace('_', ' ')} {value[:100]!a}: correct it, or state the "
+            f"No document of {names} has the {key.replace('_', ' ')} {value[:100]!a}: correct it, or state the "
             "judgment without a document.",
             field="reference",
         )
@@ -111,7 +111,7 @@ def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
     return [JudgmentEdit(query.key, judgment.doc_ref, None) for judgment in judgments]
 
 
-def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment]:
+def _lock_judgments(mapping: Mapping, query: Query, document: Document) -> list[Judgment]:
     """Lock the dataset and return its current judgments of `document` for `query`.
 
     Raises JudgingError if the query was changed or removed, or the document was removed.
@@ -124,7 +124,7 @@ def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment
         )
     if document.removed_at is not None:
         raise JudgingError(f'"{document}" was removed from the collection: a judgment could not be resolved to it.')
-    return stated_for(mapping, version, query).get(document.pk, [])
+    return find_judgments(mapping, version, query).get(document.pk, [])
 
 
 class RepairError(ConflictError):
@@ -139,17 +139,17 @@ def candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -
     A document fits if it matches any value of the reference, whole or by its last part: `lib/pears.md` may mean the
     file pears.md or the document pears. So the candidates of an ambiguous reference include its matches.
     """
-    there = documents.filter(removed_at=None).defer("text").order_by("external_id")
+    live_documents = documents.filter(removed_at=None).defer("text").order_by("external_id")
     if term:
         fields = ("external_id", "title", "file_name", "uri")
         matches = [Q(**{f"{field}__icontains": term}) for field in fields]
-        return list(there.filter(matches[0] | matches[1] | matches[2] | matches[3])[:MOST_CANDIDATES])
+        return list(live_documents.filter(matches[0] | matches[1] | matches[2] | matches[3])[:MOST_CANDIDATES])
     values = [value for value in doc_ref.values() if isinstance(value, str)] if isinstance(doc_ref, dict) else []
     paths = [PurePosixPath(value) for value in values]
     names = {*values, *(path.name for path in paths), *(path.stem for path in paths)} - {""}
     hashes = [value.lower() for value in values]
     fits = Q(external_id__in=names) | Q(file_name__in=names) | Q(uri__in=values) | Q(content_hash__in=hashes)
-    return list(there.filter(fits)[:MOST_CANDIDATES])
+    return list(live_documents.filter(fits)[:MOST_CANDIDATES])
 
 
 @transaction.atomic
@@ -162,7 +162,7 @@ def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any
     if document.collection_id != mapping.collection_id or document.removed_at is not None:
         raise RepairError(f'"{document}" is not in the collection "{mapping.collection}": choose another document.')
     version = find_version(mapping.dataset, edited=True)
-    judgments = stated_for(mapping, version, judgment.query).get(document.pk, [])
+    judgments = find_judgments(mapping, version, judgment.query).get(document.pk, [])
     if judgment in judgments:
         raise RepairError(f'The reference finds "{document}" now: resolve the mapping again.')
     if judgments:

@@ -105,7 +105,7 @@ def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
 def add_judged_documents(mapping: Mapping) -> None:
     """Add the documents that the judgments name now to the mapping's collection of external ids."""
     judgments = judgments_of(current_basis(mapping)).order_by().values_list("doc_ref", flat=True)
-    references.add_judged(mapping.collection, judgments.iterator(chunk_size=CHUNK))
+    references.add_judged_ids(mapping.collection, judgments.iterator(chunk_size=CHUNK))
 
 
 def is_stale(mapping: Mapping) -> bool:
@@ -148,16 +148,16 @@ def rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Ite
 
 def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> references.Catalogue:
     """Load the catalogue of a collection's live documents that match one of `doc_refs`."""
-    wanted: dict[str, set[str]] = {}
+    values_by_field: dict[str, set[str]] = {}
     for doc_ref in doc_refs:
         try:
             lookups = references.read_reference(doc_ref).lookups
         except references.InvalidReferenceError:
             continue
         for field, value in lookups:
-            wanted.setdefault(field, set()).add(value)
+            values_by_field.setdefault(field, set()).add(value)
     catalogue = {}
-    for field, values in wanted.items():
+    for field, values in values_by_field.items():
         having = live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
         for value, document_id, documents in having.values_list(field, Min("id"), Count("id")):
             catalogue[field, str(value)] = references.Match(document_id, documents)
@@ -213,7 +213,7 @@ def _count(mapping: Mapping) -> None:
 
 
 TROUBLES = ("not_found", "ambiguous", "invalid_ref", "conflicts")
-SHOWN = 3
+MAX_LISTED = 3
 
 
 def facts_of(mapping: Mapping) -> dict[str, Any]:
@@ -229,15 +229,15 @@ def facts_of(mapping: Mapping) -> dict[str, Any]:
 
 def describe(mapping: Mapping) -> str:
     """Describe how far `mapping` is resolved: counts by outcome, and the first judgments without a document."""
-    told = (f"{name.replace('_', ' ')} {mapping.counts[name]:,}" for name in TROUBLES if mapping.counts.get(name))
-    troubles = ", ".join(told)
+    counts = (f"{name.replace('_', ' ')} {mapping.counts[name]:,}" for name in TROUBLES if mapping.counts.get(name))
+    troubles = ", ".join(counts)
     line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments'
     line += f" ({troubles})." if troubles else "."
     lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment")
-    first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:SHOWN]
-    said = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
-    if not said:
+    first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:MAX_LISTED]
+    examples = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
+    if not examples:
         return line
-    more = lost.count() - len(said)
-    rest = f" and {more:,} more" if more else ""
-    return f"{line} Without a document: {', '.join(said)}{rest}."
+    more = lost.count() - len(examples)
+    suffix = f" and {more:,} more" if more else ""
+    return f"{line} Without a document: {', '.join(examples)}{suffix}."

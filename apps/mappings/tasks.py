@@ -26,18 +26,18 @@ class ResolveHandler(Handler):
         mapping = Mapping.objects.get(pk=batch.operation.subject_id)
         basis = current_basis(mapping)
         tally: Counter[Outcome] = Counter()
-        done: list[list[Ruling]] = []
+        chunks: list[list[Ruling]] = []
         total = judgments_of(basis).count()
         lease.report(0, _progress("loading_documents", total, tally), always=True)
         for chunk in rulings(mapping, basis):
             lease.check()
-            done.append(chunk)
+            chunks.append(chunk)
             tally.update(verdict.outcome for _, verdict in chunk)
-            lease.report(tally.total(), _progress("resolving", total, tally), always=len(done) == 1)
+            lease.report(tally.total(), _progress("resolving", total, tally), always=len(chunks) == 1)
         finalizing = _progress("finalizing", total, tally)
         lease.report(total, finalizing, always=True)
         with lease.commit(finalizing):
-            store_rulings(mapping, basis, done)
+            store_rulings(mapping, basis, chunks)
 
     def finalise(self, operation: Operation) -> None:
         """Do nothing: the batch's transaction has updated the mapping."""
@@ -50,15 +50,15 @@ class ResolveHandler(Handler):
         batch = operation.batches.first()
         refs = batch.payload["refs"] if batch else 0
         reported = batch.result if batch else {}
-        told = {name: reported.get(name, value) for name, value in _progress("starting", refs, Counter()).items()}
+        fields = {name: reported.get(name, value) for name, value in _progress("starting", refs, Counter()).items()}
         if not operation.is_active:
-            told["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
+            fields["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
         return "benchmark_mapping_resolution_progress", {
             **common_fields(operation),
             "mapping_id": str(operation.subject_id),
             "dataset_id": str(mapping.dataset_id) if mapping else None,
             "collection_id": str(mapping.collection_id) if mapping else None,
-            **told,
+            **fields,
         }
 
 

@@ -35,7 +35,7 @@ class Unresolved(int):
     """
 
     @classmethod
-    def of(cls, judgment_id: int) -> Self:
+    def from_judgment(cls, judgment_id: int) -> Self:
         return cls(-judgment_id)
 
     @property
@@ -123,7 +123,7 @@ def truths_in(
     names: dict[int, str] = {}
     for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
         of_query = judged[mapping_id][query_id]
-        key = Unresolved.of(judgment_id) if document_id is None else document_id
+        key = Unresolved.from_judgment(judgment_id) if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
         names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
     found = []

@@ -128,8 +128,8 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
 
 def _chosen(request: HttpRequest) -> int:
     """Return the primary key of the chosen document, or 0 without one."""
-    asked = request.POST.get("document", "")
-    return int(asked) if asked.isdecimal() and len(asked) < 19 else 0
+    document_id = request.POST.get("document", "")
+    return int(document_id) if document_id.isdecimal() and len(document_id) < 19 else 0
 
 
 def _act(request: HttpRequest, resolution: Resolution, document: Document | None) -> str:
@@ -137,10 +137,10 @@ def _act(request: HttpRequest, resolution: Resolution, document: Document | None
     mapping, judgment = resolution.mapping, resolution.judgment
     if "drop" in request.POST:
         drop(mapping, judgment)
-        done = f"Dropped the judgment of {judgment.reference[:100]} for {judgment.query.key}"
+        result = f"Dropped the judgment of {judgment.reference[:100]} for {judgment.query.key}"
     elif document is None:
         raise BenchbenchError("Choose a document of the collection.")
     else:
         repoint(mapping, judgment, document, by=staff(request))
-        done = f"The judgment of {judgment.reference[:100]} for {judgment.query.key} is of {document.external_id} now"
-    return f"{done}, in the draft. Freeze it when you are done, and resolve the mapping again."
+        result = f"The judgment of {judgment.reference[:100]} for {judgment.query.key} is of {document.external_id} now"
+    return f"{result}, in the draft. Freeze it when you are done, and resolve the mapping again."

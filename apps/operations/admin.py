@@ -15,7 +15,7 @@ from apps.operations.handlers import handler_for
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation, of_subject
 from apps.operations.progress import progress_of
-from apps.operations.queueing import crew, queues
+from apps.operations.queueing import list_queues, list_workers
 from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, change_url, changelist_url
 
@@ -34,12 +34,12 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Render the workers with their operations, and the queues. Operations hidden from the user appear unnamed."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
-    workers = crew()
-    at_work = {worker.batch.operation_id for worker in workers if worker.batch}
-    seen = model_admin.get_queryset(request).in_bulk(at_work)
-    rows = [(worker, seen.get(worker.batch.operation_id) if worker.batch else None) for worker in workers]
-    told = {"title": "Workers", "rows": rows, "queues": queues(workers)}
-    return model_admin.page(request, "operations/workers.html", told)
+    workers = list_workers()
+    operation_ids = {worker.batch.operation_id for worker in workers if worker.batch}
+    operations = model_admin.get_queryset(request).in_bulk(operation_ids)
+    rows = [(worker, operations.get(worker.batch.operation_id) if worker.batch else None) for worker in workers]
+    context = {"title": "Workers", "rows": rows, "queues": list_queues(workers)}
+    return model_admin.page(request, "operations/workers.html", context)
 
 
 @admin.register(Operation)
@@ -99,7 +99,7 @@ class OperationAdmin(FactAdmin):
         return operation.owner_name
 
     def concerned(self, row: Operation) -> list[Any]:
-        return [part for part in (row, row.subject) if part is not None]
+        return [instance for instance in (row, row.subject) if instance is not None]
 
     def operation(self, obj: Operation) -> Operation | None:
         return obj if obj.is_active else None

@@ -39,31 +39,31 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
     if not origin:
         return
     try:
-        given = urlsplit(origin)
+        url = urlsplit(origin)
     except ValueError:  # not a URL, such as "http://["
-        given = urlsplit("")
+        url = urlsplit("")
     trusted = [urlsplit(pattern) for pattern in settings.CSRF_TRUSTED_ORIGINS]
     host = headers.get(b"host", b"").decode("latin-1")
     if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         trusted.append(urlsplit(f"{'https' if settings.HTTPS else 'http'}://{host}"))
     if not any(
-        given.scheme == trusted_origin.scheme and is_same_domain(given.netloc, trusted_origin.netloc.removeprefix("*"))
+        url.scheme == trusted_origin.scheme and is_same_domain(url.netloc, trusted_origin.netloc.removeprefix("*"))
         for trusted_origin in trusted
     ):
         sentence = f"Pages of {origin} may not connect here: name the origin in CSRF_TRUSTED_ORIGINS."
         raise RefusedError("origin", sentence, close_code=CLOSE_ORIGIN)
 
 
-def take_place(user_id: int, socket: str) -> None:
+def claim_socket(user_id: int, socket: str) -> None:
     """Count a socket among the open sockets of its user, across all processes of the site.
 
-    Call `keep_place` at least every KEEP_SECONDS while it is open. Raises RefusedError above the limit.
+    Call `renew_socket` at least every KEEP_SECONDS while it is open. Raises RefusedError above the limit.
     """
     redis = django_rq.get_connection("default")
-    redis.zremrangebyscore(_places(user_id), 0, time.time() - KEEP_SECONDS)
-    keep_place(user_id, socket)
-    if redis.zcard(_places(user_id)) > settings.BENCHBENCH_SOCKETS_PER_USER:
-        leave_place(user_id, socket)
+    redis.zremrangebyscore(_sockets_key(user_id), 0, time.time() - KEEP_SECONDS)
+    renew_socket(user_id, socket)
+    if redis.zcard(_sockets_key(user_id)) > settings.BENCHBENCH_SOCKETS_PER_USER:
+        release_socket(user_id, socket)
         raise RefusedError(
             "too_many_sockets",
             f"You have {settings.BENCHBENCH_SOCKETS_PER_USER} sockets open already: close one, or watch all your "
@@ -71,34 +71,34 @@ def take_place(user_id: int, socket: str) -> None:
         )
 
 
-def keep_place(user_id: int, socket: str) -> None:
+def renew_socket(user_id: int, socket: str) -> None:
     redis = django_rq.get_connection("default")
-    redis.zadd(_places(user_id), {socket: time.time()})
-    redis.expire(_places(user_id), KEEP_SECONDS)
+    redis.zadd(_sockets_key(user_id), {socket: time.time()})
+    redis.expire(_sockets_key(user_id), KEEP_SECONDS)
 
 
-def leave_place(user_id: int, socket: str) -> None:
-    django_rq.get_connection("default").zrem(_places(user_id), socket)
+def release_socket(user_id: int, socket: str) -> None:
+    django_rq.get_connection("default").zrem(_sockets_key(user_id), socket)
 
 
-def _places(user_id: int) -> str:
+def _sockets_key(user_id: int) -> str:
     return f"benchbench:sockets:{user_id}"
 
 
-class Pace:
+class MessageRate:
     """The times of a client's messages within the last minute."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque()
 
-    def hear(self, message: str | bytes) -> None:
+    def count_message(self, message: str | bytes) -> None:
         """Count a message. Raises RefusedError if it is too long or above the rate."""
-        longest, most = settings.BENCHBENCH_SOCKET_MAX_BYTES, settings.BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE
-        if len(message.encode() if isinstance(message, str) else message) > longest:
-            raise RefusedError("message_too_long", f"A message may have at most {longest} bytes.")
+        max_bytes, max_messages = settings.BENCHBENCH_SOCKET_MAX_BYTES, settings.BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE
+        if len(message.encode() if isinstance(message, str) else message) > max_bytes:
+            raise RefusedError("message_too_long", f"A message may have at most {max_bytes} bytes.")
         now = time.monotonic()
         while self._times and self._times[0] <= now - MINUTE:
             self._times.popleft()
         self._times.append(now)
-        if len(self._times) > most:
-            raise RefusedError("too_many_messages", f"A client may send at most {most} messages a minute.")
+        if len(self._times) > max_messages:
+            raise RefusedError("too_many_messages", f"A client may send at most {max_messages} messages a minute.")

@@ -18,14 +18,14 @@ EXTENSION = "vector"
 CHECKED_COMMANDS = {"check", "runserver"}
 
 
-def wanted() -> bool:
+def is_checked_command() -> bool:
     return len(sys.argv) > 1 and sys.argv[1] in CHECKED_COMMANDS
 
 
 @register
 def check_database(**kwargs: Any) -> list[CheckMessage]:
     """Check that PostgreSQL answers, has pgvector and up-to-date tables."""
-    if not wanted():
+    if not is_checked_command():
         return []
     try:
         with connection.cursor() as cursor:
@@ -61,7 +61,7 @@ def check_password_of_redis(**kwargs: Any) -> list[CheckMessage]:
 @register
 def check_redis(**kwargs: Any) -> list[CheckMessage]:
     """Check that Redis answers. Without it no jobs are queued and pages do not update themselves."""
-    if not wanted():
+    if not is_checked_command():
         return []
     try:
         django_rq.get_connection("default").ping()

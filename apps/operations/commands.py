@@ -83,7 +83,7 @@ class UseCaseCommand(BaseCommand):
             )
             raise CommandError(printable(sentence), returncode=self.error_status) from error
         except (OperationalError, InterfaceError) as error:
-            raise CommandError(_told_of_postgresql(error), returncode=self.error_status) from error
+            raise CommandError(_postgresql_error_text(error), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
@@ -111,25 +111,25 @@ class UseCaseCommand(BaseCommand):
         """Print a warning on stderr; the command continues."""
         self.stderr.write(self.style.WARNING(printable(sentence)))
 
-    def busy(self, what: str) -> AbstractContextManager[None]:
-        """Show on a terminal that `what` is running ("Reading the queries"), for work without measurable progress."""
-        return busy(sys.stderr, what)
+    def busy(self, work: str) -> AbstractContextManager[None]:
+        """Show on a terminal that `work` is running ("Reading the queries"), for work without measurable progress."""
+        return busy(sys.stderr, work)
 
     def progress(self, noun: str, total: int | None = None) -> "Progress":
         """Return a context manager that shows progress on stderr. `noun` is plural: "documents"."""
         return Progress(sys.stderr, noun, total)
 
 
-def _told_of_postgresql(error: Error) -> str:
+def _postgresql_error_text(error: Error) -> str:
     """Return a message for an error of PostgreSQL, with its remedy."""
-    said = on_one_line(str(error))
-    said += "" if said.endswith((".", "?")) else "."
+    text = on_one_line(str(error))
+    text += "" if text.endswith((".", "?")) else "."
     if not was_ended(error):
-        return f"PostgreSQL could not do it: {said} Its log says more."
-    return f"PostgreSQL does not answer: {said} Start it, or mend DATABASE_URL; a worker goes on with what was begun."
+        return f"PostgreSQL could not do it: {text} Its log says more."
+    return f"PostgreSQL does not answer: {text} Start it, or mend DATABASE_URL; a worker goes on with what was begun."
 
 
-def _left(seconds: float | None) -> str:
+def _remaining(seconds: float | None) -> str:
     return "" if seconds is None else f", {seconds:,.0f} s left"
 
 
@@ -173,7 +173,7 @@ class Progress:
         (self.task,) = self.bar.tasks
         self.stream = stream
         self.noun = noun
-        self.written = clock()
+        self.last_written = clock()
 
     def __enter__(self) -> "Progress":
         self.bar.start()
@@ -182,53 +182,53 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def __call__(self, done: int, total: int | None = None) -> None:
-        line = self._counted(done, total)
-        self._say(line + _left(self.task.time_remaining))
+    def __call__(self, done_units: int, total: int | None = None) -> None:
+        line = self._units_line(done_units, total)
+        self._show(line + _remaining(self.task.time_remaining))
 
-    def count(self, event: Mapping[str, Any], done: str, total: str) -> None:
+    def show_units(self, event: Mapping[str, Any], done_key: str, total_key: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for.
 
         Once all units are done it shows "finishing…": concluding the work is not counted and may take long.
         """
-        if not self._waits(event):
-            line = self._counted(event[done], event[total])
+        if not self._show_waiting(event):
+            line = self._units_line(event[done_key], event[total_key])
             is_counted = self.task.total is not None and self.task.completed >= self.task.total
-            self._say(line + (", finishing…" if is_counted else _left(self.task.time_remaining) or ESTIMATING))
+            self._show(line + (", finishing…" if is_counted else _remaining(self.task.time_remaining) or ESTIMATING))
 
-    def documents(self, event: Mapping[str, Any]) -> None:
+    def show_documents(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation that builds an index."""
-        self.count(event, "processed_documents", "total_documents")
+        self.show_units(event, "processed_documents", "total_documents")
 
-    def share(self, event: Mapping[str, Any]) -> None:
+    def show_percent(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation: percent done and remaining time, or what it waits for."""
-        if not self._waits(event):
-            self._move(event["percent"], 100)
+        if not self._show_waiting(event):
+            self._advance(event["percent"], 100)
             line = f"{self.task.completed:.0f} % of the {self.noun}"
-            self._say(line + (_left(event["eta_seconds"]) or ESTIMATING))
+            self._show(line + (_remaining(event["eta_seconds"]) or ESTIMATING))
 
-    def _counted(self, done: int, total: int | None) -> str:
-        self._move(done, total)
+    def _units_line(self, done_units: int, total: int | None) -> str:
+        self._advance(done_units, total)
         of_total = f" of {self.task.total:,.0f}" if self.task.total else ""
         rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""
         return f"{self.task.completed:,.0f}{of_total} {self.noun}{rate}"
 
-    def _waits(self, event: Mapping[str, Any]) -> bool:
+    def _show_waiting(self, event: Mapping[str, Any]) -> bool:
         """Return whether the work waits for a worker or a host. If so, show the reason."""
         position, reason = event["queue_position"], event["waiting_for"]
         if position is None and not reason:
             return False
         ahead = f", queued behind {position} operation{'s' if position > 1 else ''}" if position else ""
-        self._say(reason or f"waiting for a worker{ahead}")
+        self._show(reason or f"waiting for a worker{ahead}")
         return True
 
-    def _move(self, done: float, total: float | None) -> None:
+    def _advance(self, completed: float, total: float | None) -> None:
         """Advance the bar, never back: a worker that takes over a batch repeats units that another had counted."""
-        self.bar.update(self.task.id, completed=max(done, self.task.completed), total=total or None)
+        self.bar.update(self.task.id, completed=max(completed, self.task.completed), total=total or None)
 
-    def _say(self, line: str) -> None:
+    def _show(self, line: str) -> None:
         self.bar.update(self.task.id, description=line)
         now = self.bar.get_time()
-        if self.bar.disable and now - self.written >= FILE_SECONDS:
-            self.written = now
+        if self.bar.disable and now - self.last_written >= FILE_SECONDS:
+            self.last_written = now
             self.stream.write(f"{line}\n")

@@ -31,7 +31,7 @@ from benchbench.timestamps import timestamp
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5
 MISSED = timedelta(minutes=1)  # an operation that ended this recently is still reported if its hint was lost
-SHOWN = 100
+MAX_OPERATIONS = 100
 PERMISSIONS = ("operations.view_operation", "operations.change_operation")
 CLOSE_ERROR = 1011
 
@@ -44,19 +44,19 @@ class _Watcher(AsyncWebsocketConsumer):
     """The base of the sockets: permission to connect and stay, ping, and polling in case hints are lost."""
 
     group: str
-    open_here: ClassVar[set[str]] = set()  # channel names of the sockets of this process
+    open_channels: ClassVar[set[str]] = set()  # channel names of the sockets of this process
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.user: Any = None
-        self._until: float | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._expires_at: float | None = None
+        self._watch_task: asyncio.Task[None] | None = None
         self._refused = False
-        self._pace = admission.Pace()
+        self._message_rate = admission.MessageRate()
         self._hinted = asyncio.Event()
-        self._moved: dict[str, None] = {}
-        self._announced: dict[str, int] = {}
-        self._open: set[str] = set()  # ids last reported as active
-        self._ended: set[str] = set()  # ids reported as ended
+        self._changed_ids: dict[str, None] = {}
+        self._last_ordinals: dict[str, int] = {}
+        self._active_ids: set[str] = set()  # ids last reported as active
+        self._ended_ids: set[str] = set()  # ids reported as ended
         try:
             await super().__call__(scope, receive, send)
         finally:  # also after an error: no client is left
@@ -68,19 +68,19 @@ class _Watcher(AsyncWebsocketConsumer):
         try:
             admission.require_origin(dict(self.scope["headers"]))
             await self._require()
-            if len(self.open_here) >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
+            if len(self.open_channels) >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
                 raise RefusedError("busy", "The site has as many open sockets as it allows: try again in a minute.")
         except RefusedError as error:
             await self._refuse(error)
         else:
-            self.open_here.add(self.channel_name)
-            self._watching = asyncio.create_task(self._watch())
+            self.open_channels.add(self.channel_name)
+            self._watch_task = asyncio.create_task(self._watch())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self._refused:
             return
         try:
-            self._pace.hear(text_data or bytes_data or "")
+            self._message_rate.count_message(text_data or bytes_data or "")
         except RefusedError as error:
             await self._refuse(error)
             return
@@ -99,7 +99,7 @@ class _Watcher(AsyncWebsocketConsumer):
         if message["type"] != events.HINT:
             await super().dispatch(message)
             return
-        self._moved[message["operation"]] = None
+        self._changed_ids[message["operation"]] = None
         self._hinted.set()
 
     async def send_event(self, kind: str, data: dict[str, Any]) -> None:
@@ -113,11 +113,11 @@ class _Watcher(AsyncWebsocketConsumer):
         """
         try:
             await self.channel_layer.group_add(self.group, self.channel_name)
-            await self.arrive()
+            await self.send_initial_state()
             while True:
-                await self._listen(self._patience())
+                await self._listen(self._poll_seconds())
                 await self._require()
-                await self._tell(await self.active())
+                await self._send_changes(await self.active())
         except RefusedError as error:
             await self._refuse(error)
         except Exception:
@@ -125,10 +125,10 @@ class _Watcher(AsyncWebsocketConsumer):
             self._refused = True
             await self.close(CLOSE_ERROR)
 
-    async def arrive(self) -> None:
+    async def send_initial_state(self) -> None:
         """Send the current state of all watched operations, before any hint."""
         await self.send_event("current_state", await self.current_state())
-        await self._tell(list(self._open), arriving=True)
+        await self._send_changes(list(self._active_ids), is_initial=True)
 
     async def _listen(self, seconds: float) -> None:
         """Send the changes of hinted operations for `seconds`."""
@@ -139,22 +139,22 @@ class _Watcher(AsyncWebsocketConsumer):
             except TimeoutError:
                 return
             self._hinted.clear()
-            moved, self._moved = self._moved, {}
-            await self._tell(list(moved))
+            changed_ids, self._changed_ids = self._changed_ids, {}
+            await self._send_changes(list(changed_ids))
 
-    def _patience(self) -> float:
+    def _poll_seconds(self) -> float:
         """Return the seconds until the next poll, at most until the credentials expire."""
-        left = (self._until or float("inf")) - time.time()
+        left = (self._expires_at or float("inf")) - time.time()
         return min(LOOK_SECONDS, left) if left > 0 else LOOK_SECONDS
 
-    async def _tell(self, operation_ids: list[str], *, arriving: bool = False) -> None:
+    async def _send_changes(self, operation_ids: list[str], *, is_initial: bool = False) -> None:
         for operation_id in operation_ids:
-            for kind, data in await self._news(operation_id, arriving):
+            for kind, data in await self._load_messages(operation_id, is_initial):
                 await self.send_event(kind, data)
 
     async def _require(self) -> None:
         """Authenticate again. Raises RefusedError if the user may not watch this, or no longer."""
-        self.user, self._until = await self.scope["identify"]()
+        self.user, self._expires_at = await self.scope["identify"]()
         await database_sync_to_async(self._require_user)()
 
     def _require_user(self) -> None:
@@ -166,7 +166,7 @@ class _Watcher(AsyncWebsocketConsumer):
         if not (self.user.is_active and self.user.is_staff and any(map(self.user.has_perm, PERMISSIONS))):
             raise RefusedError("permission_denied", "You may not view operations: ask an administrator.")
         self.require_more()
-        (admission.keep_place if self._watching else admission.take_place)(self.user.pk, self.channel_name)
+        (admission.renew_socket if self._watch_task else admission.claim_socket)(self.user.pk, self.channel_name)
 
     async def _refuse(self, error: RefusedError) -> None:
         if not self._refused:
@@ -175,43 +175,43 @@ class _Watcher(AsyncWebsocketConsumer):
             await self.close(error.close_code)
 
     async def _release(self) -> None:
-        if self._watching is not None:
-            self.open_here.discard(self.channel_name)
-            self._watching.cancel()
+        if self._watch_task is not None:
+            self.open_channels.discard(self.channel_name)
+            self._watch_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._watching
+                await self._watch_task
             await self.channel_layer.group_discard(self.group, self.channel_name)
         if self.user is not None:
-            await database_sync_to_async(admission.leave_place)(self.user.pk, self.channel_name)
+            await database_sync_to_async(admission.release_socket)(self.user.pk, self.channel_name)
 
     @database_sync_to_async
-    def _news(self, operation_id: str, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+    def _load_messages(self, operation_id: str, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
         """Return the messages for an operation that may have changed. Its end is reported once, as the last."""
-        if operation_id in self._ended:
+        if operation_id in self._ended_ids:
             return []
-        self._open.discard(operation_id)
+        self._active_ids.discard(operation_id)
         operation = visible(Operation.objects.filter(pk=operation_id), self.user).first()
         if operation is None:
             return []
-        (self._open if operation.is_active else self._ended).add(operation_id)
-        return self.messages(operation, arriving)
+        (self._active_ids if operation.is_active else self._ended_ids).add(operation_id)
+        return self.messages(operation, is_initial)
 
-    def messages(self, operation: Operation, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+    def messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
         """Return events for the newly finished parts of an operation, in order and each once, then its state.
 
-        A client that is just `arriving` has the state of an active operation already.
+        A client that is just `is_initial` has the state of an active operation already.
         """
         operation_id, handler = str(operation.pk), handler_for(operation)
-        parts = handler.completions(operation, self._announced.get(operation_id, 0))
-        if arriving and operation.is_active and not parts:
+        completions = handler.completions(operation, self._last_ordinals.get(operation_id, 0))
+        if is_initial and operation.is_active and not completions:
             return []
-        if parts:
-            self._announced[operation_id] = parts[-1][0]
+        if completions:
+            self._last_ordinals[operation_id] = completions[-1][0]
         kind, data = handler.event(operation)
-        return [*((kind, {**data, **part}) for _, part in parts), (kind, data)]
+        return [*((kind, {**data, **fields}) for _, fields in completions), (kind, data)]
 
     def _state(self, operation: Operation) -> dict[str, Any]:
-        self._open.add(str(operation.pk))
+        self._active_ids.add(str(operation.pk))
         return snapshot(operation)
 
     def require_more(self) -> None:
@@ -242,16 +242,16 @@ class OperationConsumer(_Watcher):
         return self._state(self._find().get())
 
     async def active(self) -> list[str]:
-        return list(self._open)
+        return list(self._active_ids)
 
 
 class HintsConsumer(OperationConsumer):
     """`/ws/operations/<uuid>/hints`: signals that an operation may have changed, for pages that then reload it."""
 
-    async def arrive(self) -> None:
-        await self._tell([self.operation_id])
+    async def send_initial_state(self) -> None:
+        await self._send_changes([self.operation_id])
 
-    def messages(self, operation: Operation, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+    def messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
         return [("moved", {"operation_id": str(operation.pk)})]
 
 
@@ -264,14 +264,17 @@ class OperationsConsumer(_Watcher):
     def current_state(self) -> dict[str, Any]:
         recent = self._recent()
         active = recent.filter(status__in=Status.active())
-        self._ended = {str(pk) for pk in recent.exclude(status__in=Status.active()).values_list("pk", flat=True)}
-        return {"operations": [self._state(operation) for operation in active[:SHOWN]], "total": active.count()}
+        self._ended_ids = {str(pk) for pk in recent.exclude(status__in=Status.active()).values_list("pk", flat=True)}
+        return {
+            "operations": [self._state(operation) for operation in active[:MAX_OPERATIONS]],
+            "total": active.count(),
+        }
 
     @database_sync_to_async
     def active(self) -> list[str]:
-        recent = [str(pk) for pk in self._recent().values_list("pk", flat=True)[:SHOWN]]
-        self._ended.intersection_update(recent)
-        return [pk for pk in dict.fromkeys((*recent, *self._open)) if pk not in self._ended]
+        recent = [str(pk) for pk in self._recent().values_list("pk", flat=True)[:MAX_OPERATIONS]]
+        self._ended_ids.intersection_update(recent)
+        return [pk for pk in dict.fromkeys((*recent, *self._active_ids)) if pk not in self._ended_ids]
 
     def _recent(self) -> QuerySet[Operation]:
         """Return active operations and those that just ended, whose hint may have been lost."""

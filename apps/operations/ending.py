@@ -15,10 +15,10 @@ from apps.operations import events, queueing
 from apps.operations.handlers import HANDLERS, handler_for, handler_of
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.workers.limits import HeldError, break_off_lost, limited
+from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
 from benchbench.database.failures import was_ended
 from benchbench.decimals import counted
-from benchbench.errors import told
+from benchbench.errors import error_text
 
 log = logging.getLogger(__name__)
 UNFIT_SECONDS = 60  # grace period for a restarting worker
@@ -30,7 +30,7 @@ LOST = (
 
 def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
     """Fail or cancel an active operation, once. Return whether this call ended it. Raises HeldError."""
-    with limited():
+    with limited_transaction():
         changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
             status=status, error=error, finished_at=Now()
         )
@@ -52,8 +52,8 @@ def conclude(operation: Operation) -> bool:
     if Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE).exists():
         return False
     try:
-        with limited():
-            if not _hold(operation):
+        with limited_transaction():
+            if not _lock_operation(operation):
                 return False
             changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
                 status=Status.COMPLETED, finished_at=Now()
@@ -70,7 +70,7 @@ def conclude(operation: Operation) -> bool:
             log.warning("%s could not be ended, the sweep will: %s", operation, error)
             return False
         log.exception("Could not finalise %s.", operation)
-        return _fail_unless_held(operation, told(error))
+        return _fail_unless_locked(operation, error_text(error))
     events.publish(operation.pk, always=True)
     return True
 
@@ -85,34 +85,34 @@ def settle(operation: Operation, *, patient: bool = True) -> bool:
         state=Batch.State.RUNNING, lease_until__lt=Now(), attempts__gte=settings.BENCHBENCH_MAX_ATTEMPTS
     )
     if (expired | operation.batches.filter(state=Batch.State.FAILED)).exists():
-        with limited():
-            if not _hold(operation):
+        with limited_transaction():
+            if not _lock_operation(operation):
                 return False
-            lost = list(expired.select_for_update(skip_locked=True).order_by().values_list("pk", flat=True))
-            Batch.objects.filter(pk__in=lost).update(
+            lost_ids = list(expired.select_for_update(skip_locked=True).order_by().values_list("pk", flat=True))
+            Batch.objects.filter(pk__in=lost_ids).update(
                 state=Batch.State.FAILED, error=LOST, lease_until=None, finished_at=Now()
             )
         failed = operation.batches.filter(state=Batch.State.FAILED).first()
         if failed is not None:
-            return _fail_unless_held(operation, failed.error)
-    if operation.unfit_workers and not _awaited(operation, patient=patient):
-        return _fail_unless_held(operation, f"No worker can do it. {[*operation.unfit_workers.values()][-1]}")
+            return _fail_unless_locked(operation, failed.error)
+    if operation.unfit_workers and not _can_continue(operation, patient=patient):
+        return _fail_unless_locked(operation, f"No worker can do it. {[*operation.unfit_workers.values()][-1]}")
     return conclude(operation)
 
 
-def _fail_unless_held(operation: Operation, error: str) -> bool:
+def _fail_unless_locked(operation: Operation, error: str) -> bool:
     """Fail an operation unless it or its rows are locked. Return whether this call ended it."""
     try:
-        with limited():
-            if _hold(operation):
+        with limited_transaction():
+            if _lock_operation(operation):
                 return end_operation(operation, Status.FAILED, error=error)
-    except HeldError as held:
-        log.warning("%s could not be failed, the sweep will: %s", operation, held)
+    except HeldError as lock_error:
+        log.warning("%s could not be failed, the sweep will: %s", operation, lock_error)
     operation.refresh_from_db()  # may hold values of a transaction that was rolled back
     return False
 
 
-def _hold(operation: Operation) -> bool:
+def _lock_operation(operation: Operation) -> bool:
     """Lock an active operation for this transaction without waiting. Return whether that succeeded."""
     rows = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).select_for_update(skip_locked=True)
     return bool(rows.order_by().values_list("pk"))
@@ -123,7 +123,7 @@ def fit_workers(operation: Operation) -> set[str]:
     return queueing.workers_on(operation.queue) - operation.unfit_workers.keys()
 
 
-def _awaited(operation: Operation, *, patient: bool) -> bool:
+def _can_continue(operation: Operation, *, patient: bool) -> bool:
     """Return whether the released operation is running, can still be claimed, or has no pending batch."""
     waiting = operation.batches.filter(state=Batch.State.PENDING)
     at_work = Q(state=Batch.State.RUNNING, lease_until__gt=Now())
@@ -139,7 +139,7 @@ def sweep() -> int:
     operations whose worker died after the last batch. Enqueue claimable batches without a job. Call `tidy` of all
     handlers. Any process may call it at any time: each step is conditional or idempotent, and does not wait for locks.
     """
-    break_off_lost()
+    end_lost_sessions()
     waiting: dict[str, list[Batch]] = {}
     for operation in Operation.objects.filter(status__in=ACTIVE):
         try:

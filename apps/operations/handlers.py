@@ -65,15 +65,15 @@ def handler_of(kind: Operation.Kind) -> Handler:
 
 
 KEY = "tracebacks"  # in a batch's result
-MOST = 20  # per batch
-LONGEST = 20_000  # characters: the last frames are kept
+MAX_TRACEBACKS = 20  # per batch
+MAX_CHARACTERS = 20_000  # characters: the last frames are kept
 
 
 class Faults(dict[str, str]):
-    """Tracebacks by error message: the first of each message, at most MOST."""
+    """Tracebacks by error message: the first of each message, at most MAX_TRACEBACKS."""
 
     def add(self, message: str, error: BaseException) -> None:
-        if len(self) < MOST:
+        if len(self) < MAX_TRACEBACKS:
             self.setdefault(message.replace("\0", ""), traceback_of(error))
 
     def as_result(self) -> dict[str, dict[str, str]]:
@@ -83,16 +83,16 @@ class Faults(dict[str, str]):
 
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error, with paths relative to the project and the Python installation."""
-    told = "".join(traceback.format_exception(error)).replace("\0", "")
+    text = "".join(traceback.format_exception(error)).replace("\0", "")
     for folder in (str(settings.BASE_DIR), sys.prefix, sys.base_prefix):
-        told = told.replace(f"{folder}/", "")
-    return told[-LONGEST:]
+        text = text.replace(f"{folder}/", "")
+    return text[-MAX_CHARACTERS:]
 
 
 def tracebacks_of(subject_ids: Iterable[object]) -> dict[str, str]:
     """Return the tracebacks of all operations on these subjects by error message, the latest of each."""
     batches = Batch.objects.filter(operation__subject_id__in=set(subject_ids), result__has_key=KEY).order_by("pk")
     tracebacks: dict[str, str] = {}
-    for told in batches.values_list(f"result__{KEY}", flat=True):
-        tracebacks |= told
+    for batch_tracebacks in batches.values_list(f"result__{KEY}", flat=True):
+        tracebacks |= batch_tracebacks
     return tracebacks

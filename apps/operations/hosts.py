@@ -23,16 +23,16 @@ LOCKS, STOPPED = Path("/proc/locks"), "T"  # Linux's list of locks, and the stat
 
 
 @contextmanager
-def share_of_host(*, alone: bool, wait: Callable[[float], None]) -> Iterator[None]:
+def lock_host(*, alone: bool, wait: Callable[[float], None]) -> Iterator[None]:
     """Hold the host for a batch, shared or `alone`. Calls `wait(seconds)` until it is free.
 
     Batches pass a turnstile one at a time, so that those sharing the host cannot starve one that must be alone. Both
     are file locks, which the kernel releases when a process is killed. A lock file held only by stopped processes is
     replaced: they do no work, and find their leases lost when they resume.
     """
-    turnstile = _take("turnstile", fcntl.LOCK_EX, wait)
+    turnstile = _lock_file("turnstile", fcntl.LOCK_EX, wait)
     try:
-        host = _take("host", fcntl.LOCK_EX if alone else fcntl.LOCK_SH, wait)
+        host = _lock_file("host", fcntl.LOCK_EX if alone else fcntl.LOCK_SH, wait)
     finally:
         os.close(turnstile)
     try:
@@ -41,21 +41,21 @@ def share_of_host(*, alone: bool, wait: Callable[[float], None]) -> Iterator[Non
         os.close(host)
 
 
-def _take(name: str, mode: int, wait: Callable[[float], None]) -> int:
+def _lock_file(name: str, mode: int, wait: Callable[[float], None]) -> int:
     """Return the descriptor of a file locked by this process. Closing it releases the lock."""
     while True:
         lock = _open(name)
-        held = try_lock(lock, mode)
-        if held and _is_the_one(name, lock):
+        is_locked = try_lock(lock, mode)
+        if is_locked and _is_current_file(name, lock):
             return lock
-        if not held and _holders_stand_still(lock):
+        if not is_locked and _are_holders_stopped(lock):
             _replace(name, lock)
         os.close(lock)
-        if not held:
+        if not is_locked:
             wait(WAIT_SECONDS)
 
 
-def _holders_stand_still(lock: int) -> bool:
+def _are_holders_stopped(lock: int) -> bool:
     """Return whether all holders of a lock are stopped. False if they are in other containers, and so invisible."""
     inode = f":{os.fstat(lock).st_ino}"
     with suppress(OSError):
@@ -70,14 +70,14 @@ def _replace(name: str, lock: int) -> None:
     """Delete a lock file so that others create a new one, unless replaced already. One process at a time does this."""
     replacing = _open("replacing")
     try:
-        if try_lock(replacing, fcntl.LOCK_EX) and _is_the_one(name, lock):
+        if try_lock(replacing, fcntl.LOCK_EX) and _is_current_file(name, lock):
             with suppress(OSError):  # another user's file in a folder with the sticky bit
                 _path(name).unlink()
     finally:
         os.close(replacing)
 
 
-def _is_the_one(name: str, lock: int) -> bool:
+def _is_current_file(name: str, lock: int) -> bool:
     """Return whether the open file is still the file at its path."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), _path(name).stat())
@@ -110,21 +110,21 @@ class Holder:
 
 def site_name() -> str:
     """Return a name that distinguishes this site on its host: the name of its server and of its database."""
-    reached = next((host for host in settings.ALLOWED_HOSTS if host not in ("*", "")), "localhost")
-    return f"{reached} (database {settings.DATABASES['default']['NAME']})"
+    host_name = next((host for host in settings.ALLOWED_HOSTS if host not in ("*", "")), "localhost")
+    return f"{host_name} (database {settings.DATABASES['default']['NAME']})"
 
 
 @contextmanager
-def note_of(holder: Holder) -> Iterator[None]:
+def note_holder(holder: Holder) -> Iterator[None]:
     """Leave a note for others while this block holds the host.
 
     The note is a file locked by this process. The note of a killed process is no longer locked, so it is not read as
     that of a holder.
     """
     folder, name = Path(settings.BENCHBENCH_LOCK_DIR), f"{uuid.uuid4().hex}.json"
-    being_written, path = folder / f".{PREFIX}{name}", folder / f"{PREFIX}{name}"
+    temporary, path = folder / f".{PREFIX}{name}", folder / f"{PREFIX}{name}"
     try:
-        file = os.open(being_written, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     except OSError as error:
         log.warning("Others on this host cannot see who holds it: %s", error)
         yield
@@ -132,7 +132,7 @@ def note_of(holder: Holder) -> Iterator[None]:
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         os.write(file, json.dumps(asdict(holder)).encode())
-        being_written.rename(path)  # locked, so that other processes keep it
+        temporary.rename(path)  # locked, so that other processes keep it
         yield
     finally:
         with suppress(OSError):
@@ -142,8 +142,8 @@ def note_of(holder: Holder) -> Iterator[None]:
 
 def holders() -> list[Holder]:
     """Return the current holders of the host, one that is alone first. Delete the notes of ended processes."""
-    found = [_read(path) for path in Path(settings.BENCHBENCH_LOCK_DIR).glob(f"{PREFIX}*.json")]
-    return sorted(filter(None, found), key=lambda holder: (not holder.alone, holder.since))
+    notes = [_read(path) for path in Path(settings.BENCHBENCH_LOCK_DIR).glob(f"{PREFIX}*.json")]
+    return sorted(filter(None, notes), key=lambda holder: (not holder.alone, holder.since))
 
 
 def _read(path: Path) -> Holder | None:
@@ -158,17 +158,17 @@ def _read(path: Path) -> Holder | None:
             with suppress(OSError):  # another user's file, or deleted
                 path.unlink()
             return None
-        if _holders_stand_still(file):
+        if _are_holders_stopped(file):
             return None
-        return _of(json.loads(os.read(file, 10_000)))
+        return _parse_note(json.loads(os.read(file, 10_000)))
     except (OSError, ValueError, TypeError, KeyError):
         return None
     finally:
         os.close(file)
 
 
-def _of(told: dict[str, object]) -> Holder:
+def _parse_note(note: dict[str, object]) -> Holder:
     """Parse a note, perhaps of another version of BenchBench. Raises ValueError, TypeError or KeyError if invalid."""
-    site, kind, operation, since = (str(told[name])[:LONGEST] for name in ("site", "kind", "operation", "since"))
+    site, kind, operation, since = (str(note[name])[:LONGEST] for name in ("site", "kind", "operation", "since"))
     datetime.fromisoformat(since)
-    return Holder(site, kind, operation, int(str(told["process"])), since, told["alone"] is True)
+    return Holder(site, kind, operation, int(str(note["process"])), since, note["alone"] is True)

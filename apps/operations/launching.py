@@ -12,7 +12,7 @@ from apps.operations import events
 from apps.operations.ending import conclude, end_operation
 from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
-from apps.operations.workers.limits import HeldError, pressing
+from apps.operations.workers.limits import HeldError, end_blockers
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
 
@@ -40,13 +40,13 @@ def require_room(user: User | None, kind: Operation.Kind) -> None:
     """
     if user is None or kind not in QUOTAS:
         return
-    what, setting = QUOTAS[kind]
+    noun, setting = QUOTAS[kind]
     read_again(User.objects.select_for_update(no_key=True), user.pk)
-    most = getattr(settings, setting)
-    active = Operation.objects.filter(started_by=user, kind=kind, status__in=Status.active()).count()
-    if active >= most:
+    limit = getattr(settings, setting)
+    count = Operation.objects.filter(started_by=user, kind=kind, status__in=Status.active()).count()
+    if count >= limit:
         raise QuotaError(
-            f"{user.get_username()} has {active} {what}, and {most} is the most for one user ({setting}): wait for one "
+            f"{user.get_username()} has {count} {noun}, and {limit} is the most for one user ({setting}): wait for one "
             "to end, or cancel one."
         )
 
@@ -96,7 +96,7 @@ def cancel_operation(operation: Operation) -> None:
     Raises ConflictError if it has already ended or stays locked by another transaction.
     """
     try:
-        with pressing():  # a worker frozen during a commit holds the row
+        with end_blockers():  # a worker frozen during a commit holds the row
             ended = end_operation(operation, Status.CANCELLED, error="")
     except HeldError as error:
         raise ConflictError(f"Somebody else is changing the {operation} at this moment. Try again.") from error

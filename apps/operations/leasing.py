@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce, Now
 
 from apps.operations import events, queueing
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.workers.limits import limited, meanwhile, repeat
+from apps.operations.workers.limits import limited_transaction, meanwhile, repeat
 from apps.operations.workers.watchdog import Ending, is_overdue
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,9 @@ def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Ba
 
 def claim(batch_id: int, owner: str) -> Batch | None:
     """Claim a batch. None if it is done, leased, locked, or its operation has ended. Does not wait for locks."""
-    with limited():
+    with limited_transaction():
         free = claimable(Batch.objects.filter(pk=batch_id), owner).select_for_update(skip_locked=True, of=("self",))
-        taken = Batch.objects.filter(pk__in=list(free.order_by().values_list("pk", flat=True))).update(
+        claimed_count = Batch.objects.filter(pk__in=list(free.order_by().values_list("pk", flat=True))).update(
             state=Batch.State.RUNNING,
             attempts=F("attempts") + 1,
             lease_owner=owner,
@@ -72,7 +72,7 @@ def claim(batch_id: int, owner: str) -> Batch | None:
             done_units=0,
             result={},
         )
-    if not taken:
+    if not claimed_count:
         return None
     batch = Batch.objects.select_related("operation").get(pk=batch_id)
     if _begin(batch.operation):
@@ -88,7 +88,7 @@ def _begin(operation: Operation) -> bool:
     """
     if operation.status != Status.PENDING:
         return False
-    with limited():
+    with limited_transaction():
         pending = Operation.objects.filter(pk=operation.pk, status=Status.PENDING).select_for_update(skip_locked=True)
         free = list(pending.order_by().values_list("pk", flat=True))
         return bool(Operation.objects.filter(pk__in=free).update(status=Status.RUNNING, started_at=Now()))
@@ -105,13 +105,13 @@ class Lease:
         self.batch = batch
         self.committed = False
         self._on_tick = on_tick
-        self._checked = time.monotonic()
-        self._reported = 0.0
+        self._checked_at = time.monotonic()
+        self._reported_at = 0.0
         self._ended = threading.Event()
         self._ending = Ending()
         self._lost = threading.Event()
 
-    def held(self) -> QuerySet[Batch]:
+    def find_row(self) -> QuerySet[Batch]:
         """Return the batch's row as a query set, empty if this attempt has lost the lease."""
         return Batch.objects.filter(
             pk=self.batch.pk,
@@ -124,16 +124,16 @@ class Lease:
         """Check that the work is still needed. Raises `Stopped` if not. Costs at most one query a second."""
         if self._lost.is_set():
             raise Stopped
-        if time.monotonic() - self._checked < CHECK_SECONDS:
+        if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return
-        self._checked = time.monotonic()
-        if not self._wanted():
+        self._checked_at = time.monotonic()
+        if not self._is_needed():
             raise Stopped
         if self._on_tick:
             self._on_tick()
 
-    def _wanted(self) -> bool:
-        return self.held().filter(operation__status__in=ACTIVE).exists()
+    def _is_needed(self) -> bool:
+        return self.find_row().filter(operation__status__in=ACTIVE).exists()
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
@@ -145,7 +145,7 @@ class Lease:
         at_work, interrupted = connection.connection, threading.Event()
 
         def interrupt() -> None:
-            if interrupted.is_set() or not self._wanted():
+            if interrupted.is_set() or not self._is_needed():
                 interrupted.set()
                 at_work.cancel_safe()
 
@@ -167,22 +167,22 @@ class Lease:
 
         Use `always` for a new stage, not for further parts of one.
         """
-        if not always and time.monotonic() - self._reported < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:
+        if not always and time.monotonic() - self._reported_at < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:
             return
-        self._reported = time.monotonic()
-        self.held().update(done_units=done_units, **({} if result is None else {"result": result}))
+        self._reported_at = time.monotonic()
+        self.find_row().update(done_units=done_units, **({} if result is None else {"result": result}))
         events.publish(self.batch.operation_id, always=always)
 
     @contextmanager
-    def holding(self, *, alone: bool = False) -> Iterator[None]:
+    def lock_operation(self, *, alone: bool = False) -> Iterator[None]:
         """Open a transaction during which the operation cannot end, for rows stored before the batch ends.
 
         Raises `Stopped` if the operation has ended or the lease is lost. Raises HeldError if another transaction,
         such as one that is `alone`, locks the operation for too long.
         """
-        with limited():
+        with limited_transaction():
             _lock_active(self.batch.operation, alone=alone)
-            if not self.held().exists():
+            if not self.find_row().exists():
                 raise Stopped
             yield
 
@@ -201,11 +201,11 @@ class Lease:
         the operation for too long.
         """
         batches = list(batches)
-        with self.holding(alone=bool(batches) or then is not None):
+        with self.lock_operation(alone=bool(batches) or then is not None):
             yield
             # Lock the row only now, so that the lease can be renewed while much is stored. If two attempts store at
             # once, one finds here that it lost the lease, and rolls back.
-            ended = self.held().update(
+            ended = self.find_row().update(
                 state=Batch.State.DONE,
                 done_units=F("units"),
                 result=result or {},
@@ -234,9 +234,9 @@ class Lease:
 
         A hanging process does not renew. If the lease is lost or the work not needed, the process must end soon.
         """
-        if is_overdue() or not self.held().update(lease_until=_lease_end()):
+        if is_overdue() or not self.find_row().update(lease_until=_lease_end()):
             self._lost.set()
-        if not self._lost.is_set() and self._wanted():
+        if not self._lost.is_set() and self._is_needed():
             return False
         self._ending.begin()
         if self._ended.is_set():  # the block ended meanwhile: do not end the next batch
@@ -262,14 +262,14 @@ def _lock_active(operation: Operation, *, alone: bool) -> None:
 
 def add_batches(operation: Operation, batches: Iterable[tuple[dict[str, Any], int]]) -> None:
     """Append batches to an operation and enqueue them after commit. The lock on its row serialises the ordinals."""
-    parts = list(batches)
-    if not parts:
+    specs = list(batches)
+    if not specs:
         return
     Operation.objects.select_for_update().get(pk=operation.pk)
     last = operation.batches.aggregate(last=Coalesce(Max("ordinal"), -1))["last"]
-    made = Batch.objects.bulk_create(
+    new_batches = Batch.objects.bulk_create(
         Batch(operation=operation, ordinal=last + 1 + n, payload=payload, units=units)
-        for n, (payload, units) in enumerate(parts)
+        for n, (payload, units) in enumerate(specs)
     )
-    Operation.objects.filter(pk=operation.pk).update(total_units=F("total_units") + sum(units for _, units in parts))
-    queueing.enqueue(operation.queue, made)
+    Operation.objects.filter(pk=operation.pk).update(total_units=F("total_units") + sum(units for _, units in specs))
+    queueing.enqueue(operation.queue, new_batches)

@@ -37,19 +37,19 @@ def count_batch(kind: str, outcome: str, seconds: float) -> None:
     count({("benchbench_batches", kind, outcome): 1, **classes})
 
 
-def count_vectors(of: str, *, cached: int, encoded: int) -> None:
-    """Count vectors `of` queries or documents: those found in the cache and those encoded."""
-    count({("benchbench_vector_lookups", of, "hit"): cached, ("benchbench_vector_lookups", of, "miss"): encoded})
+def count_vectors(kind: str, *, cached: int, encoded: int) -> None:
+    """Count vectors `kind` queries or documents: those found in the cache and those encoded."""
+    count({("benchbench_vector_lookups", kind, "hit"): cached, ("benchbench_vector_lookups", kind, "miss"): encoded})
 
 
-def count(more: dict[tuple[str, ...], float]) -> None:
+def count(increments: dict[tuple[str, ...], float]) -> None:
     """Increase counters, by name and label values."""
     with suppress(RedisError):
-        together = django_rq.get_connection("default").pipeline(transaction=False)
-        for labels, number in more.items():
+        pipeline = django_rq.get_connection("default").pipeline(transaction=False)
+        for labels, number in increments.items():
             if number:
-                together.hincrbyfloat(KEY, "\t".join(labels), number)
-        together.execute()
+                pipeline.hincrbyfloat(KEY, "\t".join(labels), number)
+        pipeline.execute()
 
 
 def counts() -> dict[tuple[str, ...], float]:
@@ -77,10 +77,10 @@ class SiteCollector(Collector):
 
 def registry() -> CollectorRegistry:
     """Return the metrics of the site and of this process (memory, CPU, open files)."""
-    of_site = CollectorRegistry()
-    of_site.register(SiteCollector())
-    ProcessCollector(registry=of_site)
-    return of_site
+    site_registry = CollectorRegistry()
+    site_registry.register(SiteCollector())
+    ProcessCollector(registry=site_registry)
+    return site_registry
 
 
 def _gauge(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequence[str], float]]) -> Metric:
@@ -91,16 +91,16 @@ def _gauge(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequenc
 
 
 def _counters() -> Iterator[Metric]:
-    counted = counts()
+    totals = counts()
     for name, (text, labels) in COUNTERS.items():
         counter = CounterMetricFamily(name, text, labels=labels)
-        for (of, *values), number in counted.items():
-            if of == name:
+        for (counter_name, *values), number in totals.items():
+            if counter_name == name:
                 counter.add_metric(values, number)
         yield counter
     times = HistogramMetricFamily(BATCH_SECONDS, "Seconds that a worker was at a batch.", labels=["kind"])
-    for (of, *values), total in counted.items():
-        if of == f"{BATCH_SECONDS}_sum":
-            up_to = accumulate(counted.get((f"{BATCH_SECONDS}_bucket", *values, end), 0.0) for end in ENDS)
+    for (counter_name, *values), total in totals.items():
+        if counter_name == f"{BATCH_SECONDS}_sum":
+            up_to = accumulate(totals.get((f"{BATCH_SECONDS}_bucket", *values, end), 0.0) for end in ENDS)
             times.add_metric(values, list(zip(ENDS, up_to, strict=True)), total)
     yield times

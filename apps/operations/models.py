@@ -97,8 +97,8 @@ class Operation(PublicModel):
         seen = Q(pk__in=[])
         for kind, name in SUBJECTS.items():
             subject = _rows(name).filter(pk=OuterRef(f"{prefix}subject_id"))
-            theirs = Q(Exists(visible(subject, user))) | Q(~Exists(subject), **{f"{prefix}started_by": user})
-            seen |= Q(theirs, **{f"{prefix}kind": kind})
+            condition = Q(Exists(visible(subject, user))) | Q(~Exists(subject), **{f"{prefix}started_by": user})
+            seen |= Q(condition, **{f"{prefix}kind": kind})
         return seen
 
     @property

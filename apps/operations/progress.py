@@ -15,8 +15,8 @@ from apps.operations.waiting import waiting_for
 from benchbench.timestamps import timestamp
 
 # The rate is meaningful after this share of the work or this many seconds: at first, models are loaded.
-TELLING_SHARE = 0.02
-TELLING_SECONDS = 60
+MIN_RATE_SHARE = 0.02
+MIN_RATE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Progress:
     None too.
     """
 
-    done: int
+    done_units: int
     total: int
     eta_seconds: float | None
 
     @property
     def percent(self) -> float:
-        return 100.0 * self.done / self.total if self.total else 0.0
+        return 100.0 * self.done_units / self.total if self.total else 0.0
 
 
 def progress_of(operation: Operation) -> Progress:
@@ -44,20 +44,20 @@ def progress_of_each(operations: Sequence[Operation]) -> dict[Operation, Progres
     """Return the progress of each operation, in one query."""
     batches = Batch.objects.filter(operation__in=operations).order_by().values("operation")
     counted = batches.annotate(done=Sum("done_units", default=0), begun=Min("started_at", filter=Q(units__gt=0)))
-    counts = {key: (done, begun) for key, done, begun in counted.values_list("operation", "done", "begun")}
+    counts = {key: (done_units, start) for key, done_units, start in counted.values_list("operation", "done", "begun")}
     return {operation: _progress(operation, *counts.get(operation.pk, (0, None))) for operation in operations}
 
 
-def _progress(operation: Operation, done: int, begun: datetime | None) -> Progress:
+def _progress(operation: Operation, done_units: int, start: datetime | None) -> Progress:
     total = operation.total_units
     if not operation.is_active:
-        return Progress(done, total, 0.0)
-    if not done or begun is None or done >= total:
-        return Progress(done, total, None)
-    elapsed = (timezone.now() - begun).total_seconds()
-    if done <= TELLING_SHARE * total and elapsed < TELLING_SECONDS:
-        return Progress(done, total, None)
-    return Progress(done, total, round(elapsed * (total - done) / done, 1))
+        return Progress(done_units, total, 0.0)
+    if not done_units or start is None or done_units >= total:
+        return Progress(done_units, total, None)
+    elapsed = (timezone.now() - start).total_seconds()
+    if done_units <= MIN_RATE_SHARE * total and elapsed < MIN_RATE_SECONDS:
+        return Progress(done_units, total, None)
+    return Progress(done_units, total, round(elapsed * (total - done_units) / done_units, 1))
 
 
 def snapshot(operation: Operation) -> dict[str, Any]:
@@ -90,6 +90,6 @@ def common_fields(operation: Operation) -> dict[str, Any]:
         "operation_id": str(operation.pk),
         "status": operation.status,
         "error": operation.error or None,
-        "queue_position": queueing.position(operation),
+        "queue_position": queueing.queue_position(operation),
         "waiting_for": waiting_for(operation),
     }

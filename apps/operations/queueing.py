@@ -56,8 +56,8 @@ def enqueue(queue: str, batches: Iterable[Batch]) -> None:
 
     Nothing is lost if Redis is unreachable: the sweep enqueues batches without a job.
     """
-    wanted = list(batches)
-    transaction.on_commit(lambda: _push(queue, wanted))
+    batch_list = list(batches)
+    transaction.on_commit(lambda: _push(queue, batch_list))
 
 
 def pass_on(queue: str, *batches: Batch) -> None:
@@ -101,7 +101,7 @@ def enqueue_once(name: str, argument: str) -> bool:
     False if no worker is running, none took it for OVERDUE_SECONDS, or Redis is unreachable: then the caller does the
     work. The job may still run later, with nothing left to do.
     """
-    waits = _waits(name, argument)
+    waits = _waiting_key(name, argument)
     redis = django_rq.get_connection("default")
     try:
         if not redis.set(waits, 1, nx=True, ex=WAITS_SECONDS):
@@ -117,12 +117,12 @@ def enqueue_once(name: str, argument: str) -> bool:
     return True
 
 
-def begun(name: str, argument: str) -> None:
+def mark_started(name: str, argument: str) -> None:
     """Mark a quick job as started; later requests enqueue a new one."""
-    django_rq.get_connection("default").delete(_waits(name, argument))
+    django_rq.get_connection("default").delete(_waiting_key(name, argument))
 
 
-def _waits(name: str, argument: str) -> str:
+def _waiting_key(name: str, argument: str) -> str:
     return f"benchbench:waits:{name}:{argument}"
 
 
@@ -147,24 +147,24 @@ def retire_worker(owner: str, queues: Iterable[str]) -> None:
 
 def workers_on(queue: str) -> set[str]:
     """Return the workers with a sign of life that serve `queue`."""
-    return {owner for owner, said in _signs(queue).items() if said == SERVES}
+    return {owner for owner, sign in _signs(queue).items() if sign == SERVES}
 
 
 def waiting_workers(queue: str) -> dict[str, str]:
     """Return the workers with a sign of life that cannot serve `queue`, each with its reason."""
-    return {owner: said for owner, said in _signs(queue).items() if said != SERVES}
+    return {owner: reason for owner, reason in _signs(queue).items() if reason != SERVES}
 
 
 def _signs(queue: str) -> dict[str, str]:
     redis = django_rq.get_connection("default")
     prefix = f"benchbench:worker:{queue}:"
     keys = [bytes(key) for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
-    said: list[Any] = redis.mget(keys) if keys else []
-    signs = zip(keys, said, strict=True)  # None for a sign that expired meanwhile
+    values: list[Any] = redis.mget(keys) if keys else []
+    signs = zip(keys, values, strict=True)  # None for a sign that expired meanwhile
     return {key.decode().removeprefix(prefix): value.decode() for key, value in signs if value is not None}
 
 
-def position(operation: Operation) -> int | None:
+def queue_position(operation: Operation) -> int | None:
     """Return the number of waiting operations queued before this one; None once it has started or ended.
 
     Running operations do not count: they take turns with the waiting ones (`workers.turns`).
@@ -194,22 +194,22 @@ class Queue:
     workers: int
 
 
-def crew() -> list[Worker]:
+def list_workers() -> list[Worker]:
     """Return all workers, sorted by name. Raises RedisError."""
-    known: defaultdict[str, Worker] = defaultdict(Worker)
+    workers_by_name: defaultdict[str, Worker] = defaultdict(Worker)
     for queue in settings.RQ_QUEUES:
-        for name, said in _signs(queue).items():
-            known[name].queues.append(queue)
-            known[name].waits = "" if said == SERVES else said
+        for name, sign in _signs(queue).items():
+            workers_by_name[name].queues.append(queue)
+            workers_by_name[name].waits = "" if sign == SERVES else sign
     leased = Batch.objects.filter(state=Batch.State.RUNNING, lease_until__gte=Now())
     for batch in leased.select_related("operation").order_by("started_at"):
-        known[batch.lease_owner].batch = batch
-    for name, worker in known.items():
+        workers_by_name[batch.lease_owner].batch = batch
+    for name, worker in workers_by_name.items():
         worker.name = name
-    return [known[name] for name in sorted(known)]
+    return [workers_by_name[name] for name in sorted(workers_by_name)]
 
 
-def queues(workers: list[Worker]) -> list[Queue]:
+def list_queues(workers: list[Worker]) -> list[Queue]:
     """Return all queues of the site, as served by these workers. Raises RedisError."""
     serving = Counter(queue for worker in workers if not worker.waits for queue in worker.queues)
     return [Queue(name, len(django_rq.get_queue(name)), serving[name]) for name in settings.RQ_QUEUES]

@@ -32,13 +32,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
     The view is public, so it shows no addresses or errors. `manage.py check` shows them.
     """
-    parts: dict[str, Callable[[], object]] = {
+    checks: dict[str, Callable[[], object]] = {
         "database": lambda: connection.cursor().execute("SELECT 1") is not None,
         "tables": lambda: not unapplied(),
         "redis": lambda: django_rq.get_connection("default").ping(),
     }
-    answers = {name: "ok" if _is_usable(ask) else "unavailable" for name, ask in parts.items()}
-    return JsonResponse(answers, status=200 if set(answers.values()) == {"ok"} else 503)
+    statuses = {name: "ok" if _is_usable(check) else "unavailable" for name, check in checks.items()}
+    return JsonResponse(statuses, status=200 if set(statuses.values()) == {"ok"} else 503)
 
 
 @require_safe
@@ -59,8 +59,8 @@ def _has_token(request: HttpRequest) -> bool:
     return bool(token) and compare_digest(header.encode(), f"Bearer {token}".encode())
 
 
-def _is_usable(ask: Callable[[], object]) -> bool:
+def _is_usable(check: Callable[[], object]) -> bool:
     try:
-        return bool(ask())
+        return bool(check())
     except (DatabaseError, RedisError):
         return False

@@ -10,16 +10,16 @@ from redis.exceptions import RedisError
 
 from apps.operations import events, queueing
 from apps.operations.handlers import handler_for
-from apps.operations.hosts import Holder, holders, note_of, share_of_host, site_name
+from apps.operations.hosts import Holder, holders, lock_host, note_holder, site_name
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from benchbench.access import seen_by_all_who_see
+from benchbench.access import is_visible_to_viewers
 from benchbench.timestamps import timestamp
 
-NOBODY = "None serves the queue {}: start one with `benchbench worker`."
-MOST_NAMED = 3  # holders of a host, in a message
+NO_WORKER = "None serves the queue {}: start one with `benchbench worker`."
+MAX_NAMED = 3  # holders of a host, in a message
 log = logging.getLogger(__name__)
-TELL_SECONDS = 1.0  # consecutive batches wait less than this, which is not reported
+REPORT_SECONDS = 1.0  # consecutive batches wait less than this, which is not reported
 
 
 @contextmanager
@@ -31,25 +31,25 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
         nonlocal waited
         lease.wait(seconds)
         waited += seconds
-        if waited >= TELL_SECONDS:
+        if waited >= REPORT_SECONDS:
             waited = 0.0
-            _say(batch, lease, _reason(batch))
+            _store_reason(batch, lease, _reason(batch))
 
     alone, operation = bool(batch.payload.get("alone")), batch.operation
     since = timestamp(timezone.now().replace(microsecond=0))
     holder = Holder(site_name(), operation.kind, str(operation.pk), os.getpid(), since, alone)
-    with share_of_host(alone=alone, wait=wait), note_of(holder):
-        _say(batch, lease, "")
+    with lock_host(alone=alone, wait=wait), note_holder(holder):
+        _store_reason(batch, lease, "")
         yield
 
 
 def waiting_for(operation: Operation) -> str | None:
     """Return the reason why the whole operation waits, or None if a batch is running or a worker can take one."""
-    said = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
-    if not said and operation.unfit_workers and operation.is_active:
+    reasons = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
+    if not reasons and operation.unfit_workers and operation.is_active:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
-    if said:
-        return said[0] if all(said) and operation.is_active else None
+    if reasons:
+        return reasons[0] if all(reasons) and operation.is_active else None
     return _waiting_worker(operation.queue) if operation.status == Status.PENDING else None
 
 
@@ -59,36 +59,36 @@ def _waiting_worker(queue: str) -> str | None:
         if queueing.workers_on(queue):
             return None
         reasons = queueing.waiting_workers(queue)
-        return f"Waits for a worker. {next(iter(reasons.values()), NOBODY.format(queue))}"
+        return f"Waits for a worker. {next(iter(reasons.values()), NO_WORKER.format(queue))}"
     return None
 
 
-def _say(batch: Batch, lease: Lease, reason: str) -> None:
+def _store_reason(batch: Batch, lease: Lease, reason: str) -> None:
     if reason != batch.waits_for:
         batch.waits_for = reason
         if reason:
             log.info("%s: %s", batch, reason)
-        lease.held().update(waits_for=reason)
+        lease.find_row().update(waits_for=reason)
         events.publish(batch.operation_id)
 
 
 def _reason(batch: Batch) -> str:
     """Return the reason why a batch waits, from the notes of the batches that hold the host."""
     host = batch.lease_owner.partition(":")[0]
-    there = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
-    if there and there[0].alone:
-        return f"Waits for the host {host}: {_described(there[0], batch)} runs alone on it since {there[0].since}."
-    at_work = "; ".join(f"{_described(holder, batch)}, since {holder.since}" for holder in there[:MOST_NAMED])
-    more = f"; and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
-    at_work = f" At work on it: {at_work}{more}." if there else ""
+    blockers = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
+    if blockers and blockers[0].alone:
+        return f"Waits for the host {host}: {_describe(blockers[0], batch)} runs alone on it since {blockers[0].since}."
+    at_work = "; ".join(f"{_describe(holder, batch)}, since {holder.since}" for holder in blockers[:MAX_NAMED])
+    more = f"; and {len(blockers) - MAX_NAMED} more" if len(blockers) > MAX_NAMED else ""
+    at_work = f" At work on it: {at_work}{more}." if blockers else ""
     if batch.payload.get("alone"):
         return f"Waits until the host {host} does nothing else: times are measured alone on it.{at_work}"
-    if there:
+    if blockers:
         return f"Waits for the host {host}: an isolated benchmark is to run alone on it next.{at_work}"
     return f"Waits for the host {host}: an isolated benchmark of another site runs alone on it."
 
 
-def _described(holder: Holder, batch: Batch) -> str:
+def _describe(holder: Holder, batch: Batch) -> str:
     """Describe the work that holds the host: that of another site by its operation and process.
 
     Isolated work of this site is named only if all users who see the waiting operation see it too.
@@ -99,7 +99,7 @@ def _described(holder: Holder, batch: Batch) -> str:
             return f"the {operation.kind} operation {operation.pk}"
         if operation is not None:
             subject = operation.subject
-            is_seen = subject is not None and seen_by_all_who_see(subject, batch.operation.subject)
+            is_seen = subject is not None and is_visible_to_viewers(subject, batch.operation.subject)
             name = f"the isolated {handler_for(operation).name(operation)}"
             return name if is_seen else "somebody's isolated benchmark"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"

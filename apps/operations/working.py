@@ -20,20 +20,20 @@ from apps.operations.metrics import count_batch
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
-from apps.operations.workers.limits import HeldError, at_work_on, limited
+from apps.operations.workers.limits import HeldError, limited_transaction, name_session
 from apps.operations.workers.turns import take_turn
 from apps.operations.workers.watchdog import Note
 from benchbench.busy import on_one_line
 from benchbench.database.failures import was_ended
 from benchbench.database.tables import closing_cursors
-from benchbench.errors import BenchbenchError, UnfitWorkerError, told
+from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
 from benchbench.logs import at_work
 from benchbench.models import with_key
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
 PASS_ON_SECONDS = 1.0  # lets another worker take the passed-on batch before this one finds it again
-DONE, FAILED, STOPPED, GIVEN_BACK = "done", "failed", "stopped", "given back"
+SUCCEEDED, FAILED, STOPPED, GIVEN_BACK = "done", "failed", "stopped", "given back"
 
 
 class OperationFailedError(BenchbenchError):
@@ -59,8 +59,8 @@ def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
         from opentelemetry import trace
     except ImportError:
         return nullcontext()
-    named = {f"benchbench.{key}": value for key, value in facts.items()}
-    return trace.get_tracer("benchbench").start_as_current_span(name, attributes=named)
+    attributes = {f"benchbench.{key}": value for key, value in facts.items()}
+    return trace.get_tracer("benchbench").start_as_current_span(name, attributes=attributes)
 
 
 def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | None = None) -> bool:
@@ -78,7 +78,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     try:
         with at_work(**facts), _span(f"batch {kind}", facts):  # names the batch in every log line
             left = _perform(batch, on_tick)
-            if left == DONE:
+            if left == SUCCEEDED:
                 conclude(batch.operation)
         outcome = left
     finally:
@@ -89,7 +89,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
 def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     """Do a claimed batch and return its outcome."""
     try:
-        with Lease(batch, on_tick=on_tick) as lease, at_work_on(batch.pk, batch.attempts), _limit():
+        with Lease(batch, on_tick=on_tick) as lease, name_session(batch.pk, batch.attempts), _limit():
             with hold_host(batch, lease), closing_cursors():
                 handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
@@ -98,21 +98,25 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return STOPPED
     except UnfitWorkerError as error:
-        _give_back(batch, lease, error, unfit_workers=with_key("unfit_workers", batch.lease_owner, str(error)))
+        _release_batch(batch, lease, error, unfit_workers=with_key("unfit_workers", batch.lease_owner, str(error)))
         return GIVEN_BACK
     except HeldError as error:
-        _give_back(batch, lease, error)
+        _release_batch(batch, lease, error)
         return GIVEN_BACK
     except Exception as error:
-        spoken = isinstance(error, BenchbenchError)
+        is_expected = isinstance(error, BenchbenchError)
         faults = Faults()
-        faults.add(told(error), error)
-        if not _attempt_failed(batch, told(error), final=spoken, result=faults.as_result()):
-            log.info("%s stopped, cancelled or taken over by another worker: %s", batch, told(error), exc_info=error)
+        faults.add(error_text(error), error)
+        if not _end_attempt(batch, error_text(error), final=is_expected, result=faults.as_result()):
+            log.info(
+                "%s stopped, cancelled or taken over by another worker: %s", batch, error_text(error), exc_info=error
+            )
             return STOPPED
-        log.error("%s, attempt %d: %s", batch, batch.attempts, told(error), exc_info=None if spoken else error)
+        log.error(
+            "%s, attempt %d: %s", batch, batch.attempts, error_text(error), exc_info=None if is_expected else error
+        )
         return FAILED
-    return DONE
+    return SUCCEEDED
 
 
 def _limit() -> AbstractContextManager[None]:
@@ -128,28 +132,28 @@ def release(pid: int, note: Note, sentence: str) -> None:
     A batch that hung in a stage's queries loses no attempt. The next attempt skips the query (`Batch.hung`) or, if
     several hung together, does them one by one.
     """
-    held = Batch.objects.filter(state=Batch.State.RUNNING, lease_owner__startswith=process_name(pid))
-    for batch in held.select_related("operation"):
+    batches = Batch.objects.filter(state=Batch.State.RUNNING, lease_owner__startswith=process_name(pid))
+    for batch in batches.select_related("operation"):
         if "stage" not in note:
-            _attempt_failed(batch, sentence)
+            _end_attempt(batch, sentence)
             continue
         hung = batch.hung.get(note["stage"], {})
-        (alone, *others) = note["queries"]
-        batch.hung = {**batch.hung, note["stage"]: {**hung, "" if others else str(alone): sentence}}
-        Lease(batch).held().update(hung=batch.hung)
-        _give_back(batch, Lease(batch), sentence)
+        (query_id, *other_ids) = note["queries"]
+        batch.hung = {**batch.hung, note["stage"]: {**hung, "" if other_ids else str(query_id): sentence}}
+        Lease(batch).find_row().update(hung=batch.hung)
+        _release_batch(batch, Lease(batch), sentence)
 
 
-def _give_back(batch: Batch, lease: Lease, error: Exception | str, **noted: Any) -> None:
-    """Release a batch for another attempt without counting this one. Store `noted` in its operation."""
+def _release_batch(batch: Batch, lease: Lease, error: Exception | str, **operation_fields: Any) -> None:
+    """Release a batch for another attempt without counting this one. Store `operation_fields` in its operation."""
     log.warning("%s given back by %s: %s", batch, batch.lease_owner, error)
-    with limited():  # lock the operation's row first, as commits do
-        if noted:
-            Operation.objects.filter(pk=batch.operation_id).update(**noted)
-        given_back = lease.held().update(
+    with limited_transaction():  # lock the operation's row first, as commits do
+        if operation_fields:
+            Operation.objects.filter(pk=batch.operation_id).update(**operation_fields)
+        released_count = lease.find_row().update(
             state=Batch.State.PENDING, attempts=F("attempts") - 1, lease_until=None, finished_at=Now()
         )
-        if given_back:
+        if released_count:
             batch.attempts -= 1
             queueing.pass_on(batch.operation.queue, batch)
     events.publish(batch.operation_id)
@@ -165,17 +169,17 @@ def pass_on(batch_id: int, *, owner: str) -> bool:
     return True
 
 
-def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> bool:
+def _end_attempt(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> bool:
     """End an attempt with an error. The last attempt, or a `final` error, fails the batch.
 
     Return whether the attempt was ended: not if it lost the lease or the operation was cancelled.
     """
     final = final or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
-    with limited():
-        ended = {"state": state, "error": message, "result": result or {}, "lease_until": None}
-        wanted = Lease(batch).held().exclude(operation__status=Status.CANCELLED)
-        if not wanted.update(**ended, finished_at=Now()):
+    with limited_transaction():
+        fields = {"state": state, "error": message, "result": result or {}, "lease_until": None}
+        rows = Lease(batch).find_row().exclude(operation__status=Status.CANCELLED)
+        if not rows.update(**fields, finished_at=Now()):
             return False
         if final:
             end_operation(batch.operation, Status.FAILED, error=message)
@@ -184,7 +188,7 @@ def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: 
     return True
 
 
-def _work_where_nobody_does(operation: Operation, owner: str, tick: Callable[[], None]) -> bool:
+def _work_without_workers(operation: Operation, owner: str, tick: Callable[[], None]) -> bool:
     """Do a batch of an operation that no worker serves, or settle the operation. Return whether anything was done."""
     if fit_workers(operation):
         return False
@@ -208,13 +212,13 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
             on_progress(handler_for(operation).event(operation)[1])
 
     while True:
-        worked = False
+        did_work = False
         try:
             tick()
             operation.refresh_from_db()
             if not operation.is_active:
                 break
-            worked = _work_where_nobody_does(operation, owner, tick)
+            did_work = _work_without_workers(operation, owner, tick)
         except RedisError as error:  # unknown whether a worker serves the queue
             log.warning("Redis does not answer: %s Waiting for it.", error)
         except Exception as error:
@@ -222,7 +226,7 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
                 raise
             log.warning("PostgreSQL does not answer: %s. Waiting for it.", on_one_line(str(error)).rstrip("."))
             connection.close()
-        if not worked:
+        if not did_work:
             time.sleep(POLL_SECONDS)
     if operation.status != Status.COMPLETED:
         raise OperationFailedError(operation.error or f"The {operation} was {operation.status}.")

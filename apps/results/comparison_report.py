@@ -11,7 +11,7 @@ from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import git_revision
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.results.comparison.comparing import RunComparison, Standing, compare_runs
-from apps.results.comparison.describing import Described, described
+from apps.results.comparison.describing import MeasureSummary, summarise_measures
 from apps.results.comparison.sentences import verdict_text
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
@@ -28,15 +28,15 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     means. Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
     comparison = compare_runs([before, after], baseline=before)
-    told = verdict_text(comparison)
+    sentences = verdict_text(comparison)
     runs = [comparison.runs.index(run) for run in (before, after)]
     pair = comparison.comparison.pair(runs[1], runs[0])
     return {
-        "verdict": told.verdict,
-        "notes": told.notes,
+        "verdict": sentences.verdict,
+        "notes": sentences.notes,
         "dataset_version": str(comparison.version),
         "runs": [
-            vars(_run_report(run, comparison.labels[place])) for run, place in zip((before, after), runs, strict=True)
+            vars(_run_report(run, comparison.labels[index])) for run, index in zip((before, after), runs, strict=True)
         ],
         "duration_ms": change(*map(cost_ms, (before, after))),
         "primary": {
@@ -50,9 +50,9 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
                 "difference": row.differences[runs[1]].mean,
                 "interval": _interval(row.differences[runs[1]].interval),
             }
-            for row in described(comparison)
+            for row in summarise_measures(comparison)
         },
-        "warnings": told.warnings,
+        "warnings": sentences.warnings,
     }
 
 
@@ -106,7 +106,7 @@ class DifferenceReport(PairReport):
 
 
 @dataclass(frozen=True)
-class DescribedRun:
+class RunSummary:
     """One measure of one run, and how far it is from the reference. It describes: nothing is tested."""
 
     run: UUID
@@ -132,7 +132,7 @@ class ComparisonReport:
     reference: Annotated[UUID, "The baseline, or else the best run."]
     runs: Annotated[list[ComparedRun], "Best first."]
     differences: list[DifferenceReport]
-    measures: Annotated[dict[str, list[DescribedRun]], "Of every measure that all have."]
+    measures: Annotated[dict[str, list[RunSummary]], "Of every measure that all have."]
     warnings: Annotated[list[str], "What else differs between the runs."]
 
 
@@ -141,13 +141,13 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
 
     A difference is `run` − `against`; `against` is the reference if that is one of the two.
     """
-    statistics, reference, told = comparison.comparison, comparison.reference, verdict_text(comparison)
+    statistics, reference, sentences = comparison.comparison, comparison.reference, verdict_text(comparison)
     ids = [run.pk for run in comparison.runs]
     pairs = [pair.reversed if pair.first == reference else pair for pair in statistics.pairs]
     return ComparisonReport(
-        verdict=told.verdict or None,
+        verdict=sentences.verdict or None,
         is_tested=comparison.is_tested,
-        notes=told.notes,
+        notes=sentences.notes,
         dataset_version=str(comparison.version),
         measure=Measure.parse(comparison.measure).wire,
         slice=comparison.slice.name if comparison.slice else None,
@@ -156,7 +156,7 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
         alpha=statistics.alpha,
         baseline=None if statistics.baseline is None else ids[statistics.baseline],
         reference=ids[reference],
-        runs=[_compared_run(comparison, place) for place in comparison.order],
+        runs=[_compared_run(comparison, index) for index in comparison.order],
         differences=[
             DifferenceReport(
                 run=ids[pair.first],
@@ -165,26 +165,26 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
             )
             for pair in pairs
         ],
-        measures={Measure.parse(row.measure).wire: _described(row, ids) for row in described(comparison)},
-        warnings=told.warnings,
+        measures={Measure.parse(row.measure).wire: _describe_runs(row, ids) for row in summarise_measures(comparison)},
+        warnings=sentences.warnings,
     )
 
 
-def _compared_run(comparison: RunComparison, place: int) -> ComparedRun:
-    run = comparison.runs[place]
+def _compared_run(comparison: RunComparison, index: int) -> ComparedRun:
+    run = comparison.runs[index]
     return ComparedRun(
-        **vars(_run_report(run, comparison.labels[place])),
+        **vars(_run_report(run, comparison.labels[index])),
         benchmark_id=run.benchmark_id,
         duration_ms=cost_ms(run),
-        mean=comparison.comparison.means[place],
-        standing=comparison.standing(place) if comparison.is_tested else None,
+        mean=comparison.comparison.means[index],
+        standing=comparison.standing(index) if comparison.is_tested else None,
     )
 
 
-def _described(row: Described, ids: Sequence[UUID]) -> list[DescribedRun]:
+def _describe_runs(summary: MeasureSummary, ids: Sequence[UUID]) -> list[RunSummary]:
     return [
-        DescribedRun(run, mean, change.mean, _interval(change.interval))
-        for run, mean, change in zip(ids, row.means, row.differences, strict=True)
+        RunSummary(run, mean, change.mean, _interval(change.interval))
+        for run, mean, change in zip(ids, summary.means, summary.differences, strict=True)
     ]
 
 
@@ -203,15 +203,15 @@ def text_of(facts: dict[str, Any]) -> str:
     lines = [facts["verdict"]] if "verdict" in facts else []
     lines += [*facts.get("notes", []), f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):
-        timed = run["execution"] and f"times {run['execution']}"
-        parts = [run.get("label"), str(run["id"]), f"git {run['git_sha'] or 'unknown'}", timed]
-        lines.append(f"{name}: {', '.join(part for part in parts if part)}")
+        execution = run["execution"] and f"times {run['execution']}"
+        details = [run.get("label"), str(run["id"]), f"git {run['git_sha'] or 'unknown'}", execution]
+        lines.append(f"{name}: {', '.join(detail for detail in details if detail)}")
     lines += ["", _row("", "A", "B", "B − A")]
     for name, row in facts["measures"].items():
         lines.append(_row(name, *(_value(row[key]) for key in ("before", "after")), _signed(row)))
-    took = facts["duration_ms"]
-    seconds = ["–" if took[key] is None else f"{took[key] / 1000:,.1f} s" for key in ("before", "after")]
-    change = "–" if took["difference"] is None else f"{signed(took['difference'] / 1000, 1)} s"
+    durations = facts["duration_ms"]
+    seconds = ["–" if durations[key] is None else f"{durations[key] / 1000:,.1f} s" for key in ("before", "after")]
+    change = "–" if durations["difference"] is None else f"{signed(durations['difference'] / 1000, 1)} s"
     lines.append(_row("duration", *seconds, change))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
 

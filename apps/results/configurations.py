@@ -19,9 +19,9 @@ Config = dict[str, Any]
 def varying(configs: Iterable[Config]) -> list[str]:
     """Return the keys whose values differ between configurations, in the order of `keys_of`."""
     values: dict[str, set[str]] = {}
-    known = [config for config in configs if config]  # external runs have no configuration: that is not a difference
-    keys = keys_of(known)
-    for config in known:
+    nonempty = [config for config in configs if config]  # external runs have no configuration: that is not a difference
+    keys = keys_of(nonempty)
+    for config in nonempty:
         for key in applying(keys, config):
             values.setdefault(key, set()).add(json.dumps(config.get(key), sort_keys=True))
     return [key for key in keys if len(values.get(key, ())) > 1]
@@ -47,10 +47,10 @@ def shared(configs: Sequence[Config]) -> list[str]:
     """
     if not all(configs):
         return []
-    differ, known = varying(configs), keys_of(configs)
-    applied = [applying(known, config) for config in configs]
+    differ, all_keys = varying(configs), keys_of(configs)
+    applied = [applying(all_keys, config) for config in configs]
     common = []
-    for key in known:
+    for key in all_keys:
         touched = [config for config, keys in zip(configs, applied, strict=True) if key in keys]
         words = phrases(next((config for config in touched if key in config), {}), [key]) if key not in differ else []
         common += words if len(touched) == len(configs) else [f"{word} where it applies" for word in words]

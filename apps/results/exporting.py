@@ -14,7 +14,7 @@ from apps.results.exporters.outcomes import ExportError, ExportStateError, slug_
 from apps.results.leaderboard.runs import evaluations_of
 from apps.results.leaderboard.versions import version_with_values
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
-from benchbench.local_files.placing import Files, Piece, make_folder, place_directory, place_pieces
+from benchbench.local_files.placing import Files, Piece, make_folder, write_directory, write_file_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
@@ -41,7 +41,7 @@ class Exporter:
 
 CSV, JSON, MARKDOWN, TEXT = "text/csv", "application/json", "text/markdown", "text/plain"
 TEX = "application/x-tex"
-_KNOWN = (
+_EXPORTER_LIST = (
     Exporter("json", "JSON, as the API has it", "benchmark", JSON, "json", results_json.write),
     Exporter("csv", "CSV, one row a run", "benchmark", CSV, "csv", tables.write_runs),
     Exporter("csv-queries", "CSV, one row a run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
@@ -65,7 +65,7 @@ _KNOWN = (
     Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby.write_run, marks_failures=False),
     *(
         Exporter(
-            f"flowbaby-{part}-{profile.name.removeprefix('flowbaby-')}",
+            f"flowbaby-{kind}-{profile.name.removeprefix('flowbaby-')}",
             f"Flowbaby {file}, profile {profile.name.removeprefix('flowbaby-')}, {profile.mean} mean",
             "run",
             content_type,
@@ -73,14 +73,14 @@ _KNOWN = (
             partial(write, profile=profile),
         )
         for profile in (FLOWBABY_1_1, FLOWBABY_1_0)
-        for part, file, content_type, write in (
+        for kind, file, content_type, write in (
             ("results", "results.json", JSON, flowbaby.write_results),
             ("markdown", "results.md", MARKDOWN, flowbaby.write_markdown),
             ("summary", "summary.json", JSON, flowbaby.write_summary),
         )
     ),
 )
-EXPORTERS = {exporter.name: exporter for exporter in _KNOWN}
+EXPORTERS = {exporter.name: exporter for exporter in _EXPORTER_LIST}
 
 
 def exporters_of(subject: Benchmark | Run) -> list[Exporter]:
@@ -101,13 +101,13 @@ def export(subject: Benchmark | Run, format: str, *, version: int | None = None)
 def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
     """Return the exporter with this name. Raises ExportError if `subject` cannot be exported with it now."""
     exporter = EXPORTERS.get(format)
-    own = exporters_of(subject)
-    if exporter not in own:
+    exporters = exporters_of(subject)
+    if exporter not in exporters:
         kind = subject._meta.model_name
-        there = ", ".join(other.name for other in own)
+        names = ", ".join(candidate.name for candidate in exporters)
         if exporter is not None:
-            raise ExportError(f"The format {format} is of a {exporter.exports}; of a {kind} there is {there}.")
-        raise ExportError(f"There is no format {format!r}; of a {kind} there is {there}.", field="format")
+            raise ExportError(f"The format {format} is of a {exporter.exports}; of a {kind} there is {names}.")
+        raise ExportError(f"There is no format {format!r}; of a {kind} there is {names}.", field="format")
     if isinstance(subject, Benchmark) and subject.status in NOT_ENDED:
         raise ExportStateError(f'The benchmark "{subject}" is {subject.status}: export it once it has ended.')
     return exporter
@@ -132,10 +132,10 @@ def export_to(
     if exporter.files is not None and path.suffix != ".zip":
         make_folder(path)
         path = path / name.removesuffix(f".{exporter.extension}")
-        place_directory(exporter.files(subject, of_version), path)
+        write_directory(exporter.files(subject, of_version), path)
         return path
     path = path / name if path.is_dir() else path
-    place_pieces(exporter.write(subject, of_version), path, force=force)
+    write_file_pieces(exporter.write(subject, of_version), path, force=force)
     return path
 
 
@@ -147,10 +147,10 @@ def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | No
     if exporter.file_name is not None:
         return exporter.file_name(subject, version_of(subject, version))
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-    parts = [slug_of(benchmark)]
-    parts += [] if isinstance(subject, Benchmark) else [f"run-{subject.run_order}"]
-    parts += [] if version in (None, benchmark.dataset_version.number) else [f"v{version}"]
-    return ".".join([*parts, exporter.extension])
+    segments = [slug_of(benchmark)]
+    segments += [] if isinstance(subject, Benchmark) else [f"run-{subject.run_order}"]
+    segments += [] if version in (None, benchmark.dataset_version.number) else [f"v{version}"]
+    return ".".join([*segments, exporter.extension])
 
 
 def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
@@ -160,6 +160,8 @@ def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int 
     evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)
     if evaluation is None or not (failed := evaluation.failed_queries + evaluation.unsearched_queries):
         return ""
-    what = "failed or had never been asked" if evaluation.unsearched_queries else "failed"
-    said = f"1 query of the run {what} and is" if failed == 1 else f"{failed:,} queries of the run {what} and are"
-    return f"{said} not in this file, whose format cannot mark them: a tool that counts what is missing as 0 is wrong."
+    reason = "failed or had never been asked" if evaluation.unsearched_queries else "failed"
+    clause = f"1 query of the run {reason} and is" if failed == 1 else f"{failed:,} queries of the run {reason} and are"
+    return (
+        f"{clause} not in this file, whose format cannot mark them: a tool that counts what is missing as 0 is wrong."
+    )

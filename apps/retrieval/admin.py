@@ -97,11 +97,11 @@ class IndexAdmin(OwnedAdmin):
 
     @display(description="language model", empty_value="asks none")
     def language_model(self, index: Index) -> str | None:
-        told = index.llm_parameters
+        parameters = index.llm_parameters
         if not index.llm:
             return None
-        cache = "" if told.get("cache", True) else ", asked anew each time"
-        return f"{index.llm} on {told.get('provider')}, temperature {told.get('temperature')}{cache}"
+        cache = "" if parameters.get("cache", True) else ", asked anew each time"
+        return f"{index.llm} on {parameters.get('provider')}, temperature {parameters.get('temperature')}{cache}"
 
     @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")
     def chunks(self, index: Index) -> str | None:

@@ -6,7 +6,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 
-from apps.operations.checks import wanted
+from apps.operations.checks import is_checked_command
 from apps.retrieval.encoders.model_files import find_model
 
 
@@ -21,7 +21,7 @@ class RetrievalConfig(AppConfig):
 def check_default_model(**kwargs: Any) -> list[CheckMessage]:
     """Warn if the default model is not on this machine. Only looks for its files."""
     name = settings.BENCHBENCH_DEFAULT_MODEL
-    if not wanted() or find_model(name):
+    if not is_checked_command() or find_model(name):
         return []
     return [
         Warning(

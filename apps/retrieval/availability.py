@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
 from apps.retrieval.encoders.admitting import PREFIX
-from apps.retrieval.encoders.model_files import lack_of_model
+from apps.retrieval.encoders.model_files import missing_model_requirement
 from apps.retrieval.encoders.registry import ENCODERS
-from apps.retrieval.llms.servers import full_name, lack_of_answers, lack_of_llm
+from apps.retrieval.llms.servers import find_llm_failure, full_name, missing_llm_requirement
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
@@ -29,49 +29,49 @@ class UnavailableError(ConflictError):
     code = "not_here"
 
 
-def encoder_of(model: str, provider: str) -> str:
+def encoder_name(model: str, provider: str) -> str:
     """Return the name of a provider's model in indexes. Models of other providers are prefixed, so never confused."""
     return model if provider in PROVIDERS else f"{provider}:{model}"
 
 
-def lack(parts: Mapping[str, str]) -> str:
-    """Return a clause naming the unavailable ones of `parts` (names by kind); "" if all are available.
+def missing_requirements(requirements: Mapping[str, str]) -> str:
+    """Return a clause naming the unavailable ones of `requirements` (names by kind); "" if all are available.
 
     Models are checked by their files, language models by their server. The encoder and language model of a declared
     or ready index need not be here: its vectors are stored or may be imported.
     """
-    return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
+    return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in requirements.items())))
 
 
-def parts_of(made_of: Index | Ingredients, *, to_build: bool = False) -> dict[str, str]:
-    """Return the parts of an index by kind, for `lack`. With `to_build`, its models must be usable now."""
-    parts = {"strategy": made_of.strategy, "loaded encoder" if to_build else "encoder": made_of.encoder}
-    if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:
-        parts["asked llm" if to_build else "llm"] = full_name(made_of.llm, made_of.llm_parameters)
-    return parts
+def index_requirements(index: Index | Ingredients, *, to_build: bool = False) -> dict[str, str]:
+    """Return the requirements of an index by kind. With `to_build`, its models must be usable now."""
+    requirements = {"strategy": index.strategy, "loaded encoder" if to_build else "encoder": index.encoder}
+    if index.strategy in STRATEGIES and STRATEGIES[index.strategy].requires_llm:
+        requirements["asked llm" if to_build else "llm"] = full_name(index.llm, index.llm_parameters)
+    return requirements
 
 
-def parts_of_run(index: Index, configuration: Configuration) -> dict[str, str]:
+def run_requirements(index: Index, configuration: Configuration) -> dict[str, str]:
     """Return the parts that a configuration needs for searching an index, without those of the index itself."""
-    parts = {}
+    requirements = {}
     strategy = STRATEGIES.get(index.strategy)
     if configuration.search_mode != "sparse":
-        parts["store"] = Ann.parse(configuration.ann).store
+        requirements["store"] = Ann.parse(configuration.ann).store
         if strategy is not None and strategy.asks:
-            parts["asked llm"] = full_name(index.llm, index.llm_parameters)
+            requirements["asked llm"] = full_name(index.llm, index.llm_parameters)
     if configuration.use_reranker:
-        parts["reranker"] = configuration.effective_reranker
+        requirements["reranker"] = configuration.effective_reranker
     if configuration.rewrites:
-        parts["rewriting llm"] = configuration.llm or ""
-    return parts
+        requirements["rewriting llm"] = configuration.llm or ""
+    return requirements
 
 
 def require_available(index: Index, configuration: Configuration | None = None, *, to_build: bool = False) -> None:
     """Check that an index can be used here and, if given, searched by `configuration`. Raises UnavailableError."""
-    if lacking := lack(parts_of(index, to_build=to_build)):
-        raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')
-    if configuration and (lacking := lack(parts_of_run(index, configuration))):
-        raise UnavailableError(f'"{run_label(configuration)}" is not available here: {lacking}.')
+    if missing := missing_requirements(index_requirements(index, to_build=to_build)):
+        raise UnavailableError(f'The index "{index}" is not available here: {missing}.')
+    if configuration and (missing := missing_requirements(run_requirements(index, configuration))):
+        raise UnavailableError(f'"{run_label(configuration)}" is not available here: {missing}.')
 
 
 def _strategy(name: str) -> str:
@@ -98,22 +98,22 @@ def _encoder(name: str) -> str:
 def _loaded_encoder(name: str) -> str:
     if not name or PREFIX.match(name):
         return _encoder(name)
-    return lack_of_model(name)
+    return missing_model_requirement(name)
 
 
 def _reranker(name: str) -> str:
     prefix = PREFIX.match(name)
     if prefix:
         return _provider(prefix[0])
-    return "" if name == LATE_INTERACTION else lack_of_model(name)
+    return "" if name == LATE_INTERACTION else missing_model_requirement(name)
 
 
 def _provider(prefix: str) -> str:
     return _unknown("provider", prefix.removesuffix(":"), PROVIDERS)
 
 
-def _unknown(kind: str, name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    return f"the {kind} {name} is not known here, known are {', '.join(known)}"
+def _unknown(kind: str, name: str, choices: Mapping[str, object] | tuple[str, ...]) -> str:
+    return f"the {kind} {name} is not known here, known are {', '.join(choices)}"
 
 
 CHECKS: dict[str, Callable[[str], str]] = {
@@ -122,7 +122,7 @@ CHECKS: dict[str, Callable[[str], str]] = {
     "encoder": _encoder,
     "loaded encoder": _loaded_encoder,
     "reranker": _reranker,
-    "llm": lack_of_llm,
-    "asked llm": lack_of_answers,
-    "rewriting llm": lack_of_answers,
+    "llm": missing_llm_requirement,
+    "asked llm": find_llm_failure,
+    "rewriting llm": find_llm_failure,
 }

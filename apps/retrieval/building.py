@@ -21,7 +21,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
 WINDOWS = "COALESCE(SUM(GREATEST(1, CEIL(({length}(text) - {overlap})::numeric / {step}))), 0)"
-MOST_AT_ONCE = 10_000  # chunks that one batch stores, encoded or cached
+MAX_BATCH_CHUNKS = 10_000  # chunks that one batch stores, encoded or cached
 
 
 class IndexingError(BenchbenchError):
@@ -30,11 +30,11 @@ class IndexingError(BenchbenchError):
     code = "indexing"
 
 
-def most_pieces(collection: Collection, strategy: str, parameters: Mapping[str, Any], *, enough: int = 0) -> int:
+def max_piece_count(collection: Collection, strategy: str, parameters: Mapping[str, Any], *, limit: int = 0) -> int:
     """Return an upper bound of the number of pieces (chunks and the summaries above them) of the documents.
 
     `parameters` are complete. The bound is computed from the texts' lengths in bytes, which are stored. If it exceeds
-    `enough`, it is computed from their lengths in characters, which must be counted.
+    `limit`, it is computed from their lengths in characters, which must be counted.
     """
     if "size" not in parameters:
         return collection.document_count
@@ -43,23 +43,23 @@ def most_pieces(collection: Collection, strategy: str, parameters: Mapping[str, 
     # A section adds up to two windows; the text between two sections is a piece of the section level too.
     above = 2 * (collection.document_count + sections) if get_strategy(strategy).levels > 1 else 0
     for length in ("octet_length", "char_length"):
-        most = _windows(collection, length, parameters["size"], parameters["overlap"]) + 2 * sections + above
-        if most <= enough:
+        bound = _windows(collection, length, parameters["size"], parameters["overlap"]) + 2 * sections + above
+        if bound <= limit:
             break
-    return most
+    return bound
 
 
-def require_bounded(collection: Collection, strategy: str, parameters: Mapping[str, Any]) -> None:
+def require_chunk_limit(collection: Collection, strategy: str, parameters: Mapping[str, Any]) -> None:
     """Check that an index would have at most BENCHBENCH_MAX_CHUNKS pieces. Raises IndexingError.
 
     Indexes of whole documents have no limit. `parameters` are complete.
     """
     limit = settings.BENCHBENCH_MAX_CHUNKS
-    if "size" not in parameters or (most := most_pieces(collection, strategy, parameters, enough=limit)) <= limit:
+    if "size" not in parameters or (bound := max_piece_count(collection, strategy, parameters, limit=limit)) <= limit:
         return
     raise IndexingError(
         f"A chunk size of {parameters['size']} cuts the {collection.document_count:,} documents of "
-        f'"{collection}" into up to {most:,} chunks, and an index has at most {limit:,} (BENCHBENCH_MAX_CHUNKS): '
+        f'"{collection}" into up to {bound:,} chunks, and an index has at most {limit:,} (BENCHBENCH_MAX_CHUNKS): '
         "choose larger chunks, or a smaller overlap.",
         field="chunk_parameters",
     )
@@ -73,7 +73,7 @@ def _windows(collection: Collection, length: str, size: int, overlap: int) -> in
         return int(cursor.fetchone()[0])
 
 
-def take_chunks(index: Index, chunk_set: ChunkSet) -> None:
+def assign_chunk_set(index: Index, chunk_set: ChunkSet) -> None:
     """Assign a chunk set to an index. Delete its previous one unless another index uses it.
 
     Call it in the transaction that creates the set, so that an interrupted build leaves no orphans.
@@ -93,10 +93,10 @@ def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Po
 
     All positions are missing if the chunk set or the model revision has changed since.
     """
-    everything = np.arange(chunk_set.vector_count)
+    positions = np.arange(chunk_set.vector_count)
     if not _continues(index, chunk_set, revision):
-        return everything
-    return np.setdiff1d(everything, stored_ids(index.vector_table), assume_unique=True)
+        return positions
+    return np.setdiff1d(positions, stored_ids(index.vector_table), assume_unique=True)
 
 
 def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
@@ -125,8 +125,8 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
     if not len(positions):
         return
     span = index.chunk_set.chunks.filter(position__range=(int(positions[0]), int(positions[-1])))
-    some = span.filter(document__isnull=False).exclude(document__metadata={})
-    metadata_of = dict(some.values_list("position", "document__metadata"))
+    with_metadata = span.filter(document__isnull=False).exclude(document__metadata={})
+    metadata_of = dict(with_metadata.values_list("position", "document__metadata"))
     metadata = [metadata_of.get(position, {}) for position in positions.tolist()] if metadata_of else None
     insert_rows(index.vector_table, positions, vectors, metadata)
 
@@ -145,17 +145,17 @@ def cost_of(index: Index) -> float:
     Parts shared with other indexes and cached vectors count the time that computing them took. Loading models and
     waiting do not count. So the cost does not depend on earlier builds.
     """
-    parts = [part.made_sec for part in (index.chunk_set, index.lexical_index) if part is not None]
-    return sum(parts) + float(index.stats.get("vectors_sec", 0.0))
+    seconds = [structure.build_seconds for structure in (index.chunk_set, index.lexical_index) if structure is not None]
+    return sum(seconds) + float(index.stats.get("vectors_sec", 0.0))
 
 
 def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[tuple[int, int]]:
     """Cut ascending positions into ranges (start, end) without gaps, with at most `size` positions `new` (n,)."""
     if not len(positions):
         return []
-    parts = np.maximum(np.cumsum(new) - 1, 0) // size
-    places = np.arange(len(positions)) // MOST_AT_ONCE
-    ends = (np.diff(positions) > 1) | (np.diff(parts) > 0) | (np.diff(places) > 0)
+    new_groups = np.maximum(np.cumsum(new) - 1, 0) // size
+    size_groups = np.arange(len(positions)) // MAX_BATCH_CHUNKS
+    ends = (np.diff(positions) > 1) | (np.diff(new_groups) > 0) | (np.diff(size_groups) > 0)
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(positions, np.flatnonzero(ends) + 1)]
 
 

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from apps.collections.models import Collection, Section, live
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.building import require_bounded
+from apps.retrieval.building import require_chunk_limit
 from apps.retrieval.fingerprints import fingerprint, text_hash
 from apps.retrieval.models import ChunkSet
-from apps.retrieval.search.holding import held_chunk_set
+from apps.retrieval.search.holding import find_locked_set
 from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
 from apps.retrieval.strategies.base import Piece
 
@@ -37,14 +37,14 @@ def make_chunk_set(
     *,
     strategy: str,
     parameters: Mapping[str, Any],
-    grown_by: Mapping[str, Any] | None = None,
+    tree_models: Mapping[str, Any] | None = None,
     on_part: Callable[[], None] = lambda: None,
 ) -> ChunkSet:
     """Return the chunk set of the collection's current documents, created in one transaction if missing.
 
     Positions number the chunks by external_id in code point order, then order in the document; equal scores rank in
     this order. Summaries follow, level by level, in the same order. Search parameters do not identify the set. A tree
-    starts with its chunks only; `grown_by`, the models that grow it later (`retrieval.growing`), is part of its
+    starts with its chunks only; `tree_models`, the models that grow it later (`retrieval.growing`), is part of its
     identity. Locks the collection, so that imports wait, and the set, so that it is not deleted before an index uses
     it. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError, and IndexingError above
     BENCHBENCH_MAX_CHUNKS.
@@ -56,26 +56,26 @@ def make_chunk_set(
         state=locked.fingerprint,
         strategy=strategy,
         parameters=dict(parameters),
-        **grown_by or {},
+        **tree_models or {},
     )
-    existing = held_chunk_set(key)
+    existing = find_locked_set(key)
     if existing:
         return existing
-    require_bounded(locked, strategy, parameters)
-    begun = time.perf_counter()
-    made = ChunkSet.objects.create(
+    require_chunk_limit(locked, strategy, parameters)
+    started = time.perf_counter()
+    chunk_set = ChunkSet.objects.create(
         collection=locked,
         collection_fingerprint=locked.fingerprint,
         strategy=strategy,
         parameters=parameters,
         fingerprint=key,
     )
-    counts = _add_levels(made, on_part)
-    made.chunk_count, made.summary_count = counts[0], sum(counts[1:])
-    made.completed_at = None if strategy in TREES else timezone.now()
-    made.made_sec = time.perf_counter() - begun
-    made.save(update_fields=["chunk_count", "summary_count", "completed_at", "made_sec", "updated_at"])
-    return made
+    counts = _add_levels(chunk_set, on_part)
+    chunk_set.chunk_count, chunk_set.summary_count = counts[0], sum(counts[1:])
+    chunk_set.completed_at = None if strategy in TREES else timezone.now()
+    chunk_set.build_seconds = time.perf_counter() - started
+    chunk_set.save(update_fields=["chunk_count", "summary_count", "completed_at", "build_seconds", "updated_at"])
+    return chunk_set
 
 
 def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
@@ -87,10 +87,10 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
     for level in range(strategy.levels):
         first = position = sum(counts)
         starts: dict[int, int] = {}
-        for part in _documents(chunk_set.collection):
+        for documents in _read_documents(chunk_set.collection):
             on_part()
             rows, links = [], []
-            for pk, section_ids, record in part:
+            for pk, section_ids, record in documents:
                 if level + 1 < strategy.levels:
                     starts[pk] = position
                 pieces = [piece for piece in strategy.chunks(record, parameters) if piece.level == level]
@@ -120,12 +120,12 @@ def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Se
             cursor.execute(ADD_CHILDREN, [list(parents), list(children), chunk_set.pk, chunk_set.pk])
 
 
-def _documents(collection: Collection) -> Iterator[list[tuple[int, list[int], DocumentRecord]]]:
+def _read_documents(collection: Collection) -> Iterator[list[tuple[int, list[int], DocumentRecord]]]:
     """Yield lists of documents by external_id: the key of each, those of its sections, and its record."""
     values = live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
     documents = values.iterator(chunk_size=DOCUMENTS_AT_ONCE)
-    while part := list(islice(documents, DOCUMENTS_AT_ONCE)):
-        keys: dict[int, list[int]] = {pk: [] for pk, *_ in part}
+    while document_rows := list(islice(documents, DOCUMENTS_AT_ONCE)):
+        keys: dict[int, list[int]] = {pk: [] for pk, *_ in document_rows}
         sections: dict[int, list[SectionRecord]] = {pk: [] for pk in keys}
         rows = Section.objects.filter(document__in=keys).order_by("document", "ordinal")
         for document, pk, *section in rows.values_list("document_id", "pk", *SECTION):
@@ -133,5 +133,5 @@ def _documents(collection: Collection) -> Iterator[list[tuple[int, list[int], Do
             sections[document].append(SectionRecord(*section))
         yield [
             (pk, keys[pk], DocumentRecord(external_id, title, text, metadata=metadata, sections=sections[pk]))
-            for pk, external_id, title, text, metadata in part
+            for pk, external_id, title, text, metadata in document_rows
         ]

@@ -10,8 +10,8 @@ from django.db.models import Q
 from apps.collections.models import Collection
 from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation, Status
-from apps.operations.workers.limits import HeldError, limited
-from apps.retrieval.encoders.token_store import forget_tokens
+from apps.operations.workers.limits import HeldError, limited_transaction
+from apps.retrieval.encoders.token_store import delete_tokens
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, VectorSpace
 from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import collections_folder
@@ -45,7 +45,7 @@ def delete_index(index: Index) -> None:
     transaction.on_commit(lambda: shutil.rmtree(collections, ignore_errors=True))
 
 
-def free_cancelled() -> None:
+def delete_cancelled() -> None:
     """Delete the results of cancelled builds: their vectors, and chunks and lexical indexes that no other index uses.
 
     The vectors of their texts stay in the cache (`encoders.vector_cache`) for later builds. Rows that another process
@@ -53,7 +53,7 @@ def free_cancelled() -> None:
     """
     for key in Index.objects.filter(BEGUN, status=Index.Status.CANCELLED).values_list("pk", flat=True):
         try:
-            with limited(lock_seconds=FREE_LOCK_SECONDS):
+            with limited_transaction(lock_seconds=FREE_LOCK_SECONDS):
                 _free(key)
         except HeldError:
             log.info("What the cancelled build of index %s had made is held by another process.", key)
@@ -78,9 +78,9 @@ def delete_unused_parts(collection: Collection) -> None:
     Other locked sets are skipped, for a later call.
     """
     sets = ChunkSet.objects.filter(collection=collection)
-    of_no_index = LexicalIndex.objects.filter(index=None).exclude(engine=full_text.ENGINE)
-    doubtful = sets.filter(Q(index=None) | Q(lexical_indexes__in=of_no_index)).values_list("pk", flat=True)
-    locked = ChunkSet.objects.select_for_update(skip_locked=True).filter(pk__in=list(doubtful))
+    unused_indexes = LexicalIndex.objects.filter(index=None).exclude(engine=full_text.ENGINE)
+    candidates = sets.filter(Q(index=None) | Q(lexical_indexes__in=unused_indexes)).values_list("pk", flat=True)
+    locked = ChunkSet.objects.select_for_update(skip_locked=True).filter(pk__in=list(candidates))
     keys = list(locked.values_list("pk", flat=True))
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
     unused.exclude(engine=full_text.ENGINE).delete()
@@ -104,6 +104,6 @@ def clear_vectors(space: VectorSpace) -> int:
     if active is not None:
         raise ConflictError(f"The cache is in use: wait for the end of the {active}, or cancel it.")
     count, _ = space.vectors.filter(pinned=False).delete()
-    forget_tokens(space.encoder, space.revision, space.kind)
+    delete_tokens(space.encoder, space.revision, space.kind)
     VectorSpace.objects.filter(pk=space.pk, vectors__isnull=True).delete()
     return count

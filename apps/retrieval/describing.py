@@ -23,10 +23,10 @@ def identity_of(index: Index) -> dict[str, Any]:
     which cannot be checked. The `summaries` of a tree are a hash of their texts, since a language model may write
     others elsewhere.
     """
-    told = {"name": index.name, "version": index.version, **_facts(index), "content": content_of(index)}
+    identity = {"name": index.name, "version": index.version, **_facts(index), "content": content_of(index)}
     if index.vector_source and index.encoder:
-        told["query_encoder_revision"] = UNKNOWN
-    return told
+        identity["query_encoder_revision"] = UNKNOWN
+    return identity
 
 
 def content_of(index: Index) -> str:
@@ -58,7 +58,7 @@ def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
     return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related("chunk_set")
 
 
-def known_encoders(indexes: QuerySet[Index]) -> list[str]:
+def list_encoders(indexes: QuerySet[Index]) -> list[str]:
     """Return the default encoder and those of the ready ones of `indexes`, by name, so without mistyped ones."""
     built = indexes.filter(status=Index.Status.READY).exclude(encoder="").order_by("encoder")
     return list(dict.fromkeys([settings.BENCHBENCH_DEFAULT_MODEL, *built.values_list("encoder", flat=True).distinct()]))

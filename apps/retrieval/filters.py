@@ -35,33 +35,33 @@ def condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
     if not filter:
         return sql.SQL("true"), []
     demand = sql.SQL(HAS_ONE.replace("%(expressions)s", "metadata, %s::text, %s::jsonb[]"))
-    parameters = [part for key, wanted in filter.items() for part in (key, list(map(Jsonb, _values(wanted))))]
+    parameters = [parameter for key, value in filter.items() for parameter in (key, list(map(Jsonb, _values(value))))]
     return sql.SQL(" AND ").join([demand] * len(filter)), parameters
 
 
-def admitted(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:
+def filter_rows(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:
     """Return the rows with a field `metadata`, such as documents, that pass a filter."""
-    for key, wanted in filter.items():
-        values = Value(_values(wanted), output_field=ArrayField(JSONField()))
+    for key, value in filter.items():
+        values = Value(_values(value), output_field=ArrayField(JSONField()))
         rows = rows.filter(Func(F("metadata"), Value(key), values, template=HAS_ONE, output_field=BooleanField()))
     return rows
 
 
-def keeps_out(filters: str, metadata: str) -> Func:
+def excludes(filters: str, metadata: str) -> Func:
     """Return an expression: whether the filter at one lookup path excludes the metadata at another."""
     return Func(F(metadata), F(filters), template=LACKS_ANY, output_field=BooleanField())
 
 
-def said(filter: Filter) -> str:
+def describe_filter(filter: Filter) -> str:
     """Return a filter in words: "edition community, version 16.0 or 17.0"."""
-    return ", ".join(f"{key} {' or '.join(map(_text, _stated(value)))}" for key, value in sorted(filter.items()))
+    return ", ".join(f"{key} {' or '.join(map(_text, _alternatives(value)))}" for key, value in sorted(filter.items()))
 
 
 def _values(value: Any) -> list[Any]:
     return [value, *value] if isinstance(value, list) else [value]
 
 
-def _stated(value: Any) -> list[Any]:
+def _alternatives(value: Any) -> list[Any]:
     return value if isinstance(value, list) and value else [value]
 
 

@@ -5,9 +5,9 @@ from hashlib import sha256
 from typing import Any
 
 
-def fingerprint(**parts: Any) -> str:
+def fingerprint(**values: Any) -> str:
     """Return the SHA-256 over named JSON values, independent of the order of names and keys."""
-    return sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def text_hash(text: str) -> str:

@@ -6,28 +6,28 @@ from django import forms
 from django.conf import settings
 
 from apps.collections.models import Collection
-from apps.retrieval.encoders.admitting import no_name
+from apps.retrieval.encoders.admitting import name_problem
 from apps.retrieval.grids import EXAMPLE, Grid, read_strategy
 from apps.retrieval.llms.servers import servers
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
-from benchbench.ir.planning.strategies import STATED, STRATEGIES, Parameter
+from benchbench.ir.planning.strategies import INPUTS, STRATEGIES, Parameter
 from benchbench.site.pages import PageForm
 
 
 def field_of(parameter: Parameter) -> forms.Field:
     """Return the form field of a strategy's parameter. Empty means its default."""
-    told: Any = {"required": False, "label": parameter.label, "help_text": parameter.help}
+    options: Any = {"required": False, "label": parameter.label, "help_text": parameter.help}
     if parameter.choices:
         words = parameter.choices.items()
         return forms.ChoiceField(
-            choices=[("" if value == parameter.default else value, text) for value, text in words], **told
+            choices=[("" if value == parameter.default else value, text) for value, text in words], **options
         )
     widget = forms.NumberInput({"placeholder": parameter.default})
-    return forms.IntegerField(min_value=1, widget=widget, **told)
+    return forms.IntegerField(min_value=1, widget=widget, **options)
 
 
-ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: field_of(STATED[name]) for name in STATED})
+ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: field_of(INPUTS[name]) for name in INPUTS})
 
 
 class IndexForm(PageForm, ParameterFields):
@@ -102,15 +102,15 @@ class IndexForm(PageForm, ParameterFields):
             "Strategy",
             "By level of detail fewer chunks are compared: those of the best sections of the best documents. In a tree "
             "chunks are found by what several say together, too.",
-            ("strategy", *STATED, "llm", "llm_server"),
+            ("strategy", *INPUTS, "llm", "llm_server"),
         ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
-        named = [(name, name) for name in servers()] or [("", "the settings name none")]
-        self.fields["llm_server"].choices = named  # type: ignore[attr-defined]
+        choices = [(name, name) for name in servers()] or [("", "the settings name none")]
+        self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean(self) -> None:
@@ -124,7 +124,7 @@ class IndexForm(PageForm, ParameterFields):
 
     def clean_encoder(self) -> str:
         name: str = self.cleaned_data["encoder"].strip()
-        if sentence := no_name(name):
+        if sentence := name_problem(name):
             raise forms.ValidationError(sentence)
         return name
 
@@ -132,12 +132,12 @@ class IndexForm(PageForm, ParameterFields):
     def parameters(self) -> dict[str, Any]:
         """Return the strategy's parameters that were filled in."""
         values = self.cleaned_data
-        given = {name: None if values[name] == "" else values[name] for name in ("size", "overlap", *STATED)}
+        parameters = {name: None if values[name] == "" else values[name] for name in ("size", "overlap", *INPUTS)}
         if values["strategy"] in ("", "flat"):
-            given["sections"] = values["by_section"] or None
+            parameters["sections"] = values["by_section"] or None
             if not values["size"]:
-                given["overlap"] = None
-        return {name: value for name, value in given.items() if value is not None}
+                parameters["overlap"] = None
+        return {name: value for name, value in parameters.items() if value is not None}
 
 
 def lines_of(text: str) -> list[str]:
@@ -188,7 +188,7 @@ class GridForm(PageForm):
 
     def clean_encoders(self) -> list[str]:
         names = lines_of(self.cleaned_data["encoders"])
-        if wrong := [sentence for name in names if (sentence := no_name(name))]:
+        if wrong := [sentence for name in names if (sentence := name_problem(name))]:
             raise forms.ValidationError(wrong)
         return names or [""]
 

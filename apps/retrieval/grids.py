@@ -13,8 +13,8 @@ from django.db import transaction
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.retrieval import indexing
-from apps.retrieval.availability import UnavailableError, lack, parts_of
-from apps.retrieval.building import IndexingError, require_bounded
+from apps.retrieval.availability import UnavailableError, index_requirements, missing_requirements
+from apps.retrieval.building import IndexingError, require_chunk_limit
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.naming import index_name, longer_names
 from apps.retrieval.strategies import STRATEGIES
@@ -22,7 +22,7 @@ from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.failures import read_again
 from benchbench.names import MAX_LENGTH, free_name
 from benchbench.reading.kinds import CallError, read_options
-from benchbench.reading.objects import shown
+from benchbench.reading.objects import format_value
 
 BEFORE: Mapping[str, str] = {
     Index.Status.FAILED: "failed before, will be built again",
@@ -65,47 +65,47 @@ class Grid:
 
     def ingredients(self) -> list[Ingredients]:
         """Return the ingredients of each distinct index."""
-        return _distinct([made_of for made_of, _ in self.combinations()])
+        return _distinct([ingredients for ingredients, _ in self.combinations()])
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    return [value for place, value in enumerate(values) if value not in values[:place]]
+    return [value for position, value in enumerate(values) if value not in values[:position]]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a grid: `index` is an equal existing one, if any, and `lacking` names its unavailable parts."""
+    """A cell of a grid: `index` is an equal existing one, if any, and `missing` names its unavailable parts."""
 
     name: str
-    made_of: Ingredients
+    ingredients: Ingredients
     index: Index | None = None
-    lacking: str = ""
+    missing: str = ""
     store: str = ""
 
     @property
     def state(self) -> str:
         """Return the state: "ready", "unavailable", "begun" or "new"."""
-        if self.lacking:
+        if self.missing:
             return "unavailable"
         if self.index is None:
             return "new"
         return "ready" if self.index.status == Index.Status.READY else "begun"
 
     @property
-    def told(self) -> str:
+    def state_text(self) -> str:
         """Return the state in the words of pages; "" if unavailable."""
         if self.index is not None and self.state == "begun":
             return BEFORE.get(self.index.status, "is there, still to be built")
         return {"ready": "is there", "new": "will be made"}.get(self.state, "")
 
     def as_dict(self) -> dict[str, Any]:
-        made_of = {name: value for name, value in asdict(self.made_of).items() if name != "lexical"}
+        ingredients = {name: value for name, value in asdict(self.ingredients).items() if name != "lexical"}
         index = self.index.pk if self.index else None
-        return {"name": self.name, "state": self.state, **made_of, "index": index, "error": self.lacking or None}
+        return {"name": self.name, "state": self.state, **ingredients, "index": index, "error": self.missing or None}
 
 
 @dataclass(frozen=True)
-class Made:
+class Build:
     """An index of a grid and the operation that builds it, None if it is ready."""
 
     cell: Cell
@@ -125,7 +125,7 @@ def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[
             raise IndexingError(f"There is nothing to make: name at least one {one}.", field=many)
     cells: list[Cell] = []
     for cell in _cells(collection, grid, owner):
-        if cell.made_of not in [planned.made_of for planned in cells]:
+        if cell.ingredients not in [planned.ingredients for planned in cells]:
             cells.append(cell)
     if len(cells) > settings.BENCHMARK_MAX_VALUES_PER_AXIS:
         raise IndexingError(
@@ -136,7 +136,7 @@ def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[
 
 
 @transaction.atomic
-def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, by: User | None = None) -> list[Made]:
+def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, by: User | None = None) -> list[Build]:
     """Create the missing indexes of a grid and start building all that are not ready, in one transaction.
 
     They belong to `owner` and count against the quota of `by`. Raises UnavailableError naming all unavailable parts,
@@ -144,14 +144,14 @@ def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, 
     """
     locked = _lock(collection)
     cells = plan_grid(locked, grid, owner=owner)
-    if lacking := dict.fromkeys(cell.lacking for cell in cells if cell.lacking):
-        raise UnavailableError(f"Nothing is made, since not all is to be had here: {'; '.join(lacking)}.")
-    made = []
+    if missing := dict.fromkeys(cell.missing for cell in cells if cell.missing):
+        raise UnavailableError(f"Nothing is made, since not all is to be had here: {'; '.join(missing)}.")
+    builds = []
     for cell in cells:
-        index = indexing.index_of(locked, cell.made_of, name=cell.name, owner=owner)
-        operation = None if index.status == Index.Status.READY else indexing.building_of(index, by=by or owner)
-        made.append(Made(cell, index, operation))
-    return made
+        index = indexing.get_or_create_index(locked, cell.ingredients, name=cell.name, owner=owner)
+        operation = None if index.status == Index.Status.READY else indexing.find_or_start_build(index, by=by or owner)
+        builds.append(Build(cell, index, operation))
+    return builds
 
 
 @transaction.atomic
@@ -163,11 +163,11 @@ def declare_indexes(collection: Collection, grid: Grid, *, owner: User | None = 
     locked = _lock(collection)
     declared: dict[str, Index] = {}
     for cell in _cells(locked, grid, owner):
-        if cell.lacking:
-            reason = f"{cell.lacking[0].upper()}{cell.lacking[1:]}."
-            index = indexing.unavailable_index(locked, cell.made_of, name=cell.name, reason=reason, owner=owner)
+        if cell.missing:
+            reason = f"{cell.missing[0].upper()}{cell.missing[1:]}."
+            index = indexing.unavailable_index(locked, cell.ingredients, name=cell.name, reason=reason, owner=owner)
         else:
-            index = indexing.index_of(locked, cell.made_of, name=cell.name, owner=owner)
+            index = indexing.get_or_create_index(locked, cell.ingredients, name=cell.name, owner=owner)
         declared[free_name(cell.name, declared)] = index
     return declared
 
@@ -179,32 +179,32 @@ def _lock(collection: Collection) -> Collection:
 
 def _cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell]:
     """Yield the plan of each index. New names are distinct from earlier ones and others in the collection."""
-    taken: list[str] = []
-    for made_of in grid.ingredients():
-        cell = _plan_cell(collection, made_of, owner, taken)
-        taken.append(cell.name)
+    used_names: list[str] = []
+    for ingredients in grid.ingredients():
+        cell = _plan_cell(collection, ingredients, owner, used_names)
+        used_names.append(cell.name)
         yield cell
 
 
-def _plan_cell(collection: Collection, made_of: Ingredients, owner: Any, taken: Sequence[str]) -> Cell:
-    if lacking := lack(parts_of(made_of)):
-        return Cell(free_name(index_name(made_of), taken), made_of, lacking=lacking)
-    made_of = indexing.complete(made_of)
-    indexing.require_searchable(index_name(made_of), made_of.strategy, made_of.encoder, made_of.lexical)
-    index = indexing.index_there(collection, made_of, owner=owner)
+def _plan_cell(collection: Collection, ingredients: Ingredients, owner: Any, used_names: Sequence[str]) -> Cell:
+    if missing := missing_requirements(index_requirements(ingredients)):
+        return Cell(free_name(index_name(ingredients), used_names), ingredients, missing=missing)
+    ingredients = indexing.complete(ingredients)
+    indexing.require_searchable(index_name(ingredients), ingredients.strategy, ingredients.encoder, ingredients.lexical)
+    index = indexing.find_index(collection, ingredients, owner=owner)
     if index is None:
-        require_bounded(collection, made_of.strategy, made_of.chunk_parameters)
-    made = index is not None and index.status in (Index.Status.READY, Index.Status.INDEXING)
-    lacking = "" if made else lack(parts_of(made_of, to_build=True))
-    return Cell(index.name if index else _new_name(collection, made_of, taken), made_of, index, lacking)
+        require_chunk_limit(collection, ingredients.strategy, ingredients.chunk_parameters)
+    is_started = index is not None and index.status in (Index.Status.READY, Index.Status.INDEXING)
+    missing = "" if is_started else missing_requirements(index_requirements(ingredients, to_build=True))
+    return Cell(index.name if index else _new_name(collection, ingredients, used_names), ingredients, index, missing)
 
 
-def _new_name(collection: Collection, made_of: Ingredients, taken: Sequence[str]) -> str:
+def _new_name(collection: Collection, ingredients: Ingredients, used_names: Sequence[str]) -> str:
     """Return a name that the collection uses for no index with other ingredients."""
-    others = Index.objects.filter(collection=collection).exclude(**asdict(made_of), vector_source="")
-    names = {*taken, *others.values_list("name", flat=True)}
-    wanted = [name[:MAX_LENGTH] for name in chain([index_name(made_of)], longer_names(made_of))]
-    return next((name for name in wanted if name not in names), free_name(wanted[-1], names))
+    other_indexes = Index.objects.filter(collection=collection).exclude(**asdict(ingredients), vector_source="")
+    names = {*used_names, *other_indexes.values_list("name", flat=True)}
+    candidates = [name[:MAX_LENGTH] for name in chain([index_name(ingredients)], longer_names(ingredients))]
+    return next((name for name in candidates if name not in names), free_name(candidates[-1], names))
 
 
 def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
@@ -214,7 +214,7 @@ def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
     """
     match = STRATEGY.fullmatch(text)
     if match is None:
-        raise StrategyError(f"{shown(text)} is not a strategy such as flat or {EXAMPLE}.", field="strategies")
+        raise StrategyError(f"{format_value(text)} is not a strategy such as flat or {EXAMPLE}.", field="strategies")
     try:
         options = read_options(match["options"] or "", example="size=500")
     except CallError as error:

@@ -22,31 +22,31 @@ from apps.retrieval.encoders import Encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.clients import has_text
-from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
+from apps.retrieval.llms.servers import OPTIONS, checked_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.records import Positions
 
-Parts = list[tuple[dict[str, Any], int]]
+BatchSpecs = list[tuple[dict[str, Any], int]]
 Summaries = list[tuple[str, Positions]]  # the text of each, and the positions that it summarises
 
 PART_SECONDS = 600  # after this a level continues in another batch, since batches have a time limit
 
 
-def grown_by(index: Index, encoder: Encoder | None) -> dict[str, Any]:
+def tree_models(index: Index, encoder: Encoder | None) -> dict[str, Any]:
     """Return the models that determine the tree of an index, with their parameters; empty without a tree."""
     if index.strategy not in TREES or encoder is None:
         return {}
-    by: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
+    models: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
     if TREES[index.strategy].requires_llm:
         parameters = checked_llm(index.llm_parameters)
-        by |= {"llm": index.llm, "llm_parameters": {name: parameters[name] for name in ("provider", *ASKS)}}
-        by["llm_revision"] = load_llm(parameters["provider"], index.llm).revision()
-    return by
+        models |= {"llm": index.llm, "llm_parameters": {name: parameters[name] for name in ("provider", *OPTIONS)}}
+        models["llm_revision"] = load_llm(parameters["provider"], index.llm).revision()
+    return models
 
 
-def next_parts(index: Index, operation: Operation) -> Parts:
+def next_batches(index: Index, operation: Operation) -> BatchSpecs:
     """Return the batches that follow once all vectors so far are stored: encoding of new summaries, or the next level.
 
     Empty while other batches encode, and once the tree is complete. Call it in the transaction that ends a batch.
@@ -59,14 +59,14 @@ def next_parts(index: Index, operation: Operation) -> Parts:
     missing = missing_positions(index, chunk_set, revision=index.encoder_revision)
     if len(missing):
         size = operation.batches.get(payload__part="chunk").result["size"]
-        return encode_parts(missing, np.ones(len(missing), bool), size)
+        return encode_batches(missing, np.ones(len(missing), bool), size)
     if chunk_set.completed_at is None:
         top = chunk_set.chunks.aggregate(top=Max("level"))["top"] or 0
         return [({"part": "grow", "level": top + 1}, 0)]
     return []
 
 
-def encode_parts(positions: Positions, new: NDArray[np.bool_], size: int) -> Parts:
+def encode_batches(positions: Positions, new: NDArray[np.bool_], size: int) -> BatchSpecs:
     """Return the batches that encode ascending positions, each with at most `size` positions `new` (n,)."""
     spans = ranges(positions, new, size)
     return [({"part": "encode", "start": start, "end": end}, end - start) for start, end in spans]
@@ -76,28 +76,28 @@ def grow(index: Index, batch: Batch, lease: Lease) -> None:
     """Create the summaries of one level, unless another index with this chunk set has done so."""
     assert index.chunk_set is not None
     level = batch.payload["level"]
-    begun = time.perf_counter()
-    kept_ms: list[float] = []
-    is_made = _is_there(index.chunk_set, level)
-    made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease, kept_ms)
-    if made is None:  # the time counts in the batch that completes the level
+    started = time.perf_counter()
+    cached_ms: list[float] = []
+    is_stored = _has_level(index.chunk_set, level)
+    summaries: Summaries | None = [] if is_stored else _summaries(index, index.chunk_set, level, lease, cached_ms)
+    if summaries is None:  # the time counts in the batch that completes the level
         with lease.commit(batches=[(batch.payload, 0)]):
             return
-    with lease.commit(then=partial(next_parts, index, batch.operation)):
+    with lease.commit(then=partial(next_batches, index, batch.operation)):
         locked = ChunkSet.objects.select_for_update(no_key=True).get(pk=index.chunk_set.pk)
-        if not is_made and not _is_there(locked, level):
-            _store(locked, level, made, time.perf_counter() - begun + sum(kept_ms) / 1000)
+        if not is_stored and not _has_level(locked, level):
+            _store(locked, level, summaries, time.perf_counter() - started + sum(cached_ms) / 1000)
 
 
-def _is_there(chunk_set: ChunkSet, level: int) -> bool:
+def _has_level(chunk_set: ChunkSet, level: int) -> bool:
     return chunk_set.completed_at is not None or chunk_set.chunks.filter(level=level).exists()
 
 
-def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept_ms: list[float]) -> Summaries | None:
+def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, cached_ms: list[float]) -> Summaries | None:
     """Return the summaries of a level, empty if the tree ends below. Return None after PART_SECONDS.
 
     Answers so far are stored, so that the next batch gets them at once. The time that cached answers took originally
-    is added to `kept_ms`.
+    is added to `cached_ms`.
     """
     tree = TREES[index.strategy]
     rows = chunk_set.chunks.filter(level=level - 1).order_by("position")
@@ -109,39 +109,39 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     vectors = table_vectors(index.vector_table, index.dimension, positions.tolist())[1]
     members = tree.clusters(vectors, lengths, level, tree.check(index.chunk_parameters))
     # Always cached, independent of the index's setting for searches: a repeated level must be the same.
-    asked = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
+    llm_index = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
     started = time.monotonic()
 
     def answer(prompt: str) -> str:
-        reply = ask(asked, prompt, has_text)
+        reply = ask(llm_index, prompt, has_text)
         if reply.is_cached:
-            kept_ms.append(reply.ms)
+            cached_ms.append(reply.ms)
         return reply.text
 
-    made: Summaries = []
-    for part in members:
+    summaries: Summaries = []
+    for cluster in members:
         lease.check()
         if tree.requires_llm and time.monotonic() - started > PART_SECONDS:
             return None
-        text = tree.summary([texts[row] for row in part.tolist()], answer).strip()
+        text = tree.summary([texts[row] for row in cluster.tolist()], answer).strip()
         if not text:
             raise IndexingError(
                 f'A summary for the index "{index}" came out empty: name another language model than {index.llm!r}.'
             )
-        made.append((text, positions[part]))
-    return made
+        summaries.append((text, positions[cluster]))
+    return summaries
 
 
-def _store(chunk_set: ChunkSet, level: int, made: Summaries, seconds: float) -> None:
+def _store(chunk_set: ChunkSet, level: int, summaries: Summaries, seconds: float) -> None:
     """Store a level of a locked chunk set, which took `seconds`. An empty level completes the tree."""
     first = chunk_set.vector_count
     rows = [
         (chunk_set.pk, first + ordinal, None, None, level, ordinal, text, text_hash(text), 0, 0)
-        for ordinal, (text, _) in enumerate(made)
+        for ordinal, (text, _) in enumerate(summaries)
     ]
-    links = [(first + ordinal, child) for ordinal, (_, of) in enumerate(made) for child in of.tolist()]
+    links = [(first + ordinal, child) for ordinal, (_, children) in enumerate(summaries) for child in children.tolist()]
     store_pieces(chunk_set, rows, links)
-    chunk_set.summary_count += len(made)
-    chunk_set.completed_at = None if made else timezone.now()
-    chunk_set.made_sec += seconds
-    chunk_set.save(update_fields=["summary_count", "completed_at", "made_sec", "updated_at"])
+    chunk_set.summary_count += len(summaries)
+    chunk_set.completed_at = None if summaries else timezone.now()
+    chunk_set.build_seconds += seconds
+    chunk_set.save(update_fields=["summary_count", "completed_at", "build_seconds", "updated_at"])

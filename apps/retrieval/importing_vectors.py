@@ -12,7 +12,7 @@ import numpy as np
 from django.db import transaction
 from numpy.typing import NDArray
 
-from apps.retrieval.building import finish, insert_vectors, prepare_table, take_chunks
+from apps.retrieval.building import assign_chunk_set, finish, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders.vector_cache import query_space
 from apps.retrieval.fingerprints import text_hash
@@ -60,18 +60,18 @@ def read_vector_file(file: Path) -> VectorFile:
             raise _error(file.name, f"{noun}_vectors", f"has {rows:,} rows for {count:,} {noun}_ids")
     document_dimension, query_dimension = read["document_vectors"].shape[1], read["query_vectors"].shape[1]
     if read["query_ids"] and document_dimension != query_dimension:
-        what = f"has {query_dimension} dimensions, document_vectors {document_dimension}"
-        raise _error(file.name, "query_vectors", what)
+        problem = f"has {query_dimension} dimensions, document_vectors {document_dimension}"
+        raise _error(file.name, "query_vectors", problem)
     with file.open("rb") as content:
         digest = file_digest(content, "sha256").hexdigest()
     words: dict[str, Any] = {name: _text(file.name, name, arrays[name]) if name in arrays else "" for name in OPTIONAL}
     return VectorFile(file.name, digest, **read, **words)
 
 
-def some(ids: Sequence[str]) -> str:
+def list_ids(ids: Sequence[str]) -> str:
     """Return the number of ids and some of them: 12 ids ('a', 'b', 'c' …)."""
-    shown = ", ".join(map(repr, ids[:EXAMPLES]))
-    return f"{counted(len(ids), 'id')} ({shown}{' …' if len(ids) > EXAMPLES else ''})"
+    examples = ", ".join(map(repr, ids[:EXAMPLES]))
+    return f"{counted(len(ids), 'id')} ({examples}{' …' if len(ids) > EXAMPLES else ''})"
 
 
 def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
@@ -95,25 +95,25 @@ def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
     return arrays
 
 
-def _error(file_name: str, name: str, what: str) -> VectorFileError:
-    return VectorFileError(f"{file_name}: {name} {what}.", field=name)
+def _error(file_name: str, name: str, problem: str) -> VectorFileError:
+    return VectorFileError(f"{file_name}: {name} {problem}.", field=name)
 
 
 def _ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
     if array.ndim != 1 or array.dtype.kind not in "USiu":
-        what = f"must be a row of strings or whole numbers, not {array.dtype} of {array.shape}"
-        raise _error(file_name, name, what)
+        problem = f"must be a row of strings or whole numbers, not {array.dtype} of {array.shape}"
+        raise _error(file_name, name, problem)
     ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
-    first = {value: place for place, value in reversed(list(enumerate(ids)))}
-    if repeated := [value for place, value in enumerate(ids) if place != first[value]]:
-        raise _error(file_name, name, f"repeats {some(repeated)}")
+    first = {value: row for row, value in reversed(list(enumerate(ids)))}
+    if repeated := [value for row, value in enumerate(ids) if row != first[value]]:
+        raise _error(file_name, name, f"repeats {list_ids(repeated)}")
     return ids
 
 
 def _vectors(file_name: str, name: str, array: NDArray[Any]) -> Vectors:
     if array.ndim != 2 or array.dtype.kind != "f":
-        what = f"must be a matrix of floats, a row for each id, not {array.dtype} of {array.shape}"
-        raise _error(file_name, name, what)
+        problem = f"must be a matrix of floats, a row for each id, not {array.dtype} of {array.shape}"
+        raise _error(file_name, name, problem)
     unit = np.empty(array.shape, np.float32)
     for start in range(0, len(array), ROWS_AT_ONCE):
         rows = array[start : start + ROWS_AT_ONCE].astype(np.float64)
@@ -159,14 +159,14 @@ def import_vectors(
     index.save(update_fields=["encoder", "vector_source", "updated_at"])
     chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
     external_ids = chunk_set.leaves.order_by("position").values_list("document__external_id", flat=True)
-    vectors = _in_order(vector_file, list(external_ids))
+    vectors = _order_vectors(vector_file, list(external_ids))
     # Never the stated revision alone: vectors encoded here under that revision differ, if only in their last bits.
     revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
-    take_chunks(index, chunk_set)
+    assign_chunk_set(index, chunk_set)
     index.dimension = None  # drops the table of an earlier build
     prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
     insert_vectors(index, np.arange(len(vectors)), vectors)
-    report = _keep_queries(index, vector_file, queries or {})
+    report = _store_queries(index, vector_file, queries or {})
     if index.lexical:
         index.lexical_index = make_lexical_index(chunk_set)
         index.save(update_fields=["lexical_index"])
@@ -185,28 +185,28 @@ def _check_index(index: Index) -> None:
         )
 
 
-def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
+def _order_vectors(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
     """Return the documents' vectors by position. Raises VectorFileError unless file and collection have equal ids."""
     rows = {external_id: row for row, external_id in enumerate(vector_file.document_ids)}
     if unknown := sorted(rows.keys() - set(external_ids)):
         raise VectorFileError(
-            f"{vector_file.name} has vectors of {some(unknown)} that the collection does not have: import the "
+            f"{vector_file.name} has vectors of {list_ids(unknown)} that the collection does not have: import the "
             "documents first, or leave their vectors out.",
             field="document_ids",
         )
     if missing := [external_id for external_id in external_ids if external_id not in rows]:
         raise VectorFileError(
-            f"{vector_file.name} has no vectors of {some(missing)} of the collection: every document needs one.",
+            f"{vector_file.name} has no vectors of {list_ids(missing)} of the collection: every document needs one.",
             field="document_ids",
         )
     return vector_file.document_vectors[[rows[external_id] for external_id in external_ids]]
 
 
-def _keep_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
+def _store_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
     """Store the vectors of known queries permanently, replacing any encoded before."""
-    known = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
+    known_rows = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
     space = query_space(index)
-    by_text = {text_hash(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known}
+    by_text = {text_hash(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known_rows}
     CachedVector.objects.bulk_create(
         [
             CachedVector(space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), pinned=True)
@@ -219,7 +219,7 @@ def _keep_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, s
     )
     return VectorImport(
         documents=len(vector_file.document_ids),
-        queries=len(known),
-        unknown_queries=len(vector_file.query_ids) - len(known),
-        missing_queries=len(queries) - len(known),
+        queries=len(known_rows),
+        unknown_queries=len(vector_file.query_ids) - len(known_rows),
+        missing_queries=len(queries) - len(known_rows),
     )

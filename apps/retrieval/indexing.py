@@ -13,7 +13,7 @@ from apps.collections.models import Collection
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 from apps.retrieval.availability import require_available
-from apps.retrieval.building import IndexingError, require_bounded
+from apps.retrieval.building import IndexingError, require_chunk_limit
 from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import get_strategy
@@ -50,9 +50,9 @@ def create_index(
     BENCHBENCH_MAX_CHUNKS, UnavailableError for an unavailable strategy or provider, StrategyError and ChunkingError.
     """
     name = checked_name(name, "index")
-    asked = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
-    parts = {"encoder": encoder.strip(), "strategy": strategy, "lexical": lexical}
-    declared = Index(name=name, owner=owner, **parts, **asked)
+    llm_fields = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
+    index_fields = {"encoder": encoder.strip(), "strategy": strategy, "lexical": lexical}
+    declared = Index(name=name, owner=owner, **index_fields, **llm_fields)
     require_available(declared)
     if get_strategy(strategy).requires_llm:
         declared.llm_parameters = checked_llm(declared.llm_parameters)
@@ -65,7 +65,7 @@ def create_index(
         raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
         raise NoTextError(f'The collection "{locked}" has no documents to index; import some first.')
-    require_bounded(locked, strategy, declared.chunk_parameters)
+    require_chunk_limit(locked, strategy, declared.chunk_parameters)
     declared.collection, declared.version = locked, next_version(locked, name)
     declared.save(force_insert=True)
     return declared
@@ -85,7 +85,7 @@ def next_version(collection: Collection, name: str) -> int:
     return int(versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"])
 
 
-def building_of(index: Index, *, by: User | None = None) -> Operation:
+def find_or_start_build(index: Index, *, by: User | None = None) -> Operation:
     """Return the active operation that builds an index, such as that of an interrupted command, or start one.
 
     Raises the errors of `build_index`.
@@ -102,7 +102,7 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     """
     refresh(index, Index.objects.select_for_update(no_key=True))  # a deletion waits
     require_available(index, to_build=True)
-    require_bounded(index.collection, index.strategy, index.chunk_parameters)  # for the current documents
+    require_chunk_limit(index.collection, index.strategy, index.chunk_parameters)  # for the current documents
     if index.status == Index.Status.READY:
         raise ConflictError(f'The index "{index}" is ready and never changes; make a new version of it instead.')
     operation = start_operation(
@@ -117,63 +117,63 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     return operation
 
 
-def complete(made_of: Ingredients) -> Ingredients:
+def complete(ingredients: Ingredients) -> Ingredients:
     """Return the ingredients with all parameters filled in. Raises StrategyError, ChunkingError, LLMError."""
-    strategy = get_strategy(made_of.strategy)
+    strategy = get_strategy(ingredients.strategy)
     return replace(
-        made_of,
-        chunk_parameters=strategy.check(made_of.chunk_parameters),
-        llm_parameters=checked_llm(made_of.llm_parameters) if strategy.requires_llm else made_of.llm_parameters,
+        ingredients,
+        chunk_parameters=strategy.check(ingredients.chunk_parameters),
+        llm_parameters=checked_llm(ingredients.llm_parameters) if strategy.requires_llm else ingredients.llm_parameters,
     )
 
 
-def index_there(collection: Collection, made_of: Ingredients, *, owner: Any = None) -> Index | None:
+def find_index(collection: Collection, ingredients: Ingredients, *, owner: Any = None) -> Index | None:
     """Return the index with these complete ingredients over the current documents, visible to `owner`, or None.
 
     Prefers a ready index, then the newest.
     """
-    return equal_indexes(collection, owner, **asdict(made_of), vector_source="").first()
+    return equal_indexes(collection, owner, **asdict(ingredients), vector_source="").first()
 
 
-def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: Any = None) -> Index:
+def get_or_create_index(collection: Collection, ingredients: Ingredients, *, name: str, owner: Any = None) -> Index:
     """Return an existing index with these ingredients, or a new one called `name`, to be built by `build_index`.
 
     Raises the errors of `complete` and `create_index`.
     """
-    made_of = complete(made_of)
-    there = index_there(collection, made_of, owner=owner)
-    return there or create_index(collection, name=name, owner=owner, **asdict(made_of))
+    ingredients = complete(ingredients)
+    index = find_index(collection, ingredients, owner=owner)
+    return index or create_index(collection, name=name, owner=owner, **asdict(ingredients))
 
 
 @transaction.atomic
 def unavailable_index(
-    collection: Collection, made_of: Ingredients, *, name: str, reason: str, owner: Any = None
+    collection: Collection, ingredients: Ingredients, *, name: str, reason: str, owner: Any = None
 ) -> Index:
     """Return an index marked as failed for `reason`, because an ingredient is unavailable here. Reuses an equal one.
 
     So runs that need it keep their place in a benchmark; `build_index` builds it once the ingredient is available.
     """
     locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
-    equal = equal_indexes(locked, owner, **asdict(made_of), vector_source="")
-    there = equal.exclude(status=Index.Status.READY).first()  # a ready one may have runs
-    index = there or Index(
+    equal = equal_indexes(locked, owner, **asdict(ingredients), vector_source="")
+    existing = equal.exclude(status=Index.Status.READY).first()  # a ready one may have runs
+    index = existing or Index(
         collection=locked,
         name=checked_name(name, "index"),
         version=next_version(locked, name),
         owner=owner,
-        **asdict(made_of),
+        **asdict(ingredients),
     )
     index.status, index.error = Index.Status.FAILED, reason
     index.save()
     return index
 
 
-def equal_indexes(collection: Collection, owner: Any, **made_of: Any) -> QuerySet[Index]:
+def equal_indexes(collection: Collection, owner: Any, **ingredients: Any) -> QuerySet[Index]:
     """Return indexes with these fields over the current documents or without chunks yet, ready ones first, then newest.
 
     Only those usable by `owner`: other users of the collection have their own indexes.
     """
     current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
     ready_first = Case(When(status=Index.Status.READY, then=Value(0)), default=Value(1))
-    same = Index.objects.filter(current, collection=collection, **made_of)
+    same = Index.objects.filter(current, collection=collection, **ingredients)
     return usable(same, owner).order_by(ready_first, "-version")

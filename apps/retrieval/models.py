@@ -25,7 +25,7 @@ class ChunkSet(PublicModel):
     chunk_count = models.PositiveIntegerField(default=0, help_text="Level 0: positions 0 to this.")
     summary_count = models.PositiveIntegerField(default=0, help_text="The levels above: the positions after those.")
     completed_at = models.DateTimeField(null=True, blank=True)
-    made_sec = models.FloatField(
+    build_seconds = models.FloatField(
         default=0, db_default=0.0, editable=False, help_text="What cutting and summarising took."
     )
 
@@ -82,7 +82,7 @@ class LexicalIndex(PublicModel):
     fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 over chunk set, engine, parameters.")
     size_bytes = models.PositiveBigIntegerField(default=0)
     completed_at = models.DateTimeField(null=True, blank=True)
-    made_sec = models.FloatField(default=0, db_default=0.0, editable=False, help_text="What making it took.")
+    build_seconds = models.FloatField(default=0, db_default=0.0, editable=False, help_text="What making it took.")
 
     class Meta:
         verbose_name_plural = "lexical indexes"

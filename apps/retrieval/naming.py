@@ -14,23 +14,23 @@ SIZES = ("size", "overlap")
 BY_WORDS = "BM25"
 
 
-def index_name(made_of: Ingredients) -> str:
+def index_name(ingredients: Ingredients) -> str:
     """Return a short name: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
-    return " · ".join([strategy_words(made_of.strategy, made_of.chunk_parameters), *model_words(made_of)])
+    return " · ".join([strategy_words(ingredients.strategy, ingredients.chunk_parameters), *model_words(ingredients)])
 
 
-def model_words(made_of: Ingredients) -> list[str]:
+def model_words(ingredients: Ingredients) -> list[str]:
     """Return the short names of the models of an index."""
-    return [short_model(model) for model in (made_of.encoder or BY_WORDS, made_of.llm) if model]
+    return [short_model(model) for model in (ingredients.encoder or BY_WORDS, ingredients.llm) if model]
 
 
-def longer_names(made_of: Ingredients) -> Iterator[str]:
+def longer_names(ingredients: Ingredients) -> Iterator[str]:
     """Yield names for an index whose short name is taken: with full names of models, then with their parameters."""
-    whole = replace(made_of, encoder=_flat(made_of.encoder), llm=_flat(made_of.llm))
-    yield index_name(whole)
-    parameters = " ".join(f"{name}={value}" for name, value in sorted(made_of.llm_parameters.items()))
+    full_ingredients = replace(ingredients, encoder=_flat(ingredients.encoder), llm=_flat(ingredients.llm))
+    yield index_name(full_ingredients)
+    parameters = " ".join(f"{name}={value}" for name, value in sorted(ingredients.llm_parameters.items()))
     if parameters:
-        yield f"{index_name(whole)} {parameters}"
+        yield f"{index_name(full_ingredients)} {parameters}"
 
 
 def strategy_words(strategy: str, parameters: Mapping[str, Any]) -> str:
@@ -46,10 +46,10 @@ def size_words(parameters: Mapping[str, Any]) -> str:
 def other_words(strategy: str, parameters: Mapping[str, Any]) -> str:
     """Return the non-default parameters of a strategy, without the chunk sizes."""
     defaults = _defaults(strategy, {name: parameters[name] for name in SIZES if parameters.get(name) is not None})
-    others = {
+    non_defaults = {
         name: value for name, value in parameters.items() if name not in SIZES and value != defaults.get(name, False)
     }
-    return " ".join(name if value is True else f"{name}={value}" for name, value in others.items())
+    return " ".join(name if value is True else f"{name}={value}" for name, value in non_defaults.items())
 
 
 def _defaults(strategy: str, sizes: dict[str, Any]) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import common_fields, progress_of
 from apps.retrieval import building
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.deleting import free_cancelled
+from apps.retrieval.deleting import delete_cancelled
 from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
-from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
-from apps.retrieval.growing import Parts, encode_parts, grow, grown_by, next_parts
+from apps.retrieval.encoders.vector_cache import add_vectors, cached_positions, document_space, trim_cache
+from apps.retrieval.growing import BatchSpecs, encode_batches, grow, next_batches, tree_models
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import check_llm
 from apps.retrieval.models import ChunkSet, Index
@@ -43,8 +43,8 @@ class IndexHandler(Handler):
 
     def perform(self, batch: Batch, lease: Lease) -> None:
         index = Index.objects.select_related("collection", "chunk_set").get(pk=batch.operation.subject_id)
-        parts = {"chunk": chunk, "encode": encode, "grow": grow, "lexical": index_words}
-        parts[batch.payload["part"]](index, batch, lease)
+        handlers = {"chunk": chunk, "encode": encode, "grow": grow, "lexical": index_words}
+        handlers[batch.payload["part"]](index, batch, lease)
 
     def finalise(self, operation: Operation) -> None:
         index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
@@ -56,7 +56,7 @@ class IndexHandler(Handler):
         Index.objects.filter(pk=operation.subject_id).update(status=status, error=operation.error)
 
     def tidy(self) -> None:
-        free_cancelled()
+        delete_cancelled()
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         return "index_progress", progress(operation)
@@ -70,39 +70,39 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     if get_strategy(index.strategy).requires_llm:
         check_llm(index)  # fails before hours of encoding, not at the first search
     encoder = load_encoder(index.encoder) if index.encoder else None
-    chunk_set = chunks_of(index, encoder, lease)
+    chunk_set = prepare_chunk_set(index, encoder, lease)
     batches: list[tuple[dict[str, Any], int]] = [({"part": "lexical"}, 1)] if index.lexical else []
     if encoder is None:
         with lease.commit(batches=batches):
             return
     begun = time.perf_counter()
     missing = building.missing_positions(index, chunk_set, revision=encoder.revision)
-    new = ~np.isin(missing, known_positions(document_space(encoder), chunk_set))
-    tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), building.MOST_AT_ONCE)
-    trial, rest = missing[:tried], missing[tried:]
+    new = ~np.isin(missing, cached_positions(document_space(encoder), chunk_set))
+    trial_size = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), building.MAX_BATCH_CHUNKS)
+    trial, remaining = missing[:trial_size], missing[trial_size:]
     started = time.perf_counter()
     vectors = encode_chunks(chunk_set, trial, encoder, lease)
-    rate = len(vectors.made) / (time.perf_counter() - started)
+    rate = len(vectors.new_vectors) / (time.perf_counter() - started)
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
-    batches += encode_parts(rest, new[tried:], size)
-    with lease.commit({"size": size}, batches=batches, then=further(index, batch)):
+    batches += encode_batches(remaining, new[trial_size:], size)
+    with lease.commit({"size": size}, batches=batches, then=following_batches(index, batch)):
         building.prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
         store_chunks(index, trial, vectors, encoder, begun)
     trim_cache()
 
 
 @transaction.atomic
-def chunks_of(index: Index, encoder: Encoder | None, lease: Lease) -> ChunkSet:
+def prepare_chunk_set(index: Index, encoder: Encoder | None, lease: Lease) -> ChunkSet:
     """Assign the chunk set to an index, created if missing, and return it."""
     chunk_set = make_chunk_set(
         index.collection,
         strategy=index.strategy,
         parameters=index.chunk_parameters,
-        grown_by=grown_by(index, encoder),
+        tree_models=tree_models(index, encoder),
         on_part=lease.check,
     )
-    with lease.holding():
-        building.take_chunks(index, chunk_set)
+    with lease.lock_operation():
+        building.assign_chunk_set(index, chunk_set)
     return chunk_set
 
 
@@ -113,14 +113,14 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
     encoder = encoder_for(index)
     begun = time.perf_counter()
     vectors = encode_chunks(index.chunk_set, positions, encoder, lease)
-    with lease.commit(then=further(index, batch)):
+    with lease.commit(then=following_batches(index, batch)):
         store_chunks(index, positions, vectors, encoder, begun)
     trim_cache()
 
 
-def further(index: Index, batch: Batch) -> Callable[[], Parts] | None:
+def following_batches(index: Index, batch: Batch) -> Callable[[], BatchSpecs] | None:
     """Return a function that returns the following batches of a tree once all is encoded; None without a tree."""
-    return partial(next_parts, index, batch.operation) if index.strategy in TREES else None
+    return partial(next_batches, index, batch.operation) if index.strategy in TREES else None
 
 
 def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder, begun: float) -> None:
@@ -129,18 +129,18 @@ def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, enco
     The cost of the index counts the time since `begun` (performance counter), plus that of encoding the cached vectors.
     """
     building.insert_vectors(index, positions, vectors.vectors)
-    add_vectors(document_space(encoder), vectors.made)
+    add_vectors(document_space(encoder), vectors.new_vectors)
     seconds = time.perf_counter() - begun + vectors.cached_ms / 1000
-    building.add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.made))
+    building.add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.new_vectors))
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:
     """Return the vectors of chunks, reporting progress and checking the lease. Count cache hits and misses."""
 
-    def on_part(done: int) -> None:
+    def on_part(count: int) -> None:
         lease.check()
         if lease.batch.payload["part"] == "encode":  # its units are chunks
-            lease.report(done)
+            lease.report(count)
 
     vectors = chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
     count_vectors("documents", cached=vectors.cached, encoded=len(positions) - vectors.cached)
@@ -155,7 +155,7 @@ def index_words(index: Index, batch: Batch, lease: Lease) -> None:
     assert index.chunk_set is not None
     with transaction.atomic():
         lexical_index = make_lexical_index(index.chunk_set)
-        with lease.holding():
+        with lease.lock_operation():
             Index.objects.filter(pk=index.pk).update(lexical_index=lexical_index)
     with lease.commit():
         return
@@ -166,8 +166,8 @@ def progress(operation: Operation) -> dict[str, Any]:
     index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
     documents = index.collection.document_count if index else 0
     done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
-    cut = index.chunk_set if index and "chunk" in done_parts else None
-    chunks = cut.chunk_count if cut else 0
+    chunk_set = index.chunk_set if index and "chunk" in done_parts else None
+    chunks = chunk_set.chunk_count if chunk_set else 0
     encoding = operation.batches.filter(payload__part="encode")
     missing = _missing(encoding)
     # Summaries have positions after all chunks. They are created level by level, so their total is unknown.

@@ -60,10 +60,10 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
     def act(form: GridForm) -> HttpResponse:
         collection = form.cleaned_data["collection"]
-        made = make_grid(collection, form.grid, owner=staff(request), by=staff(request))
-        building = sum(part.operation is not None for part in made)
-        there = f"; {counted(len(made) - building, 'index')} ready before" if building < len(made) else ""
-        messages.success(request, f"{counted(building, 'index')} being built by workers{there}.")
+        builds = make_grid(collection, form.grid, owner=staff(request), by=staff(request))
+        building = sum(item.operation is not None for item in builds)
+        suffix = f"; {counted(len(builds) - building, 'index')} ready before" if building < len(builds) else ""
+        messages.success(request, f"{counted(building, 'index')} being built by workers{suffix}.")
         return redirect(change_url(collection))
 
     return form_page(

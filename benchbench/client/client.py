@@ -9,7 +9,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from benchbench.client.connection import ClientError, Connection
-from benchbench.client.progress import GOING_ON, ended_well, told
+from benchbench.client.progress import ACTIVE_STATUSES, progress_line, require_success
 
 ADDRESS = "BENCHBENCH_URL"
 TOKEN = "BENCHBENCH_TOKEN"
@@ -148,16 +148,16 @@ class Client:
         (`timeout`); it continues then.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        said = ""
+        previous = ""
         pause = min(FIRST_LOOK, every)
         while True:
             now = self.operation(operation)
-            sentence = told(now)
-            if progress is not None and sentence != said:
+            sentence = progress_line(now)
+            if progress is not None and sentence != previous:
                 progress(sentence)
-            said = sentence
-            if now["status"] not in GOING_ON:
-                return ended_well(now)
+            previous = sentence
+            if now["status"] not in ACTIVE_STATUSES:
+                return require_success(now)
             if deadline is not None and time.monotonic() + pause > deadline:
                 raise ClientError(f"After {timeout:g} s it goes on. {sentence}", code="timeout")
             time.sleep(pause)
@@ -200,7 +200,7 @@ class Client:
 
         Grades that are sent again, for example after a lost answer, are stored once.
         """
-        answer = self._of_round("POST", round, "grades", reads=True, json={"grades": [dict(given) for given in grades]})
+        answer = self._of_round("POST", round, "grades", reads=True, json={"grades": [dict(item) for item in grades]})
         return list(answer["grades"])
 
     def undo(self, round: Thing, count: int = 1) -> Answer:

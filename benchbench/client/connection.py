@@ -101,18 +101,18 @@ class Connection:
                 raise ClientError(f"{self.address!r} is no address of a site: {error}") from None
             except httpx.RequestError as error:
                 if attempt == ATTEMPTS or not (repeatable or isinstance(error, NOT_SENT)):
-                    raise _unanswered(method, url, error) from error
+                    raise _lost_answer(method, url, error) from error
             else:
                 if answer.status_code != TOO_MANY and not (answer.status_code in GATEWAY and repeatable):
                     return answer
-                pause = _asked_for(answer, pause)
+                pause = _retry_after(answer, pause)
                 if attempt == ATTEMPTS or pause > LONGEST_PAUSE:
                     return answer
             time.sleep(pause)
             attempt += 1
 
 
-def _asked_for(answer: httpx.Response, otherwise: float) -> float:
+def _retry_after(answer: httpx.Response, otherwise: float) -> float:
     """Return the seconds of Retry-After, which gives seconds or a date."""
     header = answer.headers.get("Retry-After", "")
     if header.isascii() and header.isdecimal():
@@ -122,22 +122,22 @@ def _asked_for(answer: httpx.Response, otherwise: float) -> float:
     return otherwise
 
 
-def _unanswered(method: str, url: str, error: httpx.RequestError) -> ClientError:
-    told = str(error) or type(error).__name__
+def _lost_answer(method: str, url: str, error: httpx.RequestError) -> ClientError:
+    reason = str(error) or type(error).__name__
     if isinstance(error, NOT_SENT):
-        return ClientError(f"{url} cannot be reached: {told}. Is the address right, and does the site run?")
-    return ClientError(f"The answer to {method} {url} was lost ({told}): what it asked for may be done or not.")
+        return ClientError(f"{url} cannot be reached: {reason}. Is the address right, and does the site run?")
+    return ClientError(f"The answer to {method} {url} was lost ({reason}): what it asked for may be done or not.")
 
 
 def _refusal(answer: httpx.Response) -> ClientError:
     body = _json_of(answer)
     if not isinstance(body, Mapping) or not isinstance(body.get("detail"), str):
-        raise _stranger(answer)
-    told = body["detail"]
+        raise _unknown_site(answer)
+    message = body["detail"]
     if body.get("code") == "not_authenticated" and "Authorization" not in answer.request.headers:
-        told = f"No token was given: give one, or set BENCHBENCH_TOKEN. {told}"
+        message = f"No token was given: give one, or set BENCHBENCH_TOKEN. {message}"
     return ClientError(
-        told,
+        message,
         status=answer.status_code,
         code=body.get("code", ""),
         errors=body.get("errors"),
@@ -149,14 +149,14 @@ def _json_of(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except ValueError:
-        raise _stranger(answer) from None
+        raise _unknown_site(answer) from None
 
 
-def _stranger(answer: httpx.Response) -> ClientError:
-    led = f" and leads to {answer.headers['Location']}" if "Location" in answer.headers else ""
+def _unknown_site(answer: httpx.Response) -> ClientError:
+    redirect = f" and leads to {answer.headers['Location']}" if "Location" in answer.headers else ""
     return ClientError(
-        f"{answer.url} answered {answer.status_code} {answer.reason_phrase}{led}, and not as BenchBench does: is it "
-        "the address of a site, without /api/v2?",
+        f"{answer.url} answered {answer.status_code} {answer.reason_phrase}{redirect}, not as BenchBench does. Give "
+        "the address of a site, without /api/v2.",
         status=answer.status_code,
         code="not_benchbench",
     )

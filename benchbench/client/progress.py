@@ -5,9 +5,9 @@ from typing import Any
 
 from benchbench.client.connection import ClientError
 
-GOING_ON = ("pending", "running")
+ACTIVE_STATUSES = ("pending", "running")
 # For kinds whose progress has no percentage: the fields of the finished work and of the total.
-COUNTED = {
+COUNT_FIELDS = {
     "index": ("processed_documents", "total_documents"),
     "resolve": ("processed_refs", "total_refs"),
     "llm_judging": ("answers", "total_answers"),
@@ -15,19 +15,19 @@ COUNTED = {
 }
 
 
-def told(operation: dict[str, Any]) -> str:
+def progress_line(operation: dict[str, Any]) -> str:
     """Return the progress of an operation: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
-    return f"{operation['kind']}: {', '.join(_parts(operation))}"
+    return f"{operation['kind']}: {', '.join(_progress_items(operation))}"
 
 
-def _parts(operation: dict[str, Any]) -> Iterator[str]:
+def _progress_items(operation: dict[str, Any]) -> Iterator[str]:
     progress = operation["progress"]
-    yield str(progress["stage" if operation["status"] in GOING_ON else "status"])
+    yield str(progress["stage" if operation["status"] in ACTIVE_STATUSES else "status"])
     if progress.get("waiting_for"):
         yield str(progress["waiting_for"])
     elif progress.get("queue_position"):
         yield f"number {progress['queue_position'] + 1} in the queue"
-    if operation["status"] in GOING_ON and (share := _share(operation)) is not None:
+    if operation["status"] in ACTIVE_STATUSES and (share := _share(operation)) is not None:
         yield f"{share:.0f} %"
     if operation["kind"] == "benchmark":
         failed = f" ({progress['failed_runs']} failed)" if progress["failed_runs"] else ""
@@ -39,16 +39,16 @@ def _share(operation: dict[str, Any]) -> float | None:
     progress = operation["progress"]
     if "percent" in progress:
         return float(progress["percent"])
-    done, whole = COUNTED.get(operation["kind"], ("", ""))
-    total = progress.get(whole)
-    return 100 * progress[done] / total if total else None
+    count_field, total_field = COUNT_FIELDS.get(operation["kind"], ("", ""))
+    total = progress.get(total_field)
+    return 100 * progress[count_field] / total if total else None
 
 
-def ended_well(operation: dict[str, Any]) -> dict[str, Any]:
+def require_success(operation: dict[str, Any]) -> dict[str, Any]:
     """Return a completed operation. Raises ClientError for a failed or cancelled one."""
-    named = f"The operation {operation['operation_id']} ({operation['kind']})"
+    subject = f"The operation {operation['operation_id']} ({operation['kind']})"
     if operation["status"] == "failed":
-        raise ClientError(f"{named} failed: {operation['error']}", code="operation_failed")
+        raise ClientError(f"{subject} failed: {operation['error']}", code="operation_failed")
     if operation["status"] == "cancelled":
-        raise ClientError(f"{named} was cancelled.", code="operation_cancelled")
+        raise ClientError(f"{subject} was cancelled.", code="operation_cancelled")
     return operation

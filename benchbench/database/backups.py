@@ -18,11 +18,11 @@ from django.db.migrations.loader import MigrationLoader
 from benchbench.embedded import EmbeddedError
 from benchbench.embedded.postgres import programs
 from benchbench.errors import BenchbenchError
-from benchbench.local_files.placing import place
+from benchbench.local_files.placing import write_file
 
 FORMAT = b"PGDMP"  # the first bytes of pg_dump's custom format
 WITHOUT_RIGHTS = ("--no-owner", "--no-privileges")  # the user who restores owns the restored tables
-SAID = 8  # the last lines of a failed program, which give the reason
+ERROR_LINES = 8  # the last lines of a failed program, which give the reason
 
 
 class BackupError(BenchbenchError):
@@ -41,7 +41,7 @@ def back_up(path: Path, *, force: bool = False) -> int:
     def write(file: IO[bytes]) -> None:
         _run("pg_dump", "--format=custom", *WITHOUT_RIGHTS, output=file)
 
-    place(write, path, force=force, mode=0o600)  # it holds the hashes of passwords
+    write_file(write, path, force=force, mode=0o600)  # it holds the hashes of passwords
     return path.stat().st_size
 
 
@@ -79,10 +79,10 @@ def _require_backup(path: Path) -> None:
         raise BackupError(f"{path} is no backup: it is not in the custom format of pg_dump, as `backup` writes it.")
     rows = _run("pg_restore", "--data-only", "--table=django_migrations", "--file=-", str(path)).splitlines()
     applied = [tuple(row.split("\t")[1:3]) for row in rows if row.count("\t") == 3]
-    known = set(MigrationLoader(None, ignore_no_migrations=True).disk_migrations or ())
+    migrations = set(MigrationLoader(None, ignore_no_migrations=True).disk_migrations or ())
     if not applied:
         raise BackupError(f"{path} is a backup of another application: it has no table of migrations.")
-    if unknown := sorted(".".join(names) for names in applied if names not in known):
+    if unknown := sorted(".".join(names) for names in applied if names not in migrations):
         raise BackupError(
             f"A newer BenchBench made {path}: this one does not know its migration {unknown[0]}. Install the newer one."
         )
@@ -103,8 +103,8 @@ def _run(name: str, *arguments: str, output: IO[bytes] | int = subprocess.PIPE) 
     info = connection.connection.info
     address = {"PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGDATABASE": info.dbname}
     environment = os.environ | address | {"PGPASSWORD": info.password, "LC_ALL": "C"}
-    done = subprocess.run([program, *arguments], stdout=output, stderr=subprocess.PIPE, env=environment)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").splitlines()[-SAID:]
-        raise BackupError(f"{name} failed: {' '.join(map(str.strip, said))}")
-    return (done.stdout or b"").decode()
+    result = subprocess.run([program, *arguments], stdout=output, stderr=subprocess.PIPE, env=environment)
+    if result.returncode:
+        lines = result.stderr.decode(errors="replace").splitlines()[-ERROR_LINES:]
+        raise BackupError(f"{name} failed: {' '.join(map(str.strip, lines))}")
+    return (result.stdout or b"").decode()

@@ -137,5 +137,5 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]
 def binary_cursor() -> Iterator[psycopg.Cursor[Any]]:
     """Open a cursor for raw bytes, on Django's connection and in its transaction. Raises Django's errors."""
     connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as own:
-        yield own
+    with connection.wrap_database_errors, psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as raw:
+        yield raw

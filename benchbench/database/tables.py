@@ -34,8 +34,8 @@ def unknown() -> list[str]:
     Raises DatabaseError if it does not answer.
     """
     loader = MigrationExecutor(connection).loader
-    there = loader.applied_migrations.keys() - (loader.disk_migrations or {}).keys()
-    return sorted(f"{app}.{name}" for app, name in there if app in loader.migrated_apps)
+    extra = loader.applied_migrations.keys() - (loader.disk_migrations or {}).keys()
+    return sorted(f"{app}.{name}" for app, name in extra if app in loader.migrated_apps)
 
 
 def why_not_usable(program: str) -> str:

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 from benchbench.embedded import locks, places
-from benchbench.embedded.places import EmbeddedError, here
+from benchbench.embedded.places import EmbeddedError, current_paths
 from benchbench.embedded.postgres import Postgres
 from benchbench.embedded.service import Redis, Service, wait_until
 
-__all__ = ["EmbeddedError", "ensure", "here", "remove", "stop"]
+__all__ = ["EmbeddedError", "current_paths", "ensure", "remove", "stop"]
 
 # The locks of this process, by data folder, held until it ends. A forked child shares them and so uses the services
 # too. A started program does not and calls `ensure()` itself.
@@ -29,58 +29,58 @@ def ensure() -> None:
     Returns when the services answer: after about a second, or a few milliseconds if they run. May be called often, by
     many processes at once, and after any crash. Raises EmbeddedError.
     """
-    here = places.here()
+    paths = places.current_paths()
     services: list[Service] = []
     if not os.environ.get("DATABASE_URL"):
-        services.append(Postgres(here))
+        services.append(Postgres(paths))
     if not os.environ.get("REDIS_URL"):
-        services.append(Redis(here))
+        services.append(Redis(paths))
     if not services:
         return
-    here.prepare()
-    with locks.holding(locks.exclusive(here.start_lock)):
-        if here.data not in _in_use:
-            _in_use[here.data] = locks.shared(here.users_lock)  # waits for a keeper that is stopping them
-        _start_keeper(here)
+    paths.prepare()
+    with locks.holding(locks.exclusive(paths.start_lock)):
+        if paths.data not in _in_use:
+            _in_use[paths.data] = locks.shared(paths.users_lock)  # waits for a keeper that is stopping them
+        _start_keeper(paths)
         for service in services:
             service.start()
 
 
 def stop() -> None:
     """Stop both services. Raises `EmbeddedError` if another process uses them."""
-    here = places.here()
-    if not here.data.exists():
+    paths = places.current_paths()
+    if not paths.data.exists():
         return
-    here.prepare()
-    with locks.holding(locks.exclusive(here.start_lock)):
-        if not wait_until(lambda: not locks.is_held(here.users_lock), patience_s=3):
+    paths.prepare()
+    with locks.holding(locks.exclusive(paths.start_lock)):
+        if not wait_until(lambda: not locks.is_held(paths.users_lock), patience_s=3):
             raise EmbeddedError(
-                f"Other processes use the services in {here.data}: end the site, the workers and the tests first."
+                f"Other processes use the services in {paths.data}: end the site, the workers and the tests first."
             )
         # A process that starts now waits for the start lock.
-        with locks.holding(locks.exclusive(here.users_lock)):
-            for service in (Redis(here), Postgres(here)):
+        with locks.holding(locks.exclusive(paths.users_lock)):
+            for service in (Redis(paths), Postgres(paths)):
                 service.stop()
 
 
 def remove() -> None:
     """Stop both services and delete their data."""
     stop()
-    here = places.here()
-    for folder in (here.postgres, here.runtime):
+    paths = places.current_paths()
+    for folder in (paths.postgres, paths.runtime):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start_keeper(here: places.Places) -> None:
+def _start_keeper(paths: places.Places) -> None:
     """Start a keeper unless one runs; return when it runs."""
-    lock = locks.try_exclusive(here.data / "keeper.lock")
+    lock = locks.try_exclusive(paths.data / "keeper.lock")
     if lock is None:
         return
-    with locks.holding(lock), (here.data / "keeper.log").open("ab") as log:
+    with locks.holding(lock), (paths.data / "keeper.log").open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "benchbench.embedded", "keep", str(lock)],
             cwd=places.BASE_DIR,
-            env=os.environ | {"BENCHBENCH_DATA_DIR": str(here.data)},
+            env=os.environ | {"BENCHBENCH_DATA_DIR": str(paths.data)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

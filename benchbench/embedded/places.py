@@ -84,7 +84,7 @@ class Places:
         private_folder(self.runtime)
 
 
-def here() -> Places:
+def current_paths() -> Places:
     """Return the places of this checkout's data folder: BENCHBENCH_DATA_DIR, by default `.benchbench`."""
     return Places((BASE_DIR / (os.environ.get("BENCHBENCH_DATA_DIR") or ".benchbench")).resolve())
 

@@ -61,7 +61,7 @@ class Postgres(Service):
         for stale in (self.cluster / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
             stale.unlink(missing_ok=True)
         options = OPTIONS | {"unix_socket_directories": str(self.places.runtime)}
-        settings = shlex.join(part for key, value in options.items() for part in ("-c", f"{key}={value}"))
+        settings = shlex.join(argument for key, value in options.items() for argument in ("-c", f"{key}={value}"))
         self._run("pg_ctl", "start", "--wait", f"--log={self.log}", f"--options={settings}", hand_over=lock)
 
     def ask_to_stop(self) -> None:

@@ -74,13 +74,13 @@ class Service(ABC):
         if not wait_until(lambda: not locks.is_held(self.lock)):
             raise self.error("did not stop")
 
-    def error(self, what: str, detail: str = "") -> EmbeddedError:
-        """Return the error for `what` happened, with `detail` or the last lines of the log."""
+    def error(self, problem: str, detail: str = "") -> EmbeddedError:
+        """Return the error of a `problem`, with `detail` or the last lines of the log."""
         if not detail and self.log.exists():
             detail = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
         return EmbeddedError(
-            f"The embedded {self.title} {what}. Its data is in {self.places.data}, its log is {self.log}. Mend it, or "
-            f"name a server of your own in DATABASE_URL and REDIS_URL.\n{detail}".rstrip()
+            f"The embedded {self.title} {problem}. Its data is in {self.places.data}, its log is {self.log}. Repair it "
+            f"or name a server of your own in DATABASE_URL and REDIS_URL.\n{detail}".rstrip()
         )
 
 
@@ -129,7 +129,7 @@ class Redis(Service):
             "appendonly": "no",
         }
         result = subprocess.run(
-            [program(), *(str(part) for key, value in options.items() for part in (f"--{key}", value))],
+            [program(), *(str(argument) for key, value in options.items() for argument in (f"--{key}", value))],
             env=daemon_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -33,7 +33,7 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
             with zipfile.ZipFile(path) as archive:
                 _extract(archive, target, max_bytes)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
-            raise FileFormatError(f"{path.name} cannot be unpacked: {_said(path, error)}.") from None
+            raise FileFormatError(f"{path.name} cannot be unpacked: {_describe_error(path, error)}.") from None
         inside = list(target.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else target
 
@@ -51,7 +51,7 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
     return size
 
 
-def _said(path: Path, error: Exception) -> str:
+def _describe_error(path: Path, error: Exception) -> str:
     if isinstance(error, zipfile.BadZipFile) and not zipfile.is_zipfile(path):
         return "it was cut short, or is no zip. Pack it, or copy it, again"
     if isinstance(error, zipfile.BadZipFile | zlib.error | EOFError):
@@ -75,12 +75,12 @@ def _extract(archive: zipfile.ZipFile, target: Path, max_bytes: int) -> None:
         left -= require_unpacked_size(file, max_bytes=left)
 
 
-def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, most: int) -> int:
+def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, max_bytes: int) -> int:
     written = 0
     with archive.open(member) as packed, file.open("wb") as out:
         while block := packed.read(BLOCK):
             written += len(block)
-            if written > most:
+            if written > max_bytes:
                 raise ValueError("it unpacks to more bytes than are allowed")
             out.write(block)
     return written
@@ -91,7 +91,7 @@ def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
     name = PurePosixPath(member.filename)
     if not name.name or name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
         raise ValueError(f"it holds the path {member.filename[:60]!a}, which leads out of it")
-    if any(len(os.fsencode(part)) > NAME_BYTES for part in name.parts) or len(os.fsencode(name)) > PATH_BYTES:
+    if any(len(os.fsencode(component)) > NAME_BYTES for component in name.parts) or len(os.fsencode(name)) > PATH_BYTES:
         raise ValueError(
             f"it holds a path that begins {member.filename[:60]!a} and is too long: a name has at most {NAME_BYTES} "
             f"bytes, a path {PATH_BYTES:,}"
@@ -106,5 +106,6 @@ def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
 def _is_left_out(name: str) -> bool:
     """Return whether a name belongs to a folder, a hidden file or a file of macOS."""
     return name.endswith("/") or any(
-        part == "__MACOSX" or (part.startswith(".") and part != "..") for part in PurePosixPath(name).parts
+        component == "__MACOSX" or (component.startswith(".") and component != "..")
+        for component in PurePosixPath(name).parts
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.errors import FileFormatError
-from benchbench.reading.objects import Filled, Identifier, Stated, read_as, refuse
+from benchbench.reading.objects import Filled, Identifier, StrictRecord, read_as, refuse
 from benchbench.reading.strict_json import json_lines, read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
@@ -27,7 +27,7 @@ class Qrels:
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Stated):
+class Query(StrictRecord):
     """A line of queries.jsonl."""
 
     KEYS = {"key": "_id"}
@@ -46,17 +46,17 @@ def read_qrels(path: Path) -> Qrels:
     grades: dict[str, dict[str, int]] = {}
     places: dict[str, str] = {}
     duplicates = 0
-    for where, query, document, grade in _rows(path):
-        places.setdefault(query, where)
-        known = grades.setdefault(query, {})
-        if document not in known:
-            known[document] = grade
-        elif known[document] == grade:
+    for location, query, document, grade in _rows(path):
+        places.setdefault(query, location)
+        query_grades = grades.setdefault(query, {})
+        if document not in query_grades:
+            query_grades[document] = grade
+        elif query_grades[document] == grade:
             duplicates += 1
         else:
             raise FileFormatError(
-                f"{where} gives document {document!a} the grade {grade} for query {query!a}, "
-                f"but it had the grade {known[document]} before."
+                f"{location} gives document {document!a} the grade {grade} for query {query!a}, "
+                f"but it had the grade {query_grades[document]} before."
             )
     if not grades:
         raise FileFormatError(f"{path.name} holds no judgment.")
@@ -66,10 +66,10 @@ def read_qrels(path: Path) -> Qrels:
 def read_queries(path: Path) -> Iterator[Query]:
     """Yield the queries of a queries.jsonl in file order: `_id`, `text` and, optionally, `metadata`."""
     seen = set()
-    for where, line in read_objects(path):
-        query = read_as(Query, line, prefix=f"{where} ")
+    for location, line in read_objects(path):
+        query = read_as(Query, line, prefix=f"{location} ")
         if query.key in seen:
-            refuse(f"{where} _id", f"{query.key!a} is that of an earlier line")
+            refuse(f"{location} _id", f"{query.key!a} is that of an earlier line")
         seen.add(query.key)
         yield query
 
@@ -88,23 +88,23 @@ def find_qrels(directory: Path, split: str) -> Path:
     splits = {path.name.removesuffix(".gz").removesuffix(".tsv"): path for path in reversed(files)}
     if split in splits:
         return splits[split]
-    there = f"the splits there are {', '.join(sorted(splits))}" if splits else "there is no qrels/SPLIT.tsv"
-    raise FileFormatError(f"{directory} has no split {split!a}: {there}.", field="split")
+    available = f"the splits there are {', '.join(sorted(splits))}" if splits else "there is no qrels/SPLIT.tsv"
+    raise FileFormatError(f"{directory} has no split {split!a}: {available}.", field="split")
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
     lines = read_lines(path)
-    where, header = next(lines, (f"{path.name}, line 1,", ""))
+    location, header = next(lines, (f"{path.name}, line 1,", ""))
     if header.split("\t") != HEADER:
-        raise FileFormatError(f"{where} must be the header {'<TAB>'.join(HEADER)}.")
-    for where, line in lines:
+        raise FileFormatError(f"{location} must be the header {'<TAB>'.join(HEADER)}.")
+    for location, line in lines:
         cells = line.split("\t")
         if len(cells) != len(HEADER) or not all(cell.strip() for cell in cells):
-            raise FileFormatError(f"{where} must have three cells between tabs: {', '.join(HEADER)}.")
+            raise FileFormatError(f"{location} must have three cells between tabs: {', '.join(HEADER)}.")
         query, document, grade = cells
         if not GRADE.fullmatch(grade):
-            raise FileFormatError(f"{where} has the score {grade[:40]!a}, which is not an integer.")
-        yield where, query, document, int(grade)
+            raise FileFormatError(f"{location} has the score {grade[:40]!a}, which is not an integer.")
+        yield location, query, document, int(grade)
 
 
 def write_queries(queries: Iterable[Query]) -> Iterator[str]:

@@ -12,16 +12,16 @@ from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
 from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.reading import strict_yaml
-from benchbench.reading.kinds import Kind, one_of, whole
-from benchbench.reading.objects import Listed, Stated, read_as
+from benchbench.reading.kinds import Kind, int_between, one_of
+from benchbench.reading.objects import Listed, StrictRecord, read_as
 from benchbench.reading.strict_json import read_text
 
 PRESETS = {"quick_test": (5, 1), "baseline": (10, 3), "full": (None, 5)}  # max_documents, runs_per_query
 MOST_CHUNKS = 1000
 
 
-def _number(most: float) -> Kind:
-    return Kind(Annotated[int | float, Field(ge=0, le=most)], f"a number from 0 to {most:g}")
+def _number(maximum: float) -> Kind:
+    return Kind(Annotated[int | float, Field(ge=0, le=maximum)], f"a number from 0 to {maximum:g}")
 
 
 def _printable(text: str) -> str:
@@ -48,11 +48,11 @@ CUTOFFS = Kind(
     f"a list of different whole numbers from 1 to {MOST_CHUNKS:,}",
 )
 ANY_TEXT = Kind(str, "a text")
-COUNT, CHUNKS = whole(1, 10**9), whole(1, MOST_CHUNKS)
+COUNT, CHUNKS = int_between(1, 10**9), int_between(1, MOST_CHUNKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Data(Stated):
+class Data(StrictRecord):
     """Documents and questions of an experiment. Relative paths start at the directory of the YAML file."""
 
     documents_dir: Annotated[str, TEXT]
@@ -62,16 +62,16 @@ class Data(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition(Stated):
+class Repetition(StrictRecord):
     """Settings of the measuring. `top_k_values` are cutoffs of one search, made at the greatest of them."""
 
-    runs_per_query: Annotated[int, whole(1, 100)] = 3
+    runs_per_query: Annotated[int, int_between(1, 100)] = 3
     top_k_values: Annotated[tuple[int, ...], CUTOFFS] = (1, 3, 5, 10)
-    random_seed: Annotated[int, whole(0, 2**63 - 1)] = 42
+    random_seed: Annotated[int, int_between(0, 2**63 - 1)] = 42
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding(Stated):
+class Embedding(StrictRecord):
     """An embedding model and the library or service that runs it."""
 
     model: Annotated[str, TEXT]
@@ -79,18 +79,18 @@ class Embedding(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class LLM(Stated):
+class LLM(StrictRecord):
     """A language model and the service that runs it."""
 
     model: Annotated[str, TEXT]
     provider: Annotated[str, TEXT] = "ollama"
     base_url: Annotated[str | None, TEXT] = None
     temperature: Annotated[float, _number(10)] = 0.1
-    max_tokens: Annotated[int, whole(1, 10**6)] = 500
+    max_tokens: Annotated[int, int_between(1, 10**6)] = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Backend(Stated):
+class Backend(StrictRecord):
     """A vector store. `path` is read and ignored: stores keep their files among the site's data."""
 
     name: Annotated[str, one_of(*STORES)]
@@ -98,7 +98,7 @@ class Backend(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy(Stated):
+class Strategy(StrictRecord):
     """A chunking and search strategy, with sizes in characters.
 
     `doc_top_k` and `section_top_k` are the numbers of documents and sections that the lod strategies keep at each
@@ -106,16 +106,16 @@ class Strategy(Stated):
     """
 
     name: Annotated[str, one_of(*STRATEGIES)]
-    chunk_size: Annotated[int, whole(1, 10**6)] = 500
-    chunk_overlap: Annotated[int, whole(0, 10**6)] = 50
+    chunk_size: Annotated[int, int_between(1, 10**6)] = 500
+    chunk_overlap: Annotated[int, int_between(0, 10**6)] = 50
     doc_top_k: Annotated[int, CHUNKS] = 5
     section_top_k: Annotated[int, CHUNKS] = 10
-    max_layers: Annotated[int, whole(1, 100)] = 3
+    max_layers: Annotated[int, int_between(1, 100)] = 3
     cluster_threshold: Annotated[float, _number(1)] = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment(Stated):
+class Experiment(StrictRecord):
     """An experiment with every default filled in."""
 
     id: Annotated[str, NAME]
@@ -147,23 +147,23 @@ class Experiment(Stated):
 
 def read_experiment(path: Path) -> Experiment:
     """Return the experiment of a YAML file. Errors name file and key."""
-    return experiment_of(strict_yaml.parse(read_text(path), where=path.name), where=path.name)
+    return experiment_of(strict_yaml.parse(read_text(path), location=path.name), location=path.name)
 
 
-def experiment_of(value: Any, *, where: str) -> Experiment:
-    """Return the experiment that plain data describes; `where` names the file in errors.
+def experiment_of(value: Any, *, location: str) -> Experiment:
+    """Return the experiment that plain data describes; `location` names the file in errors.
 
     A null key counts as absent. Raises InvalidKeyError or FileFormatError, with file and key, for unknown, missing and
     invalid keys, for repeated list entries, and for a strategy that needs a language model if `llms` is empty.
     """
-    experiment = read_as(Experiment, value, prefix=f"{where}, ")
+    experiment = read_as(Experiment, value, prefix=f"{location}, ")
     for key in ("embeddings", "llms", "backends", "strategies"):
-        _check_entries(getattr(experiment, key), key, f"{where}, ")
+        _check_entries(getattr(experiment, key), key, f"{location}, ")
     for index, strategy in enumerate(experiment.strategies):
-        _check_chunks(strategy, f"{where}, strategies[{index}].chunk_overlap")
+        _check_chunks(strategy, f"{location}, strategies[{index}].chunk_overlap")
         if STRATEGIES[strategy.name].requires_llm and not experiment.llms:
-            what = f"strategies[{index}] is {strategy.name}, which asks a language model: state one in llms"
-            raise FileFormatError(f"{where}, {what}.", field="llms")
+            problem = f"strategies[{index}] is {strategy.name}, which asks a language model: state one in llms"
+            raise FileFormatError(f"{location}, {problem}.", field="llms")
     return experiment
 
 
@@ -176,24 +176,24 @@ def _check_entries(entries: Sequence[Any], key: str, prefix: str) -> None:
             raise FileFormatError(f"{prefix}{key}[{index}] repeats {key}[{first}].", field=f"{key}[{index}]")
 
 
-def _check_chunks(strategy: Strategy, place: str) -> None:
+def _check_chunks(strategy: Strategy, location: str) -> None:
     try:
         check_chunk_parameters(size=strategy.chunk_size, overlap=strategy.chunk_overlap)
     except ChunkingError as error:
-        raise FileFormatError(f"{place}: {error.message}", field="chunk_overlap") from None
+        raise FileFormatError(f"{location}: {error.message}", field="chunk_overlap") from None
 
 
 def _with_lists(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in pairs}
 
 
-def kept_documents(ids: Sequence[str], expected: Collection[str], most: int) -> list[str]:
+def select_documents(ids: Sequence[str], expected: Collection[str], limit: int) -> list[str]:
     """Return the `ids` that an experiment keeps, in their order: all expected ones, then the first others.
 
-    At most `most` are kept, unless more are expected.
+    At most `limit` are kept, unless more are expected.
     """
     expected = set(expected)
     needed = [id for id in ids if id in expected]
-    others = [id for id in ids if id not in expected]
-    chosen = {*needed, *others[: max(0, most - len(needed))]}
+    unexpected = [id for id in ids if id not in expected]
+    chosen = {*needed, *unexpected[: max(0, limit - len(needed))]}
     return [id for id in ids if id in chosen]

@@ -11,7 +11,7 @@ from benchbench.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.records import ScoredDocuments
-from benchbench.reading.objects import Checked, Filled, Must, Stated, Strings, read_as, read_list, refuse
+from benchbench.reading.objects import Checked, Filled, Must, StrictRecord, Strings, read_as, read_list, refuse
 from benchbench.reading.strict_json import json_array, json_text, read_value
 
 SPLITS = ("train", "validation", "test")
@@ -22,7 +22,7 @@ OrderBy = Literal["agree", "rank", "score"]
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata(Stated):
+class Metadata(StrictRecord):
     """Metadata of a dataset."""
 
     dataset_id: str
@@ -36,7 +36,7 @@ class Metadata(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic(Stated):
+class Topic(StrictRecord):
     """A query; without a slice it is in `default`."""
 
     KEYS = {"key": "query_id", "text": "query_text", "slices": "slice_ids"}
@@ -50,7 +50,7 @@ class Topic(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgment(Stated):
+class Judgment(StrictRecord):
     """Relevance of an item to a query."""
 
     query_id: Filled
@@ -81,13 +81,13 @@ class Dataset:
         """Return the part whose topics are in `split`. Raises FileFormatError if no topic is."""
         topics = tuple(topic for topic in self.topics if topic.split == split)
         if not topics:
-            there = ", ".join(sorted({topic.split for topic in self.topics if topic.split})) or "none"
+            splits = ", ".join(sorted({topic.split for topic in self.topics if topic.split})) or "none"
             raise FileFormatError(
-                f"No topic of {self.metadata.dataset_id} is in the split {split!a}; its topics state: {there}.",
+                f"No topic of {self.metadata.dataset_id} is in the split {split!a}; its topics state: {splits}.",
                 field="split",
             )
-        kept = {topic.key for topic in topics}
-        return replace(self, topics=topics, qrels={key: of for key, of in self.qrels.items() if key in kept})
+        keys = {topic.key for topic in topics}
+        return replace(self, topics=topics, qrels={key: grades for key, grades in self.qrels.items() if key in keys})
 
 
 def read_dataset(directory: Path) -> Dataset:
@@ -103,8 +103,8 @@ def read_dataset(directory: Path) -> Dataset:
     topics = read_list(Topic, _value(directory, "topics.json"), prefix="topics.json")
     repeated = [key for key, count in Counter(topic.key for topic in topics).items() if count > 1]
     if repeated or not topics:
-        what = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
-        raise FileFormatError(f"topics.json {what}.", field="query_id")
+        problem = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
+        raise FileFormatError(f"topics.json {problem}.", field="query_id")
     qrels, duplicates = _qrels(_value(directory, "qrels.json"), {topic.key for topic in topics})
     warnings = [*_warnings(metadata, topics, qrels)]
     if _path(directory, "metadata.json") is None:
@@ -143,22 +143,22 @@ def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
     by_query: dict[str, list[RunEntry]] = {}
     for entry in run.entries:
         by_query.setdefault(entry.query_id, []).append(entry)
-    place = f"The run {run.run_id[:60]!a}, query"
-    return {query: _ranking(f"{place} {query[:60]!a},", entries, order_by) for query, entries in by_query.items()}
+    label = f"The run {run.run_id[:60]!a}, query"
+    return {query: _ranking(f"{label} {query[:60]!a},", entries, order_by) for query, entries in by_query.items()}
 
 
-def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str]:
+def _ranking(label: str, entries: list[RunEntry], order_by: OrderBy) -> list[str]:
     by_rank = sorted(entries, key=lambda entry: entry.rank)
     if order_by != "score":
         for above, below in pairwise(by_rank):
             if above.rank == below.rank:
-                raise FileFormatError(f"{place} has the rank {above.rank} twice: say --order-by score to go by scores.")
+                raise FileFormatError(f"{label} has the rank {above.rank} twice: say --order-by score to go by scores.")
             if order_by == "agree" and above.score < below.score:
                 raise FileFormatError(
-                    f"{place} has ranks and scores that disagree: rank {above.rank} has the score {above.score}, and "
+                    f"{label} has ranks and scores that disagree: rank {above.rank} has the score {above.score}, and "
                     f"rank {below.rank} has {below.score}. Say --order-by rank or --order-by score."
                 )
-    scored = ScoredDocuments(place, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
+    scored = ScoredDocuments(label, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
     by_score = scored.ranking()
     return scored.documents if order_by == "rank" else by_score
 
@@ -173,18 +173,18 @@ def _read_metadata(directory: Path) -> Metadata:
     return metadata
 
 
-def _qrels(value: Any, known: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
-    """Return the grades of each query by item, and the number of equal repetitions; `known` are the topics' keys."""
+def _qrels(value: Any, keys: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
+    """Return the grades of each query by item, and the number of equal repetitions; `keys` are the topics' keys."""
     qrels: dict[str, dict[str, int]] = {}
     judgments = read_list(Judgment, value, prefix="qrels.json")
     for index, judgment in enumerate(judgments):
         query, item, grade = judgment.query_id, judgment.canonical_item_id, judgment.relevance
-        if known is not None and query not in known:
+        if keys is not None and query not in keys:
             refuse(f"qrels.json[{index}].query_id", f"is {query[:60]!a}, which topics.json does not have")
         before = qrels.setdefault(query, {}).setdefault(item, grade)
         if before != grade:
-            what = f"is {grade}, but item {item[:60]!a} was graded {before} before"
-            refuse(f"qrels.json[{index}].relevance", what)
+            problem = f"is {grade}, but item {item[:60]!a} was graded {before} before"
+            refuse(f"qrels.json[{index}].relevance", problem)
     return qrels, len(judgments) - sum(map(len, qrels.values()))
 
 

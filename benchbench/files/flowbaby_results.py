@@ -10,10 +10,10 @@ import numpy as np
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.means import why_unranked
+from benchbench.ir.measures.means import unranked_reason
 from benchbench.ir.profiles import Mean, Profile
 from benchbench.ir.slices import label_shape
-from benchbench.reading.objects import Must, Stated, read_as
+from benchbench.reading.objects import Must, StrictRecord, read_as
 from benchbench.reading.strict_json import attributes, read_value
 
 SHAPE_ROWS = {
@@ -94,23 +94,23 @@ def markdown(results: Mapping[str, Any]) -> str:
     """Return the content of results.md, from that of results.json."""
     cutoffs = ", ".join(map(str, results["k_values"]))
     shape = [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()]
-    parts = [
+    blocks = [
         "# Benchmark Results",
         f"{results['query_count']} queries, profile {results['profile']}, k {cutoffs}.",
         "## Label Shape Statistics",
         "Positives are a query's judgments, of any grade.",
         _table(["Statistic", "Value"], shape),
         "## Aggregate Metrics",
-        _mean_told(results["means"]["aggregate_metrics"]),
+        _describe_mean(results["means"]["aggregate_metrics"]),
         _metrics_table(results["aggregate_metrics"]),
         "## Macro-Averaged Metrics",
-        _mean_told(results["means"]["macro_metrics"]),
+        _describe_mean(results["means"]["macro_metrics"]),
         _metrics_table(results["macro_metrics"]),
         "## Per-Slice Metrics",
-        _mean_told(results["means"]["per_slice_metrics"]),
+        _describe_mean(results["means"]["per_slice_metrics"]),
         _slices_table(results["per_slice_metrics"], list(results["macro_metrics"])),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
 def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
@@ -149,7 +149,8 @@ def _means(queries: Sequence[QueryFigures], mean: Mean) -> dict[str, float]:
     names = sorted(queries[0].values) if queries else []
     n_judgments = [query.n_judgments for query in queries]
     return {
-        name: mean.of(np.array([query.values[name] for query in queries], np.float64), n_judgments) for name in names
+        name: mean.compute(np.array([query.values[name] for query in queries], np.float64), n_judgments)
+        for name in names
     }
 
 
@@ -162,7 +163,7 @@ def _per_slice(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, d
     return {name: _means(inside, Mean.MACRO) | {"query_count": len(inside)} for name, inside in sorted(members.items())}
 
 
-def _mean_told(name: str) -> str:
+def _describe_mean(name: str) -> str:
     return f"The {name} mean: {Mean(name).words}."
 
 
@@ -209,7 +210,7 @@ Number = Annotated[int | float, Must("a number")]
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Stated):
+class Summary(StrictRecord):
     """Fields of summary.json that a comparison needs. Only our own files have `execution` and `failed_queries`."""
 
     IGNORES_OTHERS = True
@@ -242,8 +243,8 @@ def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
     if before.profile and after.profile:  # which Flowbaby's own program does not write
         same["profile"] = "aggregation profiles"
     differences = [
-        f"They are of different {what}: {getattr(before, key)!r} and {getattr(after, key)!r}."
-        for key, what in same.items()
+        f"They are of different {aspect}: {getattr(before, key)!r} and {getattr(after, key)!r}."
+        for key, aspect in same.items()
         if getattr(before, key) != getattr(after, key)
     ]
     if differences:
@@ -252,10 +253,10 @@ def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
     measures = {name: change(before.metrics.get(name), after.metrics.get(name)) for name in names}
     return {
         "dataset_version": f"{before.dataset_id} {before.dataset_version}",
-        "runs": [{"id": of.run_id, "git_sha": of.git_sha, "execution": of.execution} for of in (before, after)],
+        "runs": [{"id": side.run_id, "git_sha": side.git_sha, "execution": side.execution} for side in (before, after)],
         "duration_ms": change(before.duration_ms, after.duration_ms),
         "measures": measures,
-        "warnings": _warnings(before, after, [name for name, of in measures.items() if of["difference"] is None]),
+        "warnings": _warnings(before, after, [name for name, side in measures.items() if side["difference"] is None]),
     }
 
 
@@ -270,10 +271,10 @@ def _warnings(before: Summary, after: Summary, lonely: list[str]) -> list[str]:
     if before.query_count != after.query_count:
         counts = f"{before.query_count} and {after.query_count}"
         warnings.append(f"They count {counts} queries, so a query that one of them lacks may make the difference.")
-    for of in (before, after):
-        if isinstance(of.query_count, int) and isinstance(of.failed_queries, int):
-            why = why_unranked(counted=of.query_count, failed=of.failed_queries, unsearched=0)
-            warnings += [f"{of.run_id}: {why}"] if why else []
+    for side in (before, after):
+        if isinstance(side.query_count, int) and isinstance(side.failed_queries, int):
+            reason = unranked_reason(counted=side.query_count, failed=side.failed_queries, unsearched=0)
+            warnings += [f"{side.run_id}: {reason}"] if reason else []
     if lonely:
         warnings.append(f"Only one of them has {', '.join(lonely)}.")
     return warnings

@@ -37,7 +37,7 @@ Read = tuple[tuple[str, ...], int, dict[str, Ranked], list[str]]  # tags, longer
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """A run file: rankings of the wanted queries, the number of `others` that it answers, and the first of those.
+    """A run file: rankings of the queries, the number of unknown queries that it answers, and the first of those.
 
     `tags` are the run's own names in order of occurrence. `sha256` is the hash of the file's bytes.
     `longer` counts the lines of a TREC run with more than its six columns.
@@ -48,8 +48,8 @@ class RunFile:
     tags: tuple[str, ...]
     sha256: str
     rankings: Mapping[str, Ranked]
-    others: int
-    first_others: tuple[str, ...] = ()
+    unknown_count: int
+    first_unknown: tuple[str, ...] = ()
     longer: int = 0
 
     @property
@@ -76,12 +76,12 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
         raise FileFormatError(
             f"{path.name} is a TREC run, of which only the scores are read: leave the order out.", field="order_by"
         )
-    tags, longer, rankings, others = (
+    tags, longer, rankings, unknown_queries = (
         _read_trec(path, queries) if format == "trec" else _read_flowbaby(path, queries, order_by)
     )
     with path.open("rb") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
-    return RunFile(path.name, format, tags, sha256, rankings, len(others), tuple(others[:5]), longer)
+    return RunFile(path.name, format, tags, sha256, rankings, len(unknown_queries), tuple(unknown_queries[:5]), longer)
 
 
 def _detect(path: Path) -> str:
@@ -91,10 +91,10 @@ def _detect(path: Path) -> str:
     number, first = next(((number, line) for number, line in raw_lines(path) if line.strip()), (0, b""))
     if not number:
         raise FileFormatError(f"{path.name} is empty: a run is expected.")
-    if (there := len(first.split())) != len(COLUMNS):  # with the right number, the reader names the invalid line
+    if (width := len(first.split())) != len(COLUMNS):  # with the right number, the reader names the invalid line
         raise FileFormatError(
             f"{path.name} does not look like a run: a TREC run has lines `{' '.join(COLUMNS)}`, and line {number} has "
-            f"{there} column{'' if there == 1 else 's'}; a Flowbaby run is a JSON object with run_id and entries. Name "
+            f"{width} column{'' if width == 1 else 's'}; a Flowbaby run is a JSON object with run_id and entries. Name "
             f"the format ({' or '.join(FORMATS)}) if it is one of these.",
             field="format",
         )
@@ -102,18 +102,18 @@ def _detect(path: Path) -> str:
 
 
 def _read_trec(path: Path, queries: Container[str]) -> Read:
-    rankings, others = {}, []
+    rankings, unknown_queries = {}, []
     for query, scored in trec.read_run(path).items():
         if query not in queries:
-            others.append(query)
+            unknown_queries.append(query)
             continue
         try:
             ranking = scored.ranking()
         except RepeatedDocumentError:
             raise trec.repeated_document(path, query) from None
-        documents = trec.as_text(ranking, where=f"{path.name}, query {query[:60]!a},")
+        documents = trec.as_text(ranking, location=f"{path.name}, query {query[:60]!a},")
         rankings[query] = _ranked(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
-    return *trec.read_tags(path), rankings, others
+    return *trec.read_tags(path), rankings, unknown_queries
 
 
 def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None) -> Read:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from benchbench.reading.objects import Identifier, Listed, Must, Stated, read_as, refuse
+from benchbench.reading.objects import Identifier, Listed, Must, StrictRecord, read_as, refuse
 from benchbench.reading.strict_json import read_text, read_value
 
 LEVELS = range(101)
 
 
 @dataclass(frozen=True, slots=True)
-class Section(Stated):
+class Section(StrictRecord):
     """A part of a document; the id is local to it."""
 
     id: Identifier
@@ -25,7 +25,7 @@ class Section(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Document(Stated):
+class Document(StrictRecord):
     """A document; as it is read, with its sections flattened, depth first."""
 
     id: Identifier
@@ -59,18 +59,20 @@ def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int,
     and content.
     """
     stem = path.name.removesuffix(".gz").removesuffix(".json")
-    beside = next(
+    markdown_file = next(
         (file for file in (path.with_name(f"{stem}.md{ending}") for ending in ("", ".gz")) if file.is_file()), None
     )
-    if beside is not None:
-        text = read_text(beside)
+    if markdown_file is not None:
+        text = read_text(markdown_file)
         return text, _found_spans(document.sections, text)
-    parts = ["\n\n".join(part for part in (section.heading, section.content) if part) for section in document.sections]
+    texts = [
+        "\n\n".join(piece for piece in (section.heading, section.content) if piece) for section in document.sections
+    ]
     spans, at = [], 0
-    for part in parts:
-        spans.append((at, at + len(part)))
-        at += len(part) + 2
-    return "\n\n".join(parts), spans
+    for piece in texts:
+        spans.append((at, at + len(piece)))
+        at += len(piece) + 2
+    return "\n\n".join(texts), spans
 
 
 def _found_spans(sections: Sequence[Section], text: str) -> list[tuple[int, int]]:

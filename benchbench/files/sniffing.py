@@ -83,18 +83,18 @@ def _object(lines: list[str], path: Path) -> Kind:
 
 
 def _columns(lines: list[str], path: Path) -> Kind:
-    whole = lines[:1000]
+    sample = lines[:1000]
     if re.split(r"\t", lines[0]) == ["query-id", "corpus-id", "score"]:
         return "beir-qrels"
     cells = {cell.strip().strip('"').lower() for cell in lines[0].split(delimiter_of(lines[0]))}
     if len(cells) > 1 and cells & COLUMNS:
         return "table"
     is_csv = path.name.removesuffix(".gz").endswith(".csv")
-    if kind := _trec(whole, topics=not is_csv):
+    if kind := _trec(sample, topics=not is_csv):
         return kind
     if is_csv:
         return "table"
-    return "trec-topics" if all("\t" in line for line in whole) else ""
+    return "trec-topics" if all("\t" in line for line in sample) else ""
 
 
 def _trec(lines: list[str], *, topics: bool = True) -> Kind:
@@ -105,8 +105,8 @@ def _trec(lines: list[str], *, topics: bool = True) -> Kind:
     return "trec-run" if all(RESULT.fullmatch(line.strip()) for line in lines) else ""
 
 
-def _first_of(known: tuple[tuple[str, Kind], ...], text: str) -> Kind:
-    return next((kind for key, kind in known if key in text), "")
+def _first_of(kinds: tuple[tuple[str, Kind], ...], text: str) -> Kind:
+    return next((kind for key, kind in kinds if key in text), "")
 
 
 def _parsed(line: str) -> dict[str, object] | None:

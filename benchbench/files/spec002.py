@@ -82,7 +82,7 @@ def file_name(when: datetime) -> str:
 
 
 def _details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]:
-    truths = Truths.of([dict.fromkeys(answer.expected, 1) for answer in answers])
+    truths = Truths.from_grades([dict.fromkeys(answer.expected, 1) for answer in answers])
     values = evaluate(list(MEASURES.values()), truths.grade([answer.returned[:limit] for answer in answers]))
     return [
         {
@@ -112,7 +112,9 @@ def _places(answer: Answer, limit: int) -> dict[str, int | None]:
 
 
 def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
-    return {name: math.fsum(of[name] for of in metrics) / len(metrics) if metrics else None for name in MEASURES}
+    return {
+        name: math.fsum(values[name] for values in metrics) / len(metrics) if metrics else None for name in MEASURES
+    }
 
 
 def _by_kind(details: Sequence[Mapping[str, Any]], key: str) -> dict[str, dict[str, Any]]:
@@ -145,12 +147,12 @@ def opening(title: str, *, source: str, queries: int) -> list[str]:
     ]
 
 
-def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "module") -> list[str]:
-    """Return the lines of entry `place` of the file's `detailed_results`. `noun` names the expected things.
+def query_lines(detail: Mapping[str, Any], position: int, total: int, *, noun: str = "module") -> list[str]:
+    """Return the lines of entry `position` of the file's `detailed_results`. `noun` names the expected things.
 
     A failed query has its error in place of time and values.
     """
-    number = f"[{place}/{of}] "
+    number = f"[{position}/{total}] "
     version = detail["version"]
     facts = {
         "Version": version if isinstance(version, str) else " or ".join(version or ()),
@@ -216,8 +218,8 @@ def _by_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "BY DIFFICULTY:",
         *(
             f"  {name:<{widths[0]}} {count:>{widths[1]}}:  "
-            f"P@3={_percent(of['precision@3'])} | P@5={_percent(of['precision@5'])}"
-            for name, count, of in rows
+            f"P@3={_percent(values['precision@3'])} | P@5={_percent(values['precision@5'])}"
+            for name, count, values in rows
         ),
         "",
     ]

@@ -106,25 +106,25 @@ def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[s
 
 def search_header() -> str:
     """Return the first line of search_results.csv."""
-    query_id, run, *rest = _names(SearchRow)
-    return csv_line([query_id, run, *_names(Configuration), *rest])
+    query_id, run, *columns = _names(SearchRow)
+    return csv_line([query_id, run, *_names(Configuration), *columns])
 
 
 def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
     """Yield the rows of a search, one per cutoff: the same ranking, cut. Results below a cutoff count as not found."""
-    whole = {name: getattr(search, name) for name in _names(SearchRow)}
+    base_values = {name: getattr(search, name) for name in _names(SearchRow)}
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
-        found = {"doc_found": _found(doc_rank), "section_found": _found(section_rank)}
+        found_flags = {"doc_found": _is_found(doc_rank), "section_found": _is_found(section_rank)}
         content = Content() if search.error else search.content.get(k, Content())
         ranks = {"doc_rank": doc_rank, "section_rank": section_rank}
-        yield SearchRow(**whole | {"top_k": k} | found | ranks | asdict(content))
+        yield SearchRow(**base_values | {"top_k": k} | found_flags | ranks | asdict(content))
 
 
 def search_line(configuration: Configuration, row: SearchRow) -> str:
     """Return a row as a line of search_results.csv."""
-    query_id, run, *rest = astuple(row)
-    return csv_line([query_id, run, *astuple(configuration), *rest])
+    query_id, run, *values = astuple(row)
+    return csv_line([query_id, run, *astuple(configuration), *values])
 
 
 def summary(rows: Iterable[Summary]) -> Iterator[str]:
@@ -214,8 +214,8 @@ def _totals(rows: Iterable[SearchRow]) -> dict[str, float | None]:
 
 def _sum(counts: Iterable[int | None]) -> int | None:
     """Return the sum of the known values; None without any."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers else None
 
 
 def _first(answered: Iterable[SearchRow]) -> list[SearchRow]:
@@ -229,7 +229,7 @@ def _cut(rank: Any, k: int) -> Any:
     return rank if rank is None or rank <= k else NOT_FOUND
 
 
-def _found(rank: int | None) -> bool | None:
+def _is_found(rank: int | None) -> bool | None:
     return None if rank is None else rank != NOT_FOUND
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.errors import FileFormatError
-from benchbench.reading.strict_json import decode_part, raw_lines, read_objects
+from benchbench.reading.strict_json import decode_chunk, raw_lines, read_objects
 
 FORMULA_SIGNS = "=+-@＝＋－＠"  # with the full-width signs, which some spreadsheets treat alike
 STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
@@ -52,7 +52,7 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
     if first.lstrip().startswith(b"{"):
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
-    header, rows = _csv(path, delimiter_of(decode_part(first, where=path.name)))
+    header, rows = _csv(path, delimiter_of(decode_chunk(first, location=path.name)))
     if not header:
         raise FileFormatError(f"{path.name} is empty: a header with the names of the columns is expected.")
     repeated = [name for name in header if header.count(name) > 1]
@@ -72,7 +72,7 @@ def plain(cell: str) -> str:
 
 
 def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
-    lines = (decode_part(line, where=f"{path.name}, line {number},") for number, line in raw_lines(path))
+    lines = (decode_chunk(line, location=f"{path.name}, line {number},") for number, line in raw_lines(path))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
 
     def cells() -> Iterator[tuple[str, list[str]]]:
@@ -92,7 +92,7 @@ def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
 
 
 def _rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
-    for where, row in rows:
+    for location, row in rows:
         if len(row) != len(header):
-            raise FileFormatError(f"{where} has {len(row)} cells, and the header has {len(header)}.")
-        yield where, dict(zip(header, map(plain, row), strict=True))
+            raise FileFormatError(f"{location} has {len(row)} cells, and the header has {len(header)}.")
+        yield location, dict(zip(header, map(plain, row), strict=True))

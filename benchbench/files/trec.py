@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchbench.errors import FileFormatError
 from benchbench.ir.records import ScoredDocuments
-from benchbench.reading.strict_json import decode_part, raw_blocks, raw_lines, read_lines, read_text
+from benchbench.reading.strict_json import decode_chunk, raw_blocks, raw_lines, read_lines, read_text
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
 
@@ -32,10 +32,10 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
             raise _fault(path, number, f"has {len(columns)} columns: qid, iter, docno and rel are expected")
         query, _, document, grade = columns
         if not GRADE.fullmatch(grade):
-            raise _fault(path, number, f"has the grade {_shown(grade)}, which is not an integer")
+            raise _fault(path, number, f"has the grade {_quote(grade)}, which is not an integer")
         judged = truth.setdefault(query, {})
         if document in judged:
-            raise _fault(path, number, f"judges the document {_shown(document)} of the query {_shown(query)} again")
+            raise _fault(path, number, f"judges the document {_quote(document)} of the query {_quote(query)} again")
         judged[document] = int(grade)
     if not truth:
         raise FileFormatError(f"{path.name} holds no judgment.")
@@ -70,7 +70,10 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
             scores.append(scored)
     if not by_query:
         raise FileFormatError(f"{path.name} holds no result.")
-    return {key: _scored(path, key, *of) for key, of in ((_key(path, query), of) for query, of in by_query.items())}
+    return {
+        key: _scored(path, key, *results)
+        for key, results in ((_key(path, query), results) for query, results in by_query.items())
+    }
 
 
 def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
@@ -82,9 +85,9 @@ def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
     tags: dict[bytes, None] = {}
     longer = 0
     for _, lines in raw_blocks(path):
-        columns = [parts for line in lines if (parts := line.split(None, 6))]
-        tags.update(dict.fromkeys(parts[5] for parts in columns))
-        longer += sum(len(parts) > 6 for parts in columns)
+        columns = [fields for line in lines if (fields := line.split(None, 6))]
+        tags.update(dict.fromkeys(fields[5] for fields in columns))
+        longer += sum(len(fields) > 6 for fields in columns)
     return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags), longer
 
 
@@ -97,14 +100,18 @@ def repeated_document(path: Path, query: str) -> FileFormatError:
             document = columns[2]
             first = lines.setdefault(document, number)
             if first != number:
-                what = f"ranks the document {_shown(document)} of the query {query[:60]!a} again"
-                return _fault(path, number, f"{what}, after line {first}: a ranking holds it once")
+                problem = f"ranks the document {_quote(document)} of the query {query[:60]!a} again"
+                return _fault(path, number, f"{problem}, after line {first}: a ranking holds it once")
     raise AssertionError(f"No document of {query!r} stands twice.")
 
 
-def as_text(documents: Sequence[bytes], *, where: str) -> list[str]:
-    """Return ids as text, decoded by one call, since ids hold no white space; `where` begins an error's message."""
-    return decode_part(b"\n".join(documents), where=f"{where} has a document whose id").split("\n") if documents else []
+def as_text(documents: Sequence[bytes], *, location: str) -> list[str]:
+    """Return ids as text, decoded by one call, since ids hold no white space; `location` begins an error's message."""
+    return (
+        decode_chunk(b"\n".join(documents), location=f"{location} has a document whose id").split("\n")
+        if documents
+        else []
+    )
 
 
 def write_qrels(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
@@ -126,30 +133,30 @@ def fits_column(text: str) -> bool:
 
 
 def _scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -> ScoredDocuments[bytes]:
-    place = f"{path.name}, query {key[:60]!a},"
+    location = f"{path.name}, query {key[:60]!a},"
     if any(map(math.isnan, scores)):
-        raise FileFormatError(f"{place} has a score that is not a number (NaN).")
-    return ScoredDocuments(place, documents, scores)
+        raise FileFormatError(f"{location} has a score that is not a number (NaN).")
+    return ScoredDocuments(location, documents, scores)
 
 
 def _key(path: Path, query: bytes) -> str:
-    return decode_part(query, where=f"{path.name} has the query {_shown(query)}, which")
+    return decode_chunk(query, location=f"{path.name} has the query {_quote(query)}, which")
 
 
 def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:
     columns = line.split(None, 5)
     if len(columns) < 6:
         return _fault(path, number, f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected")
-    return _fault(path, number, f"has the score {_shown(columns[4])}, which is not a number")
+    return _fault(path, number, f"has the score {_quote(columns[4])}, which is not a number")
 
 
-def _shown(column: bytes) -> str:
+def _quote(column: bytes) -> str:
     """Return a column as text for an error message, even if its bytes are not valid UTF-8."""
     return ascii(column.decode(errors="replace")[:60])
 
 
-def _fault(path: Path, number: int, what: str) -> FileFormatError:
-    return FileFormatError(f"{path.name}, line {number}, {what}.")
+def _fault(path: Path, number: int, problem: str) -> FileFormatError:
+    return FileFormatError(f"{path.name}, line {number}, {problem}.")
 
 
 TAGS = "num|title|query|question|desc|description|narr|narrative"
@@ -181,14 +188,14 @@ def read_topics(path: Path) -> list[Topic]:
     places: dict[str, str] = {}
     topics = []
     read = _blocks if next(read_lines(path), ("", ""))[1].lstrip().startswith("<") else _lines
-    for where, topic in read(path):
+    for location, topic in read(path):
         if not topic.key.strip() or not topic.text.strip():
-            raise FileFormatError(f"{where} has a topic without {'a text' if topic.key.strip() else 'a number'}.")
+            raise FileFormatError(f"{location} has a topic without {'a text' if topic.key.strip() else 'a number'}.")
         if topic.key in places:
             raise FileFormatError(
-                f"{where} has the number {topic.key[:60]!a} of {places[topic.key].rstrip(',')}: it names one topic."
+                f"{location} has the number {topic.key[:60]!a} of {places[topic.key].rstrip(',')}: it names one topic."
             )
-        places[topic.key] = where
+        places[topic.key] = location
         topics.append(topic)
     if not topics:
         raise FileFormatError(f"{path.name} holds no topic.")
@@ -210,11 +217,11 @@ def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Topic]]:
-    for where, line in read_lines(path):
+    for location, line in read_lines(path):
         key, separator, text = line.partition("\t")
         if not separator:
-            raise FileFormatError(f"{where} has no tab between the number of a query and its text.")
-        yield where, Topic(key.strip(SPACE), text.strip(SPACE))
+            raise FileFormatError(f"{location} has no tab between the number of a query and its text.")
+        yield location, Topic(key.strip(SPACE), text.strip(SPACE))
 
 
 def _blocks(path: Path) -> Iterator[tuple[str, Topic]]:

@@ -31,11 +31,11 @@ def bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds
     if bound is None:
         unknown = np.full(len(graded.lengths), np.nan)
         return unknown, unknown
-    return bound(_Open.of(graded, measure, top_grade))
+    return bound(_OpenRankings.from_graded(graded, measure, top_grade))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Open:
+class _OpenRankings:
     """The unjudged documents of the first k ranks of q rankings, and the known values."""
 
     graded: GradedRankings
@@ -45,7 +45,7 @@ class _Open:
     top_grade: float
 
     @classmethod
-    def of(cls, graded: GradedRankings, measure: Measure, top_grade: float) -> _Open:
+    def from_graded(cls, graded: GradedRankings, measure: Measure, top_grade: float) -> _OpenRankings:
         if measure.cutoff is not None:  # nothing below it matters
             graded = replace(graded, grades=graded.grades[:, : max(measure.cutoff, 1)])
         seen = graded.ranks <= graded.lengths[:, None]
@@ -77,44 +77,44 @@ class _Open:
         return _from_below(self.unjudged.astype(np.float64))
 
 
-def _first_relevant(open_: _Open) -> Bounds:
+def _first_relevant(open_: _OpenRankings) -> Bounds:
     """Return the bounds of the rank; no greatest if it may stay without one. Documents found above only lower it."""
-    least = np.fmin(open_.value, open_.first)
-    return np.where(np.isinf(least), np.nan, least), open_.value
+    lower = np.fmin(open_.value, open_.first)
+    return np.where(np.isinf(lower), np.nan, lower), open_.value
 
 
-def _recall(open_: _Open) -> Bounds:
+def _recall(open_: _OpenRankings) -> Bounds:
     """Return the bounds of recall. (hits + x) / (relevant + x) grows with x."""
     relevant, base = open_.relevant.sum(axis=-1) + open_.count, open_.graded.n_relevant + open_.count
     return open_.value, np.maximum(open_.value, share(relevant, base))
 
 
-def _average_precision(open_: _Open) -> Bounds:
+def _average_precision(open_: _OpenRankings) -> Bounds:
     """Return the bounds of AP by trying each number x of documents that turn out relevant.
 
     For a given x the base is fixed. The sum of precisions is greatest for the topmost x and least for the deepest x.
     """
     graded, unjudged = open_.graded, open_.unjudged
-    known = np.cumsum(open_.relevant, axis=-1, dtype=np.float64)
+    hits = np.cumsum(open_.relevant, axis=-1, dtype=np.float64)
     shares = 1.0 / graded.ranks
     lifted = _from_below(np.where(open_.relevant, shares, 0.0))  # what one more document above adds to those below
     base, total = graded.n_relevant[:, None], (open_.value * graded.n_relevant)[:, None]
     down, up = open_.counted_down(), open_.counted_up()
-    topmost = np.cumsum(np.where(unjudged, (known + down) * shares + lifted, 0.0), axis=-1)
+    topmost = np.cumsum(np.where(unjudged, (hits + down) * shares + lifted, 0.0), axis=-1)
     own_and_below = _from_below(np.where(unjudged, shares, 0.0))  # its own place, and the lift of those added before
-    deepest = _from_below(np.where(unjudged, known * shares + lifted + own_and_below, 0.0))
-    greatest = np.where(unjudged, share(total + topmost, base + down), -np.inf).max(axis=-1)
-    least = np.where(unjudged, share(total + deepest, base + up), np.inf).min(axis=-1)
-    return np.minimum(open_.value, least), np.maximum(open_.value, greatest)
+    deepest = _from_below(np.where(unjudged, hits * shares + lifted + own_and_below, 0.0))
+    upper = np.where(unjudged, share(total + topmost, base + down), -np.inf).max(axis=-1)
+    lower = np.where(unjudged, share(total + deepest, base + up), np.inf).min(axis=-1)
+    return np.minimum(open_.value, lower), np.maximum(open_.value, upper)
 
 
-def _least_ndcg(open_: _Open) -> Values:
+def _least_ndcg(open_: _OpenRankings) -> Values:
     """Return the least nDCG by trying each number of deepest documents at the highest grade.
 
     For a given ratio λ, DCG − λ · ideal is concave in the grades, because the ideal, a maximum over orders, is convex.
     So it is least if each grade is 0 or the highest, and for a given number, if the deepest have the highest.
     """
-    levels = _Levels.of(open_)
+    levels = _Levels.from_rankings(open_)
     gained = _from_below(np.where(open_.unjudged, levels.discounts, 0.0)) * open_.top_grade
     count = open_.counted_up()
     ideal = np.zeros_like(count)
@@ -124,7 +124,7 @@ def _least_ndcg(open_: _Open) -> Values:
     return np.asarray(np.minimum(open_.value, ratios.min(axis=-1)), np.float64)
 
 
-def _greatest_ndcg(open_: _Open) -> Values:
+def _greatest_ndcg(open_: _OpenRankings) -> Values:
     """Return the greatest nDCG by Dinkelbach's method.
 
     λ becomes the ratio DCG / ideal of the grades that maximise DCG − λ · ideal, until it no longer changes. A grade is
@@ -132,20 +132,20 @@ def _greatest_ndcg(open_: _Open) -> Values:
     topmost x documents take it, for the x that maximises that step's part. A higher step never takes more documents
     than a lower one, because fewer have it already and the ideal grows at an earlier rank. So the steps form grades.
     """
-    levels, ratio = _Levels.of(open_), open_.value
-    taken = np.cumsum(np.where(open_.unjudged, levels.discounts, 0.0), axis=-1)
+    levels, ratio = _Levels.from_rankings(open_), open_.value
+    gains = np.cumsum(np.where(open_.unjudged, levels.discounts, 0.0), axis=-1)
     count = open_.counted_down()
     while True:
         dcg, ideal = levels.dcg[:, 0], np.zeros_like(ratio)
         for width, number in levels.each():
             none = levels.ideal(number)
-            parts = np.where(open_.unjudged, taken - ratio[:, None] * (levels.ideal(number + count) - none), -np.inf)
-            best = parts.argmax(axis=-1)[:, None]
-            some = np.take_along_axis(parts, best, axis=-1) > 0
-            gain = np.where(some, np.take_along_axis(taken, best, axis=-1), 0.0)
-            place = np.where(some, np.take_along_axis(count, best, axis=-1), 0.0)
+            values = np.where(open_.unjudged, gains - ratio[:, None] * (levels.ideal(number + count) - none), -np.inf)
+            best = values.argmax(axis=-1)[:, None]
+            some = np.take_along_axis(values, best, axis=-1) > 0
+            gain = np.where(some, np.take_along_axis(gains, best, axis=-1), 0.0)
+            added = np.where(some, np.take_along_axis(count, best, axis=-1), 0.0)
             dcg = dcg + width * gain[:, 0]
-            ideal = ideal + width * levels.ideal(number + place)[:, 0]
+            ideal = ideal + width * levels.ideal(number + added)[:, 0]
         raised = np.maximum(ratio, share(dcg, ideal))
         if np.allclose(raised, ratio, rtol=0, atol=1e-12):
             return raised
@@ -163,22 +163,22 @@ class _Levels:
     dcg: Values  # (q, 1): of what is known
 
     @classmethod
-    def of(cls, open_: _Open) -> _Levels:
+    def from_rankings(cls, open_: _OpenRankings) -> _Levels:
         graded = open_.graded
         grades = np.unique(np.append(graded.ideal[graded.ideal > 0], open_.top_grade))
-        most = graded.ideal.shape[-1] + graded.grades.shape[-1]
-        discounts = 1.0 / np.log2(np.arange(2.0, most + 2.0))
+        width = graded.ideal.shape[-1] + graded.grades.shape[-1]
+        discounts = 1.0 / np.log2(np.arange(2.0, width + 2.0))
         cut = np.where(
-            np.arange(most) < (most if open_.measure.cutoff is None else open_.measure.cutoff), discounts, 0.0
+            np.arange(width) < (width if open_.measure.cutoff is None else open_.measure.cutoff), discounts, 0.0
         )
-        known = np.where(open_.relevant, graded.grades, 0.0)
+        gains = np.where(open_.relevant, graded.grades, 0.0)
         discounts = discounts[: graded.grades.shape[-1]]
         return cls(
             widths=np.diff(grades, prepend=0.0).tolist(),
             numbers=[(graded.ideal >= grade).sum(axis=-1, keepdims=True).astype(np.float64) for grade in grades],
             discounts=discounts,
             summed=np.append(0.0, np.cumsum(cut)),
-            dcg=(known * discounts).sum(axis=-1, keepdims=True),
+            dcg=(gains * discounts).sum(axis=-1, keepdims=True),
         )
 
     def each(self) -> zip[tuple[float, Values]]:
@@ -189,7 +189,7 @@ class _Levels:
         return self.summed[numbers.astype(np.int64)]
 
 
-BOUNDS: dict[str, Callable[[_Open], Bounds]] = {
+BOUNDS: dict[str, Callable[[_OpenRankings], Bounds]] = {
     "P": lambda o: (o.value, o.value + o.count / max(o.measure.cutoff or 0, 1)),
     "R": _recall,
     "nDCG": lambda o: (_least_ndcg(o), _greatest_ndcg(o)),

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from benchbench.errors import BenchbenchError
-from benchbench.reading.objects import Filled, Listed, Must, Stated
+from benchbench.reading.objects import Filled, Listed, Must, StrictRecord
 
 CURRENT = "v1"
 GENERATED = ("llm", "completion")  # in the `source` of a result that a model generated instead of retrieving it
@@ -27,7 +27,7 @@ class CanonicalizationError(BenchbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class RunEntry(Stated):
+class RunEntry(StrictRecord):
     """One retrieved item of one query; ranks count from 1."""
 
     query_id: Filled
@@ -37,7 +37,7 @@ class RunEntry(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Stated):
+class Run(StrictRecord):
     """Results of one system, query by query."""
 
     run_id: Filled
@@ -74,12 +74,12 @@ def export_retrieval_results_to_run(
     """
     name = rules(version)
     entries: list[RunEntry] = []
-    asked: set[str] = set()
+    query_ids: set[str] = set()
     for key, hits in results.items():
         query_id = _id(key, "query id")
-        if query_id in asked:
+        if query_id in query_ids:
             raise CanonicalizationError(f"Two queries have the id {query_id[:60]!a}.", field="query_id")
-        asked.add(query_id)
+        query_ids.add(query_id)
         scores: dict[str, float] = {}
         retrieved = [result for result in hits if not _is_generated(result)]
         for result in sorted(retrieved, key=lambda result: _score(result, query_id), reverse=True):
@@ -117,11 +117,11 @@ def _score(result: Any, query_id: str) -> float:
     return float(score)
 
 
-def _id(value: Any, what: str) -> str:
+def _id(value: Any, noun: str) -> str:
     """Return an id as text: str of a subclass of it too, such as NumPy's."""
     if isinstance(value, bool) or not isinstance(value, str | UUID | Integral):
         raise CanonicalizationError(
-            f"{value!r:.60} is no {what}: it must be a text, a UUID or a whole number.", field=what.replace(" ", "_")
+            f"{value!r:.60} is no {noun}: it must be a text, a UUID or a whole number.", field=noun.replace(" ", "_")
         )
     return str(value)
 

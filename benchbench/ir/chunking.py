@@ -44,8 +44,8 @@ CHARACTERS = 500  # the default size of a chunk
 ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n\s*\n")
 
 
-def first_sentences(text: str, *, most: int = CHARACTERS) -> str:
-    """Return the sentences that a text begins with, as many as fit into `most` characters, white space collapsed.
+def first_sentences(text: str, *, limit: int = CHARACTERS) -> str:
+    """Return the sentences that a text begins with, as many as fit into `limit` characters, white space collapsed.
 
     A sentence ends with a full stop, a question or exclamation mark before white space, or with a blank line. If even
     the first one does not fit, it is cut after a word.
@@ -54,8 +54,8 @@ def first_sentences(text: str, *, most: int = CHARACTERS) -> str:
     start = 0
     for end in [*(match.end() for match in ENDS.finditer(text)), len(text)]:
         longer = " ".join([summary, *text[start:end].split()]).strip()
-        if len(longer) > most:
-            return summary or longer[: most + 1].rsplit(maxsplit=1)[0][:most]
+        if len(longer) > limit:
+            return summary or longer[: limit + 1].rsplit(maxsplit=1)[0][:limit]
         summary, start = longer, end
     return summary
 
@@ -69,7 +69,7 @@ def segments(length: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, i
     edges = {edge for start, end in spans if start < end for edge in (start, end)}
     waiting = sorted((number for number, (start, end) in enumerate(spans) if start < end), key=lambda n: -spans[n][0])
     covering: list[tuple[int, int]] = []  # a heap of (length, number)
-    parts: list[tuple[int, int, int | None]] = []
+    pieces: list[tuple[int, int, int | None]] = []
     for start, end in pairwise(sorted({0, length, *edges})):
         while waiting and spans[waiting[-1]][0] <= start:
             number = waiting.pop()
@@ -77,7 +77,7 @@ def segments(length: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, i
         while covering and spans[covering[0][1]][1] <= start:
             heapq.heappop(covering)
         inside = covering[0][1] if covering else None
-        if parts and parts[-1][2] == inside:
-            start = parts.pop()[0]
-        parts.append((start, end, inside))
-    return parts
+        if pieces and pieces[-1][2] == inside:
+            start = pieces.pop()[0]
+        pieces.append((start, end, inside))
+    return pieces

@@ -53,13 +53,13 @@ def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> i
 
     Bit-parallel (Hyyrö 2004): a row of the table is one integer, with a 0 where the length goes up.
     """
-    places: dict[str, int] = {}
-    for place, word in enumerate(first):
-        places[word] = places.get(word, 0) | 1 << place
+    masks: dict[str, int] = {}
+    for index, word in enumerate(first):
+        masks[word] = masks.get(word, 0) | 1 << index
     every = (1 << len(first)) - 1
     row = every
     for word in second:
-        matches = row & places.get(word, 0)
+        matches = row & masks.get(word, 0)
         row = ((row + matches) | (row - matches)) & every
     return len(first) - row.bit_count()
 

@@ -30,8 +30,8 @@ class Coverage:
 
     judged: Values
     condensed: Values
-    least: Values
-    greatest: Values
+    lower_bound: Values
+    upper_bound: Values
 
 
 def cover(measures: Sequence[Measure], graded: GradedRankings, *, top_grade: float | None = None) -> Coverage:
@@ -46,8 +46,8 @@ def cover(measures: Sequence[Measure], graded: GradedRankings, *, top_grade: flo
     return Coverage(
         judged=evaluate([Measure("Judged", measure.cutoff) for measure in measures], graded),
         condensed=evaluate(measures, condensed(graded)),
-        least=np.stack([least for least, _ in ranges]) if ranges else nothing,
-        greatest=np.stack([greatest for _, greatest in ranges]) if ranges else nothing,
+        lower_bound=np.stack([lower for lower, _ in ranges]) if ranges else nothing,
+        upper_bound=np.stack([upper for _, upper in ranges]) if ranges else nothing,
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchbench.decimals import counted, figure, short_signed, some_of
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.means import MOST_LOST_PERCENT, too_many_lost
+from benchbench.ir.measures.means import MAX_LOST_PERCENT, too_many_lost
 from benchbench.ir.profiles import Mean
 
 Values = NDArray[np.float64]
@@ -164,41 +164,41 @@ def judge(rules: Rules, evidence: Evidence) -> list[CheckReport]:
 def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
     name = f"{floor.measure} in {floor.slice}" if floor.slice else str(floor.measure)
     name += f", {floor.mean} mean" if floor.mean is not Mean.BENCHMARK else ""
-    wanted = f"≥ {figure(floor.at_least)}"
+    required = f"≥ {figure(floor.at_least)}"
     within = evidence.slices.get(floor.slice) if floor.slice else np.ones_like(evidence.counted)
     if within is None:
-        there = f"There are {', '.join(sorted(evidence.slices))}." if evidence.slices else "The queries have no slices."
-        return _undecided(name, wanted, f"There is no slice {floor.slice!r}. {there}")
+        hint = f"There are {', '.join(sorted(evidence.slices))}." if evidence.slices else "The queries have no slices."
+        return _undecided(name, required, f"There is no slice {floor.slice!r}. {hint}")
     judged = (evidence.n_judgments > 0) & ~evidence.failed
     chosen = within & (evidence.counted if floor.mean is Mean.BENCHMARK else judged)
     n = int(chosen.sum())
     if n < max(1, floor.minimum_queries):
-        asked = f"the rule asks for {floor.minimum_queries}"
-        return _undecided(name, wanted, f"{counted(n, 'query')} counted here; {asked}.", n)
+        minimum = f"the rule asks for {floor.minimum_queries}"
+        return _undecided(name, required, f"{counted(n, 'query')} counted here; {minimum}.", n)
     lost = int((within & evidence.failed).sum())
     if floor.slice and too_many_lost(counted=n, lost=lost):
-        why = f"{lost:,} of {n + lost:,} queries of the slice have no value, more than {MOST_LOST_PERCENT} %."
-        return _undecided(name, wanted, why, n)
-    mean = floor.mean.of(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
+        reason = f"{lost:,} of {n + lost:,} queries of the slice have no value, more than {MAX_LOST_PERCENT} %."
+        return _undecided(name, required, reason, n)
+    mean = floor.mean.compute(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
     outcome = _passed(mean >= floor.at_least)
-    return CheckReport(name, wanted, _beside(mean, floor.at_least), outcome, n, mean, floor.mean)
+    return CheckReport(name, required, _format_value(mean, floor.at_least), outcome, n, mean, floor.mean)
 
 
 def _change(change: Change, evidence: Evidence) -> CheckReport:
     name = f"{change.measure} against the baseline"
     gain = change.must_gain is not None
     limit = (change.must_gain if gain else change.may_lose) or 0.0
-    wanted = f"a significant gain, ≥ {figure(limit)}" if gain else f"no significant loss > {figure(limit)}"
+    required = f"a significant gain, ≥ {figure(limit)}" if gain else f"no significant loss > {figure(limit)}"
     difference = evidence.differences[change.measure]
     if isinstance(difference, str):
-        return _undecided(name, wanted, difference)
+        return _undecided(name, required, difference)
     if difference.interval is None:
-        why = f"{counted(difference.n, 'query')} compared are too few for anything to be significant."
-        return _undecided(name, wanted, why, difference.n)
+        reason = f"{counted(difference.n, 'query')} compared are too few for anything to be significant."
+        return _undecided(name, required, reason, difference.n)
     low, high = difference.interval
     if low == high != 0:
-        why = f"Every query differs by {short_signed(low)}: no test can judge that."
-        return _undecided(name, wanted, why, difference.n)
+        reason = f"Every query differs by {short_signed(low)}: no test can judge that."
+        return _undecided(name, required, reason, difference.n)
     note, n = "", counted(difference.n, "query")
     if gain:
         outcome = _passed(difference.mean >= limit and difference.significant)
@@ -208,47 +208,47 @@ def _change(change: Change, evidence: Evidence) -> CheckReport:
         outcome = _passed(not difference.significant or -difference.mean <= limit)
         if outcome == Outcome.PASSED and -low > limit:
             note = f"{n} do not rule out a loss of {figure(abs(low))}."
-    shown = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
-    return CheckReport(name, wanted, shown, outcome, difference.n, difference.mean, note=note)
+    observed = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
+    return CheckReport(name, required, observed, outcome, difference.n, difference.mean, note=note)
 
 
 def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
     name = f"{rule.measure} of {rule.queries[0]}" if len(rule.queries) == 1 else f"{rule.measure} of named queries"
-    wanted = f"each ≥ {figure(rule.at_least)}" if len(rule.queries) > 1 else f"≥ {figure(rule.at_least)}"
-    places = {key: place for place, key in enumerate(evidence.keys)}
-    unknown = [key for key in rule.queries if key not in places]
+    required = f"each ≥ {figure(rule.at_least)}" if len(rule.queries) > 1 else f"≥ {figure(rule.at_least)}"
+    indices = {key: index for index, key in enumerate(evidence.keys)}
+    unknown = [key for key in rule.queries if key not in indices]
     if unknown:
-        return _undecided(name, wanted, f"The dataset version has no query {some_of(unknown)}.", len(rule.queries))
+        return _undecided(name, required, f"The dataset version has no query {some_of(unknown)}.", len(rule.queries))
     below = []
     for key in rule.queries:
-        value = float(evidence.values[rule.measure][places[key]])
-        if evidence.failed[places[key]]:
+        value = float(evidence.values[rule.measure][indices[key]])
+        if evidence.failed[indices[key]]:
             below.append(f"{key} (an error)")
         elif value < rule.at_least:
             below.append(f"{key} ({figure(value)})")
     observed = f"{len(below)} of {len(rule.queries)} below: {some_of(below)}" if below else "none below"
-    return CheckReport(name, wanted, observed, _passed(not below), len(rule.queries), float(len(below)))
+    return CheckReport(name, required, observed, _passed(not below), len(rule.queries), float(len(below)))
 
 
 def _false_answers(at_most: float, evidence: Evidence) -> CheckReport:
-    name, wanted = "false answers", f"≤ {figure(at_most)} of the queries without a relevant document"
-    asked = evidence.unanswerable & ~evidence.failed
-    n = int(asked.sum())
+    name, required = "false answers", f"≤ {figure(at_most)} of the queries without a relevant document"
+    unanswerable = evidence.unanswerable & ~evidence.failed
+    n = int(unanswerable.sum())
     if not n:
-        return _undecided(name, wanted, "Every query that was answered has a relevant judgment.", 0)
-    answered = int((asked & evidence.returned).sum())
+        return _undecided(name, required, "Every query that was answered has a relevant judgment.", 0)
+    answered = int((unanswerable & evidence.returned).sum())
     share = answered / n
-    observed = f"{_beside(share, at_most)} ({answered} of {n} answered)"
-    return CheckReport(name, wanted, observed, _passed(share <= at_most), n, share)
+    observed = f"{_format_value(share, at_most)} ({answered} of {n} answered)"
+    return CheckReport(name, required, observed, _passed(share <= at_most), n, share)
 
 
 def _latency(statistic: str, at_most: float, evidence: Evidence) -> CheckReport:
-    name, wanted = f"{statistic} latency", f"≤ {at_most:g} ms"
+    name, required = f"{statistic} latency", f"≤ {at_most:g} ms"
     ms = evidence.latency_ms.get(statistic)
     if ms is None:
-        return _undecided(name, wanted, _no_latency(statistic, evidence))
+        return _undecided(name, required, _no_latency(statistic, evidence))
     note = "The sum of what shared stages cost, not of single searches." if evidence.shared else ""
-    return CheckReport(name, wanted, f"{ms:g} ms", _passed(ms <= at_most), evidence.samples, ms, note=note)
+    return CheckReport(name, required, f"{ms:g} ms", _passed(ms <= at_most), evidence.samples, ms, note=note)
 
 
 def _no_latency(statistic: str, evidence: Evidence) -> str:
@@ -266,15 +266,15 @@ def _failed_queries(at_most: int, evidence: Evidence) -> CheckReport:
     return CheckReport("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, float(failed))
 
 
-def _undecided(name: str, wanted: str, why: str, n: int | None = None) -> CheckReport:
-    return CheckReport(name, wanted, "–", Outcome.UNDECIDED, n, note=why)
+def _undecided(name: str, required: str, reason: str, n: int | None = None) -> CheckReport:
+    return CheckReport(name, required, "–", Outcome.UNDECIDED, n, note=reason)
 
 
 def _passed(yes: bool) -> Outcome:
     return Outcome.PASSED if yes else Outcome.FAILED
 
 
-def _beside(value: float, limit: float) -> str:
+def _format_value(value: float, limit: float) -> str:
     """Return a value with enough digits to differ from its limit: .69996 is not .7."""
     short = figure(value)
     return repr(value) if value != limit and short == figure(limit) else short

@@ -42,16 +42,16 @@ class Mean(StrEnum):
             Mean.WEIGHTED: "every query with a judgment weighs as much as it has judgments",
         }[self]
 
-    def of(self, values: Values, n_judgments: ArrayLike) -> float:
+    def compute(self, values: Values, n_judgments: ArrayLike) -> float:
         """Return the mean of one measure, `values` (q,), over queries with `n_judgments` (q,) judgments.
 
         Σ wv / Σ w, with correctly rounded sums. NaN values are left out. Returns NaN if no value is left.
         """
         judgments = np.asarray(n_judgments, np.float64)
         weights = np.maximum(judgments, 1.0) if self is Mean.WEIGHTED else np.ones(len(values))
-        known = ~np.isnan(values)
-        total = math.fsum(weights[known])
-        return math.fsum((weights * values)[known]) / total if total else math.nan
+        present = ~np.isnan(values)
+        total = math.fsum(weights[present])
+        return math.fsum((weights * values)[present]) / total if total else math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,8 @@ def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Sco
     rows, columns = vectors.astype(np.float64, order="C"), query.astype(np.float64)
     scores: Scores = np.zeros(len(rows))
     for start in range(0, len(columns), COLUMNS_AT_ONCE):
-        part = slice(start, start + COLUMNS_AT_ONCE)
-        scores += np.einsum("md,d->m", rows[:, part], columns[part])
+        block = slice(start, start + COLUMNS_AT_ONCE)
+        scores += np.einsum("md,d->m", rows[:, block], columns[block])
     return scores
 
 
@@ -111,14 +111,14 @@ def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.
 
 def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
     """Return the same as `_reaching`, by looking at every score."""
-    rest = max(len(scores) - depth, 0)
-    best = np.partition(scores, rest)[rest:] if rest else scores
+    n_below = max(len(scores) - depth, 0)
+    best = np.partition(scores, n_below)[n_below:] if n_below else scores
     if np.isnan(best).any():  # partition puts them last, among the best
         raise RankingError(
             "A score is not a number (NaN), so the chunks cannot be ordered; look for vectors of zeros or infinities "
             "from the encoder, or a reranker running in half precision."
         )
-    return np.flatnonzero(scores >= best[0] - band) if rest else np.arange(len(scores))
+    return np.flatnonzero(scores >= best[0] - band) if n_below else np.arange(len(scores))
 
 
 def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
@@ -189,8 +189,8 @@ def weighted(lists: Sequence[ScoredList], *, weights: Sequence[float], depth: in
 def _min_max(scores: Scores) -> Scores:
     if not len(scores):
         return scores
-    least, greatest = scores.min(), scores.max()
-    return np.ones_like(scores) if least == greatest else np.divide(scores - least, greatest - least)
+    low, high = scores.min(), scores.max()
+    return np.ones_like(scores) if low == high else np.divide(scores - low, high - low)
 
 
 def _fuse(heads: Sequence[ScoredList], shares: Sequence[Scores], *, maximum: float) -> ScoredList:

@@ -30,12 +30,12 @@ class Calls:
     llm_cached: int = 0
     fallback_used: bool = False
 
-    def __add__(self, other: Calls) -> Calls:
+    def __add__(self, addend: Calls) -> Calls:
         return Calls(
-            self.embed + other.embed,
-            self.llm + other.llm,
-            self.llm_cached + other.llm_cached,
-            self.fallback_used or other.fallback_used,
+            self.embed + addend.embed,
+            self.llm + addend.llm,
+            self.llm_cached + addend.llm_cached,
+            self.fallback_used or addend.fallback_used,
         )
 
 
@@ -71,12 +71,12 @@ class ScoredList:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, value: object) -> bool:
         """Return whether both are bit-equal: the same chunks in the same order with the same scores."""
-        if not isinstance(other, ScoredList):
+        if not isinstance(value, ScoredList):
             return NotImplemented
-        mine, others = ((scored.ids, scored.scores, scored.compared_scores) for scored in (self, other))
-        return all(map(np.array_equal, mine, others))
+        first, second = ((scored.ids, scored.scores, scored.compared_scores) for scored in (self, value))
+        return all(map(np.array_equal, first, second))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -92,9 +92,9 @@ class RepeatedDocumentError(BenchbenchError):
 
 @dataclass(frozen=True, slots=True)
 class ScoredDocuments(Generic[Id]):
-    """The results of one query, in any order. `place` begins the sentence of an error: "bm25.run, query 'q1',"."""
+    """The results of one query, in any order. `location` begins the sentence of an error: "bm25.run, query 'q1',"."""
 
-    place: str
+    location: str
     documents: list[Id] = field(default_factory=list, repr=False)
     scores: list[float] = field(default_factory=list, repr=False)
 
@@ -108,7 +108,7 @@ class ScoredDocuments(Generic[Id]):
             repeated = Counter(self.documents).most_common(1)[0][0]
             name = repeated.decode(errors="replace") if isinstance(repeated, bytes) else repeated
             raise RepeatedDocumentError(
-                f"{self.place} ranks the document {name[:60]!a} more than once: a ranking holds it once."
+                f"{self.location} ranks the document {name[:60]!a} more than once: a ranking holds it once."
             )
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, in C too
             singles = np.array(self.scores).astype(np.float32)

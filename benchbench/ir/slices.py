@@ -75,7 +75,7 @@ def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[
             [str(n) if n < 2 else "2-4" if n < 5 else "5+"] for n in (query.n_relevant for query in queries)
         ],
     }
-    return [made for partition, of_queries in labels.items() for made in _divide(partition, of_queries, minimum)]
+    return [slice_ for partition, of_queries in labels.items() for slice_ in _divide(partition, of_queries, minimum)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class WeakSlice:
 
     slice: Slice
     mean: float
-    others: float
+    other_mean: float
     p: float
 
 
@@ -96,16 +96,16 @@ def weak_slices(values: Values, slices: Sequence[Slice]) -> list[WeakSlice]:
     slice is weak if p < ALPHA. Slices are reduced to queries with a value. Slices that are small then, or have fewer
     than 2 such queries outside, are not compared.
     """
-    known = ~np.isnan(values)
-    valued = [slice_.among(known) for slice_ in slices]
-    tested = [slice_ for slice_ in valued if not slice_.is_small and np.count_nonzero(known & ~slice_.members) > 1]
+    present = ~np.isnan(values)
+    valued = [slice_.among(present) for slice_ in slices]
+    tested = [slice_ for slice_ in valued if not slice_.is_small and np.count_nonzero(present & ~slice_.members) > 1]
     weak = []
     for slice_ in tested:
-        inside, outside = values[slice_.members], values[known & ~slice_.members]
+        inside, outside = values[slice_.members], values[present & ~slice_.members]
         p = min(1.0, _below(inside, outside) * len(tested))
         if p < ALPHA:
             weak.append(WeakSlice(slice_, float(inside.mean()), float(outside.mean()), p))
-    return sorted(weak, key=lambda slice_: slice_.mean - slice_.others)
+    return sorted(weak, key=lambda slice_: slice_.mean - slice_.other_mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def _below(inside: Values, outside: Values) -> float:
 
 
 def _difference(first: Values, second: Values) -> float:
-    known = [values[~np.isnan(values)] for values in (first, second)]
-    if not all(map(len, known)):
+    present = [values[~np.isnan(values)] for values in (first, second)]
+    if not all(map(len, present)):
         return math.nan
-    return float(known[0].mean() - known[1].mean())
+    return float(present[0].mean() - present[1].mean())

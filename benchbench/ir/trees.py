@@ -21,7 +21,7 @@ REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 DIMENSIONS = 10  # as in the paper's code
 
 
-def lack_of(reduction: Reduction) -> str:
+def missing_package(reduction: Reduction) -> str:
     """Return why a reduction is unavailable, without a full stop; "" if it is available."""
     if reduction == "umap" and importlib.util.find_spec("umap") is None:
         return "the reduction umap needs the package umap-learn, which is not installed (pip install umap-learn)"
@@ -39,27 +39,27 @@ def reduce(vectors: NDArray[np.float32], reduction: Reduction, *, neighbours: in
 
         neighbours = min(neighbours, len(vectors) - 1)
         # With one thread; with more, the seed would not determine the result.
-        made = UMAP(neighbours, DIMENSIONS, metric="cosine", random_state=seed, n_jobs=1).fit_transform(vectors)
-        return np.asarray(made, np.float64)
+        points = UMAP(neighbours, DIMENSIONS, metric="cosine", random_state=seed, n_jobs=1).fit_transform(vectors)
+        return np.asarray(points, np.float64)
     return principal_components(vectors, DIMENSIONS)
 
 
-def principal_components(vectors: NDArray[np.floating], most: int) -> NDArray[np.float64]:
-    """Return `vectors` (n, d) along their first principal axes, (n, min(most, n, d)), from the mean; not scaled.
+def principal_components(vectors: NDArray[np.floating], limit: int) -> NDArray[np.float64]:
+    """Return `vectors` (n, d) along their first principal axes, (n, min(limit, n, d)), from the mean; not scaled.
 
     Each axis is oriented so that its greatest component is positive, which makes the signs deterministic.
     """
     centred = vectors.astype(np.float64)
     centred -= centred.mean(axis=0)
     if len(centred) < centred.shape[1]:
-        axes = np.linalg.svd(centred, full_matrices=False)[2][:most]
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:limit]
     else:
-        axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1][:most]
+        axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1][:limit]
     greatest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
     return np.asarray(centred @ (axes * np.where(greatest < 0, -1.0, 1.0)[:, None]).T, np.float64)
 
 
-MOST_COMPONENTS = 50  # as in the paper's code
+MAX_COMPONENTS = 50  # as in the paper's code
 PATIENCE = 5  # consecutive counts without improvement, after which the search stops
 FLOOR = 0.1  # of the mean variance, added to each variance
 
@@ -86,11 +86,11 @@ def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int)
 def _likeliest(points: NDArray[np.float64], seed: int) -> Any:
     """Return the mixture of least BIC; of equal ones that of fewest components."""
     floor = FLOOR * float(points.var(axis=0).mean())
-    best, least, since = None, np.inf, 0
-    for count in range(1, min(MOST_COMPONENTS, len(points) // 2) + 1):
+    best, best_bic, since = None, np.inf, 0
+    for count in range(1, min(MAX_COMPONENTS, len(points) // 2) + 1):
         mixture = _fit(points, count, floor, seed)
-        if (bic := float(mixture.bic(points))) < least:
-            best, least, since = mixture, bic, 0
+        if (bic := float(mixture.bic(points))) < best_bic:
+            best, best_bic, since = mixture, bic, 0
         elif (since := since + 1) == PATIENCE:
             break
     return best
@@ -120,7 +120,7 @@ def clusters(
     vectors: NDArray[np.float32],
     lengths: NDArray[np.int64],
     *,
-    most: int,
+    limit: int,
     threshold: float,
     seed: int,
     reduction: Reduction = "pca",
@@ -129,15 +129,15 @@ def clusters(
 
     As in RAPTOR (Sarthi et al., 2024): a mixture over all rows (global), then one over each of its components (local),
     each in few dimensions. Each row is in one or more clusters (`mixture_members`). A cluster whose `lengths` (n,)
-    exceed `most` in sum is split along its first principal axis until each part fits. Duplicate clusters are merged.
+    exceed `limit` in sum is split along its first principal axis until each part fits. Duplicate clusters are merged.
     Clusters are ordered by their rows. One seed gives one result on any number of cores, because matrix products use
-    one thread. Raises TreeError for a text that is longer than `most`.
+    one thread. Raises TreeError for a text that is longer than `limit`.
     """
     from threadpoolctl import threadpool_limits
 
-    if len(lengths) and lengths.max() > most:
+    if len(lengths) and lengths.max() > limit:
         raise TreeError(
-            f"A text has {lengths.max():,} characters, and a summary is made of at most {most:,}: cut chunks shorter, "
+            f"A text has {lengths.max():,} characters, and a summary is made of at most {limit:,}: cut chunks shorter, "
             "or state a greater context."
         )
 
@@ -150,24 +150,26 @@ def clusters(
 
     with threadpool_limits(1):
         members = {
-            tuple(part.tolist())
+            tuple(piece.tolist())
             for component in mixture(np.arange(len(vectors)), int(len(vectors) ** 0.5))
             for cluster in mixture(component, LOCAL_NEIGHBOURS)
-            for part in parted(vectors, lengths, cluster, most)
+            for piece in split_rows(vectors, lengths, cluster, limit)
         }
     return [np.array(rows, np.int64) for rows in sorted(members)] if len(members) < len(vectors) else []
 
 
-def parted(vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Members, most: int) -> Iterator[Members]:
-    """Split rows recursively into halves of about equal length, until each part is at most `most` long."""
-    if lengths[rows].sum() <= most:
+def split_rows(
+    vectors: NDArray[np.float32], lengths: NDArray[np.int64], rows: Members, limit: int
+) -> Iterator[Members]:
+    """Split rows recursively into halves of about equal length, until each part is at most `limit` long."""
+    if lengths[rows].sum() <= limit:
         yield rows
         return
     order = rows[np.lexsort((rows, principal_components(vectors[rows], 1)[:, 0]))]
     sums = np.cumsum(lengths[order])
     middle = int(np.clip(np.searchsorted(sums, sums[-1] / 2, side="right"), 1, len(order) - 1))
-    for part in (order[:middle], order[middle:]):
-        yield from parted(vectors, lengths, np.sort(part), most)
+    for half in (order[:middle], order[middle:]):
+        yield from split_rows(vectors, lengths, np.sort(half), limit)
 
 
 Near = Callable[
@@ -193,38 +195,38 @@ def leaves_below(tree: Tree, position: int) -> Positions:
     return below
 
 
-def collapsed(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
+def search_collapsed(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
     """Return the best `depth` leaves of a search through all levels as one list (RAPTOR's collapsed tree).
 
     `nodes` are the nearest `depth` positions that `mask` (n,) admits; `near` gives more if these have too few leaves.
     Each node, best first, adds the admitted leaves below it that no better node added, in the order of their own
     similarity. A leaf's score is that of its node, so scores fall. A shorter list is the beginning of a longer one.
     """
-    asked = depth
+    requested = depth
     while True:
-        ranked = _expanded(tree, nodes, near, mask, depth)
-        if len(ranked) == depth or len(nodes) < asked:
+        ranked = _expand_nodes(tree, nodes, near, mask, depth)
+        if len(ranked) == depth or len(nodes) < requested:
             return ranked
-        asked *= 2
-        nodes = near(asked, mask)
+        requested *= 2
+        nodes = near(requested, mask)
 
 
-def _expanded(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
-    wanted = np.ones(len(tree.levels), bool) if mask is None else mask.copy()
+def _expand_nodes(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, depth: int) -> ScoredList:
+    admitted = np.ones(len(tree.levels), bool) if mask is None else mask.copy()
     ids: list[int] = []
     scores: list[float] = []
     for node, score in zip(nodes.ids.tolist(), nodes.scores.tolist(), strict=True):
         if len(ids) == depth:
             break
         if tree.levels[node]:
-            within = np.zeros(len(wanted), bool)
+            within = np.zeros(len(admitted), bool)
             within[leaves_below(tree, node)] = True
-            brought = near(depth - len(ids), within & wanted).ids.tolist()
+            leaves = near(depth - len(ids), within & admitted).ids.tolist()
         else:
-            brought = [node] if wanted[node] else []
-        wanted[brought] = False
-        ids += brought
-        scores += [score] * len(brought)
+            leaves = [node] if admitted[node] else []
+        admitted[leaves] = False
+        ids += leaves
+        scores += [score] * len(leaves)
     return ScoredList(np.array(ids, np.int64), np.array(scores, np.float64))
 
 

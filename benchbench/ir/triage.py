@@ -83,10 +83,10 @@ def triage(
     `threshold_scores` if the run has a threshold. `documents` maps each of their chunks to its document. Raises
     KeyError for a missing list: a failed query cannot be triaged.
     """
-    trace = _Trace.of(run, lists, documents)
+    trace = _Trace.from_lists(run, lists, documents)
     ordered = sorted(relevant, key=lambda document: (-document.grade, document.document))
     gains = [
-        document.grade / math.log2(place + 1) if place <= k else 0.0 for place, document in enumerate(ordered, start=1)
+        document.grade / math.log2(rank + 1) if rank <= k else 0.0 for rank, document in enumerate(ordered, start=1)
     ]
     ideal = sum(gains)
     lost = []
@@ -100,14 +100,14 @@ def triage(
 
 
 def standings_of(
-    run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int], wanted: Iterable[int]
+    run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int], targets: Iterable[int]
 ) -> dict[int, tuple[Standing, ...]]:
-    """Return the standing of each of the documents `wanted`, found or lost, after every stage of one query.
+    """Return the standing of each of the documents `targets`, found or lost, after every stage of one query.
 
     Parameters and errors are those of `triage`.
     """
-    trace = _Trace.of(run, lists, documents)
-    return {document: tuple(trace.standings(document).values()) for document in wanted}
+    trace = _Trace.from_lists(run, lists, documents)
+    return {document: tuple(trace.standings(document).values()) for document in targets}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def by_difference(first: Values, second: Values) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ranked:
+class _RankedDocuments:
     """A list of chunks as documents. A run reads the first `read` chunks of it.
 
     `places` has the rank of each document, and the place of its first chunk in the list.
@@ -154,35 +154,35 @@ class _Ranked:
     read: int
 
     @classmethod
-    def of(cls, ranked: ScoredList, documents: Mapping[int, int], read: int) -> _Ranked:
+    def from_list(cls, ranked: ScoredList, documents: Mapping[int, int], read: int) -> _RankedDocuments:
         places: dict[int, tuple[int, int]] = {}
-        for place, chunk in enumerate(ranked.ids.tolist()):
-            places.setdefault(documents[chunk], (len(places) + 1, place))
+        for index, chunk in enumerate(ranked.ids.tolist()):
+            places.setdefault(documents[chunk], (len(places) + 1, index))
         return cls(places, ranked.scores, read)
 
     def standing(self, stage: str, document: int) -> Standing:
         if document not in self.places:
             return Standing(stage)
-        rank, place = self.places[document]
-        return Standing(stage, rank, float(self.scores[place]), place < self.read)
+        rank, index = self.places[document]
+        return Standing(stage, rank, float(self.scores[index]), index < self.read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trace:
     """One query's lists of documents after each stage, and the documents that pass the threshold."""
 
-    stages: dict[str, _Ranked]
+    stages: dict[str, _RankedDocuments]
     passed: frozenset[int]
     exhausted: Loss | None  # why no search would have found more had it been asked for more; None where one would have
 
     @classmethod
-    def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
+    def from_lists(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
         keys = [stage.key for stage in run.stages if isinstance(stage, Searching)]
         ranked = lists[run.final].head(run.candidates)
         compared = unit_scores(run.unit_kind, ranked.compared_scores)
         passed = cut(ranked, unit_scores=compared, threshold=run.threshold, top_k=len(ranked))
-        stages = {key: _Ranked.of(lists[key], documents, run.candidates) for key in keys}
-        stages[FINAL] = _Ranked.of(passed.head(run.top_k), documents, run.top_k)
+        stages = {key: _RankedDocuments.from_list(lists[key], documents, run.candidates) for key in keys}
+        stages[FINAL] = _RankedDocuments.from_list(passed.head(run.top_k), documents, run.top_k)
         first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
         ended = all(len(lists[stage.key]) < stage.depth for stage in first)
         return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), _ending(first, ended))

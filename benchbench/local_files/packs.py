@@ -26,7 +26,7 @@ OVERHEAD = HEADER.size + HEADER_CHECK.size
 FRESH_SECONDS = 86_400  # a pack's time of use is accurate to a day
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Position of a record: its pack, its start there, and its size in bytes with the header."""
 
     pack: str
@@ -43,28 +43,28 @@ class Packs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._places: dict[bytes, Place] = {}
+        self._locations: dict[bytes, Location] = {}
         self._ends: dict[str, int] = {}  # where the last record of each pack ends
         self._unsynced: set[str] = set()  # packs that this process added to
 
-    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+    def find_keys(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those of the keys that have a record, without reading it."""
-        if not self._places.keys() >= set(keys):
-            self._look()
-        return self._places.keys() & set(keys)
+        if not self._locations.keys() >= set(keys):
+            self._refresh()
+        return self._locations.keys() & set(keys)
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
         """Return the contents of the undamaged records by key, and update the time of use of their packs."""
         records = self._read(keys)
         if missing := [key for key in keys if key not in records]:
-            self._look()
+            self._refresh()
             records |= self._read(missing)
         return records
 
-    def add(self, key: bytes, content: bytes, *, most: int) -> None:
+    def add(self, key: bytes, content: bytes, *, max_bytes: int) -> None:
         """Add a record to the newest pack, or to a new one.
 
-        A new pack begins if the newest would exceed `most` bytes, or ends with half a record of a killed process.
+        A new pack begins if the newest would exceed `max_bytes` bytes, or ends with half a record of a killed process.
         Call this while holding `writing`, after `read` found no record. Raises OutputError, for example if the disk is
         full.
         """
@@ -72,7 +72,7 @@ class Packs:
         record = header + HEADER_CHECK.pack(zlib.crc32(header)) + content
         _, size, newest = max(_packs(self.folder), key=lambda pack: pack[2], default=(0, 0, Path()))
         name, start = newest.name, self._ends.get(newest.name, 0)
-        if not start or start != size or start + len(record) > most:
+        if not start or start != size or start + len(record) > max_bytes:
             name, start = f"{time.time_ns():020}-{uuid4().hex[:8]}.pack", 0
             make_folder(self.folder)
         try:
@@ -85,7 +85,7 @@ class Packs:
                 f"{self.folder / name} cannot be written: {error.strerror or error}. Make room for "
                 f"{len(record):,} bytes there, or keep such files in another folder."
             ) from None
-        self._places[key] = Place(name, start, len(record))
+        self._locations[key] = Location(name, start, len(record))
         self._ends[name] = start + len(record)
         self._unsynced.add(name)
 
@@ -102,8 +102,8 @@ class Packs:
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
         records = {}
-        there = sorted((self._places[key], key) for key in set(keys) & self._places.keys())
-        for name, places in groupby(there, lambda place: place[0].pack):
+        entries = sorted((self._locations[key], key) for key in set(keys) & self._locations.keys())
+        for name, group in groupby(entries, lambda location: location[0].pack):
             try:
                 pack = os.open(self.folder / name, os.O_RDONLY)
             except FileNotFoundError:
@@ -112,8 +112,8 @@ class Packs:
             try:
                 if os.fstat(pack).st_mtime < time.time() - FRESH_SECONDS:
                     os.utime(pack)  # open as it is: it may have been deleted meanwhile
-                for place, key in places:
-                    content = _content(_bytes(pack, place), key)
+                for location, key in group:
+                    content = _content(_bytes(pack, location), key)
                     if content is not None:
                         records[key] = content
                     elif name in self._ends:
@@ -122,7 +122,7 @@ class Packs:
                 os.close(pack)
         return records
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Update the index with packs and records that other processes added or deleted."""
         sizes = {path.name: size for _, size, path in _packs(self.folder)}
         for name in self._ends.keys() - sizes.keys():
@@ -142,8 +142,8 @@ class Packs:
             while start < size:
                 header = _key_and_size(os.pread(pack.fileno(), OVERHEAD, start))
                 if header and start + header[1] <= size:
-                    place = Place(name, start, header[1])
-                    self._places[header[0]] = max(place, self._places.get(header[0], place))
+                    location = Location(name, start, header[1])
+                    self._locations[header[0]] = max(location, self._locations.get(header[0], location))
                     self._ends[name] = start = start + header[1]
                 elif (skipped := os.pread(pack.fileno(), size - start, start).find(MAGIC, 1)) > 0:
                     start += skipped
@@ -152,13 +152,13 @@ class Packs:
 
     def _forget(self, name: str) -> None:
         self._ends.pop(name, None)
-        self._places = {key: place for key, place in self._places.items() if place.pack != name}
+        self._locations = {key: location for key, location in self._locations.items() if location.pack != name}
 
 
-def _bytes(pack: int, place: Place) -> bytes:
+def _bytes(pack: int, location: Location) -> bytes:
     """Return the bytes at a place of an open pack; none if the disk cannot read them."""
     try:
-        return os.pread(pack, place.size, place.start)
+        return os.pread(pack, location.size, location.start)
     except OSError:
         return b""
 
@@ -196,16 +196,16 @@ def packed_bytes(root: Path) -> int:
     return sum(size for _, size, _ in _packs(root, "*/"))
 
 
-def trim_packs(root: Path, most: int) -> int:
-    """Delete the least recently used packs under `root` until at most `most` bytes remain; return the rest."""
+def trim_packs(root: Path, max_bytes: int) -> int:
+    """Delete the least recently used packs under `root` until at most `max_bytes` bytes remain; return the rest."""
     packs = sorted(_packs(root, "*/"))
-    kept = sum(size for _, size, _ in packs)
+    total = sum(size for _, size, _ in packs)
     for _, size, path in packs:
-        if kept <= most:
+        if total <= max_bytes:
             break
         path.unlink(missing_ok=True)
-        kept -= size
-    return kept
+        total -= size
+    return total
 
 
 def _packs(folder: Path, deeper: str = "") -> Iterator[tuple[float, int, Path]]:

@@ -16,7 +16,7 @@ from benchbench.errors import BenchbenchError
 
 Piece = str | bytes
 Files = Mapping[str, Iterable[Piece]]
-MADE = (1980, 1, 1, 0, 0, 0)  # the oldest date of the zip format; a fixed date makes equal content equal bytes
+ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the oldest date of the zip format; a fixed date makes equal content equal bytes
 
 
 class OutputError(BenchbenchError):
@@ -35,14 +35,14 @@ def write_zip(files: Files, file: IO[bytes]) -> None:
     """Write a zip of files by their names in the archive; equal files make equal bytes."""
     with zipfile.ZipFile(file, "w") as archive:
         for name, pieces in files.items():
-            member = zipfile.ZipInfo(name, MADE)
+            member = zipfile.ZipInfo(name, ZIP_DATE)
             member.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(member, "w", force_zip64=True) as packed:
                 write_pieces(pieces, packed)
 
 
-def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> None:
-    """Write `pieces` to the file `path`, compressed if its name ends in .gz; see `place`."""
+def write_file_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> None:
+    """Write `pieces` to the file `path`, compressed if its name ends in .gz; see `write_file`."""
 
     def write(file: IO[bytes]) -> None:
         if path.suffix != ".gz":
@@ -51,10 +51,10 @@ def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) ->
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             write_pieces(pieces, packed)
 
-    place(write, path, force=force)
+    write_file(write, path, force=force)
 
 
-def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False, mode: int = 0o666) -> None:
+def write_file(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False, mode: int = 0o666) -> None:
     """Let `write` fill a file that then appears as `path`, with `mode` less the umask. If `write` raises, none appears.
 
     The file gets its name once its content is on the disk: a power cut leaves the new file or the old one. An existing
@@ -62,19 +62,19 @@ def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False
     """
     if path.exists() and not force:
         _refuse(path)
-    with _sentences(path):
-        part = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+    with _convert_errors(path):
+        temporary = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
-        with _sentences(path):
-            with part:
-                write(part)
-                part.flush()
-                os.fsync(part.fileno())
-            os.chmod(part.name, mode & ~_umask())
-            (os.replace if force else os.link)(part.name, path)
+        with _convert_errors(path):
+            with temporary:
+                write(temporary)
+                temporary.flush()
+                os.fsync(temporary.fileno())
+            os.chmod(temporary.name, mode & ~_umask())
+            (os.replace if force else os.link)(temporary.name, path)
             sync_path(path.parent)
     finally:
-        Path(part.name).unlink(missing_ok=True)
+        Path(temporary.name).unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:
@@ -85,30 +85,30 @@ def make_folder(path: Path) -> None:
         raise OutputError(f"{path} cannot be made a folder: {error.strerror or error}.") from None
 
 
-def place_directory(files: Files, path: Path) -> None:
+def write_directory(files: Files, path: Path) -> None:
     """Write files under their relative names into a directory that then appears as `path`, or does not appear at all.
 
     An existing directory is never replaced: another export may have files that this one lacks. Raises OutputError.
     """
     if path.exists():
         raise OutputError(f"{path} exists already: choose another --output, or remove it first.")
-    with _sentences(path):
-        part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    with _convert_errors(path):
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
         for name, pieces in files.items():
-            file = part / name
+            file = temporary / name
             file.parent.mkdir(exist_ok=True)
             with file.open("wb") as out:
                 write_pieces(pieces, out)
-        with _sentences(path):
-            part.chmod(0o777 & ~_umask())
-            part.rename(path)
+        with _convert_errors(path):
+            temporary.chmod(0o777 & ~_umask())
+            temporary.rename(path)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
-def _sentences(path: Path) -> Iterator[None]:
+def _convert_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
@@ -150,24 +150,24 @@ def scratch_folder() -> Iterator[Path]:
     """
     _sweep(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        held = _lock(Path(folder))
+        descriptor = _lock(Path(folder))
         try:
             yield Path(folder)
         finally:
-            if held is not None:
-                os.close(held)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
-def _sweep(among: Path) -> None:
-    for folder in among.glob(f"{PREFIX}*"):
-        held = _lock(folder)
-        if held is None:
+def _sweep(parent: Path) -> None:
+    for folder in parent.glob(f"{PREFIX}*"):
+        descriptor = _lock(folder)
+        if descriptor is None:
             continue
         try:
-            if os.fstat(held).st_mtime < time.time() - YOUNG_SECONDS:
+            if os.fstat(descriptor).st_mtime < time.time() - YOUNG_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
-            os.close(held)
+            os.close(descriptor)
 
 
 def _lock(folder: Path) -> int | None:

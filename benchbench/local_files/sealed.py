@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.local_files.placing import OutputError, make_folder, place
+from benchbench.local_files.placing import OutputError, make_folder, write_file
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ LEFT_SECONDS = 3600
 Identity = tuple[int, ...]
 
 
-class Checked(NamedTuple):
+class CheckedFile(NamedTuple):
     """Identity and content of a checked file."""
 
     identity: Identity
@@ -38,10 +38,10 @@ class Checked(NamedTuple):
     holds: str
 
 
-_checked: dict[Path, Checked] = {}  # the files that this process has checked, so that it reads each once
+_checked_files: dict[Path, CheckedFile] = {}  # the files that this process has checked, so that it reads each once
 
 
-def kept_array(
+def load_array(
     file: Path,
     dtype: type[np.generic],
     shape: tuple[int, ...],
@@ -55,23 +55,23 @@ def kept_array(
     the file is written. The first length of `shape` may be -1, for any. Each process reads the whole file once, and
     again only after it was written. Raises OutputError, and the errors of `make`.
     """
-    array = _opened(file, np.dtype(dtype), shape, holds)
+    array = _open_array(file, np.dtype(dtype), shape, holds)
     if array is None:
         make_folder(file.parent)
         _tidy(file)
-        place(lambda out: _write(out, make(), np.dtype(dtype), shape, holds), file, force=True)
-        array = _opened(file, np.dtype(dtype), shape, holds)
+        write_file(lambda out: _write(out, make(), np.dtype(dtype), shape, holds), file, force=True)
+        array = _open_array(file, np.dtype(dtype), shape, holds)
     if array is None:
         raise OutputError(f"{file} does not hold what was just written to it: check the disk, or name another folder.")
     return array
 
 
-def checked_as(file: Path) -> Identity:
-    """Return the identity of the file that `kept_array` last mapped for this process, for `is_still`."""
-    return _checked[file].identity
+def checked_identity(file: Path) -> Identity:
+    """Return the identity of the file that `load_array` last mapped for this process, for `is_unchanged`."""
+    return _checked_files[file].identity
 
 
-def is_still(file: Path, identity: Identity) -> bool:
+def is_unchanged(file: Path, identity: Identity) -> bool:
     """Return whether a file is unchanged since it was checked as `identity`."""
     try:
         return identity_of(os.stat(file)) == identity
@@ -81,27 +81,27 @@ def is_still(file: Path, identity: Identity) -> bool:
 
 def _tidy(file: Path) -> None:
     """Delete the remains of a process killed while it wrote `file`: temporary files unchanged for an hour."""
-    for left in file.parent.glob(f".{file.name}.*"):
+    for leftover in file.parent.glob(f".{file.name}.*"):
         with suppress(FileNotFoundError):
-            if left.stat().st_mtime < time.time() - LEFT_SECONDS:
-                left.unlink()
+            if leftover.stat().st_mtime < time.time() - LEFT_SECONDS:
+                leftover.unlink()
 
 
-def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str) -> NDArray[Any] | None:
+def _open_array(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str) -> NDArray[Any] | None:
     """Return the mapped array; None if the file is missing or invalid."""
     try:
         with file.open("rb", buffering=0) as opened:
             status = os.fstat(opened.fileno())
             size = status.st_size - SEAL_BYTES
             rows = size // (dtype.itemsize * int(np.prod(shape[1:]))) if shape[0] < 0 else shape[0]
-            whole = (rows, *shape[1:])
-            known = Checked(identity_of(status), dtype, whole, holds)
-            if _checked.get(file) != known:
-                if size != dtype.itemsize * int(np.prod(whole)) or not _is_sealed(opened, size, dtype, whole, holds):
+            dims = (rows, *shape[1:])
+            expected = CheckedFile(identity_of(status), dtype, dims, holds)
+            if _checked_files.get(file) != expected:
+                if size != dtype.itemsize * int(np.prod(dims)) or not _is_sealed(opened, size, dtype, dims, holds):
                     log.warning("%s is damaged, or was made of something else: it is made anew.", file)
                     return None
-                _checked[file] = known
-            return np.asarray(np.memmap(opened, dtype, "r", shape=whole))
+                _checked_files[file] = expected
+            return np.asarray(np.memmap(opened, dtype, "r", shape=dims))
     except FileNotFoundError:
         return None
 
@@ -120,24 +120,24 @@ def _is_sealed(opened: IO[bytes], size: int, dtype: np.dtype[Any], shape: tuple[
     block = memoryview(bytearray(BLOCK_BYTES))
     try:
         for start in range(0, size, BLOCK_BYTES):
-            part = block[: min(BLOCK_BYTES, size - start)]
-            if opened.readinto(part) != len(part):  # type: ignore[attr-defined]
+            buffer = block[: min(BLOCK_BYTES, size - start)]
+            if opened.readinto(buffer) != len(buffer):  # type: ignore[attr-defined]
                 return False
-            checksum = zlib.crc32(part, checksum)
+            checksum = zlib.crc32(buffer, checksum)
         return opened.read(SEAL_BYTES) == _seal(dtype, shape, holds, checksum)
     except OSError:
         return False
 
 
 def _write(
-    out: IO[bytes], parts: Iterable[NDArray[Any]], dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
+    out: IO[bytes], blocks: Iterable[NDArray[Any]], dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
 ) -> None:
     checksum = rows = 0
-    for part in parts:
-        content = np.ascontiguousarray(part, dtype).tobytes()
+    for block in blocks:
+        content = np.ascontiguousarray(block, dtype).tobytes()
         out.write(content)
         checksum = zlib.crc32(content, checksum)
-        rows += len(part)
+        rows += len(block)
     out.write(_seal(dtype, (rows, *shape[1:]), holds, checksum))
 
 

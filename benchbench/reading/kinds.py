@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema
 
-from benchbench.reading.objects import STRICT, shown, told
+from benchbench.reading.objects import STRICT, format_value, with_message
 
 
 class Kind:
@@ -16,9 +16,9 @@ class Kind:
     In an annotation, `Annotated[int, COUNT]`, it restricts a key of a record (`benchbench.reading.objects`).
     """
 
-    def __init__(self, of: Any, words: str = "") -> None:
-        self._of = of
-        self._adapter = TypeAdapter(of, config=STRICT)
+    def __init__(self, annotation: Any, words: str = "") -> None:
+        self._annotation = annotation
+        self._adapter = TypeAdapter(annotation, config=STRICT)
         self.schema: dict[str, Any] = self._adapter.json_schema()
         self.words = words or _words(self.schema)
 
@@ -33,15 +33,15 @@ class Kind:
     @property
     def or_null(self) -> "Kind":
         """Return the same kind that also admits null."""
-        return Kind(self._of | None, f"{self.words}, or null")
+        return Kind(self._annotation | None, f"{self.words}, or null")
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return told(handler.generate_schema(self._of), self.words)
+        return with_message(handler.generate_schema(self._annotation), self.words)
 
 
-def whole(least: int, most: int) -> Kind:
+def int_between(minimum: int, maximum: int) -> Kind:
     """Return the kind of whole numbers between bounds, both included."""
-    return Kind(Annotated[int, Field(ge=least, le=most)])
+    return Kind(Annotated[int, Field(ge=minimum, le=maximum)])
 
 
 def one_of(*names: str) -> Kind:
@@ -52,9 +52,9 @@ def one_of(*names: str) -> Kind:
 def _words(schema: dict[str, Any]) -> str:
     match schema:
         case {"enum": choices}:
-            return f"one of {', '.join(map(shown, choices))}"
+            return f"one of {', '.join(map(format_value, choices))}"
         case {"const": choice}:
-            return shown(choice)
+            return format_value(choice)
         case {"type": "boolean"}:
             return "one of true, false"
         case {"type": "integer", "minimum": least, "maximum": most}:
@@ -73,17 +73,17 @@ class CallError(ValueError):
 
 def split_calls(text: str) -> list[str]:
     """Return the entries of a comma-separated list; commas within parentheses separate options."""
-    return [part.strip() for part in SEPARATOR.split(text) if part.strip()]
+    return [entry.strip() for entry in SEPARATOR.split(text) if entry.strip()]
 
 
 def read_options(text: str, *, example: str) -> dict[str, str]:
     """Return the options in the text between the parentheses, as texts. Raises CallError."""
-    given: dict[str, str] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
+    options: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = (piece.strip() for piece in entry.partition("="))
         if not equals or not value:
-            raise CallError(f"{shown(part)} is not an option such as {example}.")
-        if name in given:
+            raise CallError(f"{format_value(entry)} is not an option such as {example}.")
+        if name in options:
             raise CallError(f"{name} is there more than once.")
-        given[name] = value
-    return given
+        options[name] = value
+    return options

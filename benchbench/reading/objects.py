@@ -32,7 +32,7 @@ class InvalidKeyError(BenchbenchError):
     code = "invalid_key"
 
 
-class Stated:
+class StrictRecord:
     """Base of a dataclass read from an object. Unknown keys are refused, unless it `IGNORES_OTHERS`.
 
     `KEYS` maps fields to keys of other names. `ALIASES` gives some keys a second name, whose value must agree with the
@@ -52,22 +52,24 @@ class Stated:
 
         names: Any = cls.__dataclass_fields__  # type: ignore[attr-defined]
         keys = [cls.KEYS.get(name, name) for name in names]
-        known = dict.fromkeys(name for key in keys for name in (key, cls.ALIASES.get(key)) if name)
+        allowed_keys = dict.fromkeys(name for key in keys for name in (key, cls.ALIASES.get(key)) if name)
         cls.__pydantic_config__ = STRICT | {"alias_generator": lambda name: cls.KEYS.get(name, name)}  # type: ignore[attr-defined]
         inner: Any = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
         # A `ref` identifies records that occur in several places or contain themselves. It must refer to the whole
         # schema, not to the part without the tests of `as_object`.
         ref = inner.pop("ref", None)
-        return core_schema.no_info_before_validator_function(lambda value: cls.as_object(value, known), inner, ref=ref)
+        return core_schema.no_info_before_validator_function(
+            lambda value: cls.as_object(value, allowed_keys), inner, ref=ref
+        )
 
     @classmethod
-    def as_object(cls, value: Any, known: Mapping[str, Any]) -> Any:
+    def as_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
         """Return the object of a value with the given keys, or raise a `fault`."""
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
         for key in value:
-            if key not in known and not cls.IGNORES_OTHERS:
-                raise fault(f"has the unknown key {key[:40]!a}: known are {', '.join(known)}", key)
+            if key not in allowed_keys and not cls.IGNORES_OTHERS:
+                raise fault(f"has the unknown key {key[:40]!a}: known are {', '.join(allowed_keys)}", key)
         for key, alias in cls.ALIASES.items():
             if alias in value:
                 if key in value and not same(value[key], value[alias]):
@@ -104,9 +106,9 @@ class Must:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
-        return told(core_schema.no_info_after_validator_function(self._held, handler(source)), self._words)
+        return with_message(core_schema.no_info_after_validator_function(self._check, handler(source)), self._words)
 
-    def _held(self, value: Any) -> Any:
+    def _check(self, value: Any) -> Any:
         if not self._holds(value):
             raise ValueError
         return value
@@ -144,7 +146,7 @@ Identifier = Annotated[
 Strings = Annotated[tuple[str, ...], Checked(different_strings, before=True)]  # a list of such, repeated ones once
 
 
-def told(schema: CoreSchema, words: str) -> CoreSchema:
+def with_message(schema: CoreSchema, words: str) -> CoreSchema:
     """Return a pydantic schema with one message for every failure: "must be WORDS, not VALUE"."""
     from pydantic_core import core_schema
 
@@ -153,14 +155,14 @@ def told(schema: CoreSchema, words: str) -> CoreSchema:
     )
 
 
-def fault(what: str, key: str = "") -> PydanticCustomError:
+def fault(problem: str, key: str = "") -> PydanticCustomError:
     """Return the error of a value for a validator to raise; its text continues a sentence that begins with the path."""
     from pydantic_core import PydanticCustomError
 
-    return PydanticCustomError("fault", "{what}", {"what": what, "key": key})
+    return PydanticCustomError("fault", "{problem}", {"problem": problem, "key": key})
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as its author writes it: in JSON."""
     return json.dumps(value, ensure_ascii=False, default=repr)
 
@@ -181,8 +183,8 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
         return _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    place, what, key = _fault(first)
-    refuse(f"{prefix}{place}" if place else prefix.rstrip("., "), what, key, suffix)
+    path, problem, key = _fault(first)
+    refuse(f"{prefix}{path}" if path else prefix.rstrip("., "), problem, key, suffix)
 
 
 def read_list(record: type[T], value: Any, *, prefix: str = "") -> tuple[T, ...]:
@@ -190,9 +192,9 @@ def read_list(record: type[T], value: Any, *, prefix: str = "") -> tuple[T, ...]
     return read_as(_listed(record), value, prefix=prefix)  # type: ignore[arg-type]
 
 
-def refuse(place: str, what: str, key: str = "", suffix: str = "") -> NoReturn:
+def refuse(path: str, problem: str, key: str = "", suffix: str = "") -> NoReturn:
     """Raise InvalidKeyError for a place of a file and its key."""
-    raise InvalidKeyError(f"{place or 'The file'}{suffix} {what}.", field=".".join(filter(None, (place, key))))
+    raise InvalidKeyError(f"{path or 'The file'}{suffix} {problem}.", field=".".join(filter(None, (path, key))))
 
 
 @cache
@@ -209,17 +211,17 @@ def _listed(record: Any) -> Any:
 
 def _fault(error: ErrorDetails) -> tuple[str, str, str]:
     """Return the path of an invalid value, the problem, and its missing or unknown key."""
-    loc, value, said = error["loc"], error["input"], error.get("ctx", {})
+    loc, value, context = error["loc"], error["input"], error.get("ctx", {})
     if error["type"] == "missing":
         return _path(loc[:-1]), f"lacks the key {loc[-1]}", str(loc[-1])
     if error["type"] == "fault":
-        return _path(loc), said["what"], said["key"][:40]
+        return _path(loc), context["problem"], context["key"][:40]
     if error["type"] == "kind":
-        text = shown(value)
-        return _path(loc), f"must be {said['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
+        text = format_value(value)
+        return _path(loc), f"must be {context['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
     return _path(loc), f"must be {TYPES.get(error['type'], 'something else')}, not {kind(value)}", ""
 
 
 def _path(loc: tuple[int | str, ...]) -> str:
-    parts = (part for part in loc if part != "[key]")  # which pydantic adds if the key itself is invalid
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
+    steps = (step for step in loc if step != "[key]")  # which pydantic adds if the key itself is invalid
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")

@@ -26,8 +26,8 @@ class MalformedFileError(BenchbenchError):
     code = "malformed"
 
 
-def parse(text: str, *, where: str) -> Any:
-    """Return the value of one JSON text. `where` begins an error's message: "corpus.jsonl, line 3,".
+def parse(text: str, *, location: str) -> Any:
+    """Return the value of one JSON text. `location` begins an error's message: "corpus.jsonl, line 3,".
 
     If it ends with a comma it names the line, and the error adds only the column. Raises MalformedFileError for broken
     JSON, NaN and Infinity, numbers outside the range of a double, a repeated key in one object, NUL characters and lone
@@ -41,28 +41,28 @@ def parse(text: str, *, where: str) -> Any:
         # The depth at which the parser gives up differs between versions of Python: the first error that it meets may
         # be a different one further in.
         if _is_deep(text[: error.pos]):
-            raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
-        raise MalformedFileError(_not_json(text, where, error)) from None
+            raise MalformedFileError(f"{location} is nested deeper than {MAX_DEPTH} levels.") from None
+        raise MalformedFileError(_not_json(text, location, error)) from None
     except RecursionError:
-        raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
+        raise MalformedFileError(f"{location} is nested deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
-        raise MalformedFileError(f"{where} {error}.") from None
+        raise MalformedFileError(f"{location} {error}.") from None
     if flaw := fault(value):
-        raise MalformedFileError(f"{where} {flaw}.")
+        raise MalformedFileError(f"{location} {flaw}.")
     return value
 
 
-def decode(content: bytes, *, where: str) -> str:
+def decode(content: bytes, *, location: str) -> str:
     """Return a whole file's bytes as text, without a byte order mark; only UTF-8 is accepted."""
-    return decode_part(content.removeprefix(codecs.BOM_UTF8), where=where)
+    return decode_chunk(content.removeprefix(codecs.BOM_UTF8), location=location)
 
 
-def decode_part(content: bytes, *, where: str) -> str:
+def decode_chunk(content: bytes, *, location: str) -> str:
     """Return a part of a file as text; a byte order mark in it is kept as a character."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise MalformedFileError(f"{where} is not UTF-8: byte {error.start} ({error.reason}).") from None
+        raise MalformedFileError(f"{location} is not UTF-8: byte {error.start} ({error.reason}).") from None
 
 
 def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -87,8 +87,8 @@ def raw_chunks(path: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def _opened(path: Path, place: Callable[[], str] = str) -> Iterator[gzip.GzipFile | BufferedReader]:
-    """Open a file, unpacked; `place` gives the position in errors. Raises MalformedFileError.
+def _opened(path: Path, locate: Callable[[], str] = str) -> Iterator[gzip.GzipFile | BufferedReader]:
+    """Open a file, unpacked; `locate` gives the position in errors. Raises MalformedFileError.
 
     A pipe is refused: detecting the format would consume its beginning.
     """
@@ -98,7 +98,7 @@ def _opened(path: Path, place: Callable[[], str] = str) -> Iterator[gzip.GzipFil
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked{place()}: {_torn(error)}") from None
+        raise MalformedFileError(f"{path.name} cannot be unpacked{locate()}: {_torn(error)}") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -120,30 +120,30 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def read_text(path: Path) -> str:
     """Return the whole of a file as text; `.gz` is unpacked."""
-    return decode_part(b"".join(line for _, lines in raw_blocks(path) for line in lines), where=path.name)
+    return decode_chunk(b"".join(line for _, lines in raw_blocks(path) for line in lines), location=path.name)
 
 
 def read_value(path: Path) -> Any:
     """Return the value of a JSON file; `.gz` is unpacked."""
-    return parse(read_text(path), where=path.name)
+    return parse(read_text(path), location=path.name)
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each line that is not blank, with its place: ("test.tsv, line 3,", "q1\\td1\\t1"). `.gz` is unpacked."""
     for number, line in raw_lines(path):
-        where = f"{path.name}, line {number},"
-        text = decode_part(line, where=where).rstrip("\r\n")
+        location = f"{path.name}, line {number},"
+        text = decode_chunk(line, location=location).rstrip("\r\n")
         if text.strip():
-            yield where, text
+            yield location, text
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (where, object) for each line of a JSON Lines file."""
-    for where, line in read_lines(path):
-        value = parse(line, where=where)
+    for location, line in read_lines(path):
+        value = parse(line, location=location)
         if not isinstance(value, dict):
-            raise MalformedFileError(f"{where} holds {kind(value)}: each line must be an object.")
-        yield where, value
+            raise MalformedFileError(f"{location} holds {kind(value)}: each line must be an object.")
+        yield location, value
 
 
 def storable(text: str) -> bool:
@@ -214,12 +214,12 @@ def _is_deep(text: str) -> bool:
     return False
 
 
-def _not_json(text: str, where: str, error: json.JSONDecodeError) -> str:
+def _not_json(text: str, location: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
-        return f"{where} is empty: JSON is expected."
-    if where.endswith(","):
-        return f"{where} column {error.colno}, is not JSON: {error.msg}."
-    return f"{where} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+        return f"{location} is empty: JSON is expected."
+    if location.endswith(","):
+        return f"{location} column {error.colno}, is not JSON: {error.msg}."
+    return f"{location} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
 
 
 def _plain(value: Any) -> Any:

@@ -74,32 +74,34 @@ def dump(value: Any) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def parse(text: str, *, where: str) -> Any:
-    """Return the value of one YAML document. `where` begins the sentence of an error: "experiment.yaml".
+def parse(text: str, *, location: str) -> Any:
+    """Return the value of one YAML document. `location` begins the sentence of an error: "experiment.yaml".
 
     Raises MalformedFileError for broken YAML, repeated keys, tags, aliases (a few lines can expand to gigabytes),
     numbers out of range, values that JSON or PostgreSQL cannot hold, and texts of more than 100,000 characters. Errors
     name the path of the key, such as `strategies[1].name`, or the line.
     """
     if len(text) > MAX_CHARACTERS:
-        raise MalformedFileError(f"{where} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
+        raise MalformedFileError(f"{location} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     try:
-        value = _Builder(where).value(yaml.compose(text, Loader=_Loader), "")
+        value = _Builder(location).value(yaml.compose(text, Loader=_Loader), "")
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise MalformedFileError(f"{where}{line} cannot be read as YAML: {error.problem or error.context}.") from None
+        raise MalformedFileError(
+            f"{location}{line} cannot be read as YAML: {error.problem or error.context}."
+        ) from None
     except yaml.YAMLError as error:
-        raise MalformedFileError(f"{where} cannot be read as YAML: {str(error).splitlines()[0]}.") from None
+        raise MalformedFileError(f"{location} cannot be read as YAML: {str(error).splitlines()[0]}.") from None
     if flaw := fault(value):
-        raise MalformedFileError(f"{where} {flaw}.")
+        raise MalformedFileError(f"{location} {flaw}.")
     return value
 
 
 class _Builder:
     """Builder of values from YAML nodes that tracks the path of each."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, location: str) -> None:
+        self._location = location
         self._seen: set[int] = set()
 
     def value(self, node: yaml.Node | None, path: str) -> Any:
@@ -124,12 +126,12 @@ class _Builder:
         for key, inner in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != f"{TAG}str":
                 raise self._error(path, "has a key that is not a text")
-            place = f"{path}.{key.value}" if path else key.value
+            member_path = f"{path}.{key.value}" if path else key.value
             if key.value in members:
-                raise self._error(place, f"is stated twice, the second time in line {key.start_mark.line + 1}")
-            members[key.value] = self.value(inner, place)
+                raise self._error(member_path, f"is stated twice, the second time in line {key.start_mark.line + 1}")
+            members[key.value] = self.value(inner, member_path)
         return members
 
-    def _error(self, path: str, what: str) -> MalformedFileError:
-        place = f"{self._where}, {path[:200]}" if path else self._where
-        return MalformedFileError(f"{place} {what}.", field=path[:200] or None)
+    def _error(self, path: str, problem: str) -> MalformedFileError:
+        location = f"{self._location}, {path[:200]}" if path else self._location
+        return MalformedFileError(f"{location} {problem}.", field=path[:200] or None)

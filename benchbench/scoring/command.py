@@ -17,8 +17,17 @@ from benchbench.files.flowbaby import SPLITS, Dataset, read_dataset
 from benchbench.files.flowbaby_results import Provenance, check_selection, measures_at
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
-from benchbench.local_files.placing import make_folder, place_pieces
-from benchbench.scoring.measuring import Results, Scores, figures_of, in_bytes, is_json, read_results, read_truth, score
+from benchbench.local_files.placing import make_folder, write_file_pieces
+from benchbench.scoring.measuring import (
+    Results,
+    Scores,
+    encode_grades,
+    figures_of,
+    is_json,
+    read_results,
+    read_truth,
+    score,
+)
 from benchbench.timestamps import git_sha, timestamp
 
 CUTOFFS = [5, 10, 20]
@@ -142,7 +151,7 @@ def _score_dataset(options: argparse.Namespace) -> None:
         dataset = dataset.of_split(options.evaluation_split)
     results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
     # A run without entries answers no query, so Flowbaby has no figures for it.
-    judged_grades = in_bytes(dataset.qrels) if results.rankings or results.others else {}
+    judged_grades = encode_grades(dataset.qrels) if results.rankings or results.other_queries else {}
     scores = score(judged_grades, results.rankings, measures, profile=profile)
     _warn(options.run, results, scores, other_splits=frozenset(topics - {topic.key for topic in dataset.topics}))
     if any(getattr(options, name) for name in FILES):
@@ -180,7 +189,7 @@ def _write_files(content: dict[str, Any], about: Provenance, options: argparse.N
     for name, text in zip(FILES, texts, strict=True):
         if path := getattr(options, name):
             make_folder(path.parent)
-            place_pieces([text], path, force=True)
+            write_file_pieces([text], path, force=True)
 
 
 def _measures(options: argparse.Namespace) -> list[Measure]:
@@ -199,9 +208,9 @@ def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozens
         print(
             f"Judged queries that {path.name} lacks, counted as 0: {missing} of {len(scores.queries)}.", file=sys.stderr
         )
-    if elsewhere := len(other_splits.intersection(results.others)):
+    if elsewhere := len(other_splits.intersection(results.other_queries)):
         print(f"Queries of {path.name} that are in other splits, left out: {elsewhere}.", file=sys.stderr)
-    if unjudged := len(results.others) - elsewhere:
+    if unjudged := len(results.other_queries) - elsewhere:
         print(f"Queries of {path.name} that are not among the judged ones, left out: {unjudged}.", file=sys.stderr)
 
 

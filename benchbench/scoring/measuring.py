@@ -21,16 +21,16 @@ class Results:
 
     run_id: str
     rankings: dict[str, list[bytes]]
-    others: list[str]
+    other_queries: list[str]
 
 
 def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
     """Return the grades of each query by document, from a Flowbaby qrels.json, BEIR's TSV or TREC qrels."""
     if is_json(path):
-        return in_bytes(flowbaby.read_qrels(path))
+        return encode_grades(flowbaby.read_qrels(path))
     _, first = next(raw_lines(path), (1, b""))
     if first.split() == [name.encode() for name in beir.HEADER]:
-        return in_bytes(beir.read_qrels(path).grades)
+        return encode_grades(beir.read_qrels(path).grades)
     return trec.read_qrels(path)
 
 
@@ -49,9 +49,9 @@ def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "ag
     return Results(path.name, rankings, [query for query in scored if query not in rankings])
 
 
-def in_bytes(truth: Mapping[str, Mapping[str, int]]) -> dict[str, dict[bytes, int]]:
+def encode_grades(truth: Mapping[str, Mapping[str, int]]) -> dict[str, dict[bytes, int]]:
     """Return the grades with ids as bytes, as in TREC files."""
-    return {query: {document.encode(): grade for document, grade in of.items()} for query, of in truth.items()}
+    return {query: {document.encode(): grade for document, grade in grades.items()} for query, grades in truth.items()}
 
 
 def is_json(path: Path) -> bool:
@@ -84,10 +84,14 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     queries = tuple(truth)
     ranked = [rankings.get(query, ()) for query in queries]
     truths = [truth[query] for query in queries]
-    blocks = [evaluate(measures, Truths.of(truths[block]).grade(ranked[block])) for block in _blocks(ranked, truths)]
+    blocks = [
+        evaluate(measures, Truths.from_grades(truths[block]).grade(ranked[block])) for block in _blocks(ranked, truths)
+    ]
     values = np.concatenate(blocks, axis=1) if blocks else np.empty((len(measures), 0))
     n_judgments = [len(judged) for judged in truths]
-    return Scores(tuple(measures), queries, values, np.array([profile.mean.of(row, n_judgments) for row in values]))
+    return Scores(
+        tuple(measures), queries, values, np.array([profile.mean.compute(row, n_judgments) for row in values])
+    )
 
 
 def figures_of(

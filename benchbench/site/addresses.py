@@ -17,7 +17,7 @@ def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
 
     def respond(request: HttpRequest) -> Any:
         if request.path.startswith("/admin/") and any(
-            "\0" in part for pair in request.GET.lists() for part in (pair[0], *pair[1])
+            "\0" in text for pair in request.GET.lists() for text in (pair[0], *pair[1])
         ):
             raise BadRequest("The query string contains the character NUL (%00). Remove it.")
         return get_response(request)

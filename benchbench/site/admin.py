@@ -63,9 +63,9 @@ class OwnedForm(forms.ModelForm):
             self.add_error(None, error)
 
 
-def unlinked(shown: str) -> str:
+def unlinked(html: str) -> str:
     """Return the display of a user without the link to the account, which most users may not open."""
-    return mark_safe(strip_tags(shown))  # nosec # no tag is left
+    return mark_safe(strip_tags(html))  # nosec # no tag is left
 
 
 class SiteAdmin(StrictAdmin):
@@ -136,9 +136,9 @@ class SiteAdmin(StrictAdmin):
         """Call `act` on every row, show its sentence or error, and return to the page with the button."""
         for row in rows:
             try:
-                said = act(row)
-                self.message_user(request, said, messages.SUCCESS)
-                note(request.user, self.concerned(row), said)
+                message = act(row)
+                self.message_user(request, message, messages.SUCCESS)
+                note(request.user, self.concerned(row), message)
             except BenchbenchError as error:
                 self.message_user(request, error.message, messages.ERROR)
         target = next_page(request, request.POST.get("next", ""))

@@ -37,8 +37,8 @@ def attachment(write: Callable[[IO[bytes]], None], name: str, content_type: str)
 async def _read(file: IO[bytes]) -> AsyncIterator[bytes]:
     """Yield the file in parts, asynchronously: Django would read a plain iterator into memory before it answers."""
     with file:
-        while part := await sync_to_async(file.read)(AT_ONCE):
-            yield part
+        while chunk := await sync_to_async(file.read)(AT_ONCE):
+            yield chunk
 
 
 class NamelessFileUploadHandler(FileUploadHandler):

@@ -21,14 +21,14 @@ DISK_FULL = (
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer an unknown address, or a thing that the user may not see, with the same page."""
-    there_is_none = "This page does not exist. It may have been deleted."
-    return _page(request, 404, "Not found", _said(exception, Http404) or there_is_none)
+    missing = "This page does not exist. It may have been deleted."
+    return _page(request, 404, "Not found", _find_message(exception, Http404) or missing)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that the user may not make."""
     denied = "You do not have permission for this. Ask an administrator to give it to you or your group."
-    return _page(request, 403, "Not permitted", _said(exception, PermissionDenied) or denied)
+    return _page(request, 403, "Not permitted", _find_message(exception, PermissionDenied) or denied)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -46,7 +46,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         sentence = "Nothing was changed: the form is larger than the site accepts. Go back and shorten it."
         return _plain(413, {"title": "Too large", "sentence": sentence})
     unread = "The request was refused: the site does not accept its address or a header. Check the address."
-    sentence = _said(exception, BadRequest) or unread
+    sentence = _find_message(exception, BadRequest) or unread
     return _plain(400, {"title": "Refused", "sentence": sentence})
 
 
@@ -83,10 +83,10 @@ def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
     return answer
 
 
-def _said(exception: Exception, kind: type[Exception]) -> str:
+def _find_message(exception: Exception, kind: type[Exception]) -> str:
     """Return the message that a view gave to the error. Django's own subclasses would reveal the site's routes."""
-    told = exception.args[0] if type(exception) is kind and exception.args else ""
-    return told if isinstance(told, str) else ""
+    message = exception.args[0] if type(exception) is kind and exception.args else ""
+    return message if isinstance(message, str) else ""
 
 
 def _page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:

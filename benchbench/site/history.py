@@ -14,19 +14,19 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
 
 
-def note(user: Any, rows: Iterable[Model], said: str) -> None:
+def note(user: Any, rows: Iterable[Model], message: str) -> None:
     """Log a user's action on rows, as a sentence."""
-    LogEntry.objects.log_actions(user.pk, rows, CHANGE, said)
+    LogEntry.objects.log_actions(user.pk, rows, CHANGE, message)
 
 
-def note_deleted(user: Any, model: type[Model], pk: Any, said: str) -> None:
+def note_deleted(user: Any, model: type[Model], pk: Any, message: str) -> None:
     """Log that a user deleted a row, of which only the key is left."""
     kind = ContentType.objects.get_for_model(model, for_concrete_model=False)
-    entry = {"content_type": kind, "object_id": str(pk), "object_repr": str(pk), "change_message": said}
+    entry = {"content_type": kind, "object_id": str(pk), "object_repr": str(pk), "change_message": message}
     LogEntry.objects.create(user_id=user.pk, action_flag=DELETION, **entry)
 
 
-def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase, said: str) -> None:
+def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase, message: str) -> None:
     """Log the result of a form in the history of its page's row, else of the row that it redirects to."""
     match = request.resolver_match
     key = match.kwargs.get("object_id") if match else None
@@ -34,8 +34,8 @@ def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase
         if key is None:
             match = resolve(urlsplit(answer.get("Location", "")).path)
             key = match.kwargs.get("object_id")
-            forms = {f"{known._meta.label_lower.replace('.', '_')}_change": known for known in admin.site._registry}
+            forms = {f"{cls._meta.label_lower.replace('.', '_')}_change": cls for cls in admin.site._registry}
             model = forms.get(match.url_name or "", model)
-        note(request.user, model._default_manager.filter(pk=key) if key else [], said)
+        note(request.user, model._default_manager.filter(pk=key) if key else [], message)
     except (Resolver404, ValidationError, ValueError):  # it leads elsewhere
         return

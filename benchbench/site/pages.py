@@ -145,9 +145,9 @@ class PageForm(forms.Form):
 
     def faults(self, *, awaited: Sequence[str] = ()) -> list[FieldFaults]:
         """Return the errors of all fields, also valid ones; none for fields in `awaited` that are still empty."""
-        told = (field for field in self if field.name not in awaited or field.data)
+        fields = (field for field in self if field.name not in awaited or field.data)
         return [
-            FieldFaults(field.html_name, str(field.label), [str(error) for error in field.errors]) for field in told
+            FieldFaults(field.html_name, str(field.label), [str(error) for error in field.errors]) for field in fields
         ]
 
     def choose(self, source: type[Model], name: str, *, through: str = "") -> None:
@@ -201,8 +201,8 @@ def form_page(
         else:
             note_form(request, model_admin.model, answer, title)
             return answer
-    shown = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
-    return TemplateResponse(request, template, site.each_context(request) | shown | context)
+    base_context = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
+    return TemplateResponse(request, template, site.each_context(request) | base_context | context)
 
 
 def sent_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]) -> F:

@@ -17,7 +17,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from unfold.utils import display_for_field, display_for_label
 
-SHOWN = 10
+MAX_ROWS = 10
 EMPTY = "–"
 
 
@@ -86,12 +86,12 @@ class Table:
 
 def table(panel: Panel, model_admin: ModelAdmin) -> Table:
     """Read the first rows of a panel, in one query."""
-    rows = list(panel.rows[: SHOWN + 1])
+    rows = list(panel.rows[: MAX_ROWS + 1])
     return Table(
         panel=panel,
         headers=[str(label_for_field(name, panel.rows.model, model_admin)) for name in panel.columns],
-        rows=[(panel.page(row), [cell(name, row, model_admin) for name in panel.columns]) for row in rows[:SHOWN]],
-        has_more=len(rows) > SHOWN,
+        rows=[(panel.page(row), [cell(name, row, model_admin) for name in panel.columns]) for row in rows[:MAX_ROWS]],
+        has_more=len(rows) > MAX_ROWS,
     )
 
 

@@ -25,21 +25,21 @@ class StrictAdmin(ModelAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Return the list. Raises BadRequest for a query string by which its rows cannot be filtered or ordered."""
         try:
-            shown = super().get_changelist_instance(request)
-            len(shown.result_list)  # evaluated here, because only PostgreSQL can detect values that it cannot compare
+            listing = super().get_changelist_instance(request)
+            len(listing.result_list)  # evaluated here, because only PostgreSQL can detect values that it cannot compare
         except UNANSWERABLE:
             if not request.GET:
                 raise
-            asked, rows = request.META["QUERY_STRING"][:80], self.opts.verbose_name_plural
-            message = f"The list of {rows} cannot be filtered by {asked}. Open it without this filter."
+            query, rows = request.META["QUERY_STRING"][:80], self.opts.verbose_name_plural
+            message = f"The list of {rows} cannot be filtered by {query}. Open it without this filter."
             raise BadRequest(message) from None
-        words = len(list(smart_split(shown.query)))
+        words = len(list(smart_split(listing.query)))
         if words > SEARCH_WORDS:
             sentence = (
                 f"Searched for the first {SEARCH_WORDS} of {words:,} words. Quote a phrase to search for it whole."
             )
             self.message_user(request, sentence, messages.WARNING)
-        return shown
+        return listing
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
         """Search a list, or the choices of a field, for the first SEARCH_WORDS words; a quoted phrase counts as one."""

@@ -146,7 +146,7 @@ class Desk {
             method: "POST",
             redirect: "manual",
             headers: { "Content-Type": "application/json", "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value },
-            body: JSON.stringify({ said, have: [...this.items.keys()], count: this.data.ahead }),
+            body: JSON.stringify({ entries: said, present_ids: [...this.items.keys()], count: this.data.ahead }),
         });
         if (answer.type === "opaqueredirect" || answer.status === 403) {
             throw Object.assign(new Error(), { sentence: "You are signed out: sign in and reload this page" });

@@ -50,13 +50,13 @@ def change(client: Client, user: User, **more: Any) -> int:
     return client.post(change_url(user), fields | times | more).status_code
 
 
-def test_an_account_is_changed_by_who_may(client: Client, ada: User) -> None:
+def test_authorised_manager_can_change_an_account(client: Client, ada: User) -> None:
     assert change(client, ada, first_name="Ada", groups=[Group.objects.get(name="mine").pk]) == 302
     ada.refresh_from_db()
     assert (ada.first_name, ada.groups.get().name) == ("Ada", "mine")
 
 
-def test_nobody_becomes_a_superuser_by_who_is_none(client: Client, ada: User, manager: User) -> None:
+def test_only_superusers_can_create_superusers(client: Client, ada: User, manager: User) -> None:
     for user in (ada, manager):
         change(client, user, is_superuser="on")
     form = {"username": "eve", "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
@@ -66,7 +66,7 @@ def test_nobody_becomes_a_superuser_by_who_is_none(client: Client, ada: User, ma
 
 
 @pytest.mark.parametrize("whom", ["ada", "manager"])
-def test_nobody_is_given_what_the_giver_lacks(client: Client, ada: User, manager: User, whom: str) -> None:
+def test_users_cannot_grant_permissions_they_lack(client: Client, ada: User, manager: User, whom: str) -> None:
     user = User.objects.get(username=whom)
     before = set(user.user_permissions.all()), set(user.groups.all())
     others = Group.objects.create(name="others")
@@ -82,7 +82,7 @@ def test_nobody_is_given_what_the_giver_lacks(client: Client, ada: User, manager
 
 
 @pytest.mark.parametrize("more", ["superuser", "permission", "group", "inactive superuser"])
-def test_who_may_do_more_is_not_changed(client: Client, ada: User, more: str) -> None:
+def test_accounts_with_more_permissions_cannot_be_changed(client: Client, ada: User, more: str) -> None:
     ada.is_superuser, ada.is_active = "superuser" in more, "inactive" not in more
     ada.set_password("her own")
     ada.save()
@@ -100,7 +100,7 @@ def test_who_may_do_more_is_not_changed(client: Client, ada: User, more: str) ->
     assert (ada.check_password("her own"), ada.first_name) == (True, "")
 
 
-def test_the_password_of_who_may_no_more_is_set(client: Client, ada: User) -> None:
+def test_manager_can_set_the_password_of_lesser_accounts(client: Client, ada: User) -> None:
     form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     assert client.post(reverse("admin:auth_user_password_change", args=[ada.pk]), form).status_code == 302
     ada.refresh_from_db()
@@ -123,7 +123,7 @@ def test_groups_are_changed_by_superusers_alone(client: Client, manager: User) -
     assert not own.permissions.exists()
 
 
-def test_who_sees_all_rows_gives_every_group_that_gives_no_more(client: Client, manager: User, ada: User) -> None:
+def test_manager_with_full_view_can_assign_any_harmless_group(client: Client, manager: User, ada: User) -> None:
     manager.user_permissions.add(*Permission.objects.filter(Q(codename__startswith="view_all")))
     team = Group.objects.create(name="others")
     mighty = Group.objects.create(name="mighty")
@@ -158,7 +158,7 @@ def test_an_admin_gives_roles_up_to_its_own(ada: User) -> None:
     assert not teams_of(User.objects.get(username="editor")).exists()
 
 
-def test_roles_have_what_is_written(db: None) -> None:
+def test_roles_have_the_documented_permissions(db: None) -> None:
     """Of every model that there is: a new one wants a migration that calls `make_roles` for it."""
     Group.objects.filter(name__in=ROLES).delete()
     make_roles(apps)
@@ -177,7 +177,7 @@ def test_a_site_begins_with_the_roles(groups_of_migrations: dict[str, set[str]])
     assert groups_of_migrations == {role: permissions_of(role) for role in ROLES}
 
 
-def test_a_group_that_has_the_name_of_a_role_gets_nothing(db: None) -> None:
+def test_existing_group_named_like_a_role_gains_no_permissions(db: None) -> None:
     Group.objects.filter(name="admin").delete()
     Group.objects.create(name="admin")
     make_roles(apps)
@@ -200,7 +200,7 @@ def sign_in(name: str, password: str = "guess", *, address: int = 1) -> str:
     return str(page.context["form"].non_field_errors()[0]).partition(" ")[0]
 
 
-def test_a_name_is_tried_few_times_and_nobody_is_locked_out_from_elsewhere(rates: Any) -> None:
+def test_sign_in_attempts_are_limited_per_name_and_address(rates: Any) -> None:
     rates["name"] = (2, 3600)
     assert [sign_in("ada", PASSWORD) for _ in range(3)] == ["in"] * 3  # a right password does not count
     assert [sign_in(name) for name in ("ada", "Ada", "ada")] == ["Please", "Please", "Too"]
@@ -215,7 +215,7 @@ def test_an_address_tries_few_names(rates: Any) -> None:
     assert sign_in("bob", address=2) == "Please"
 
 
-def test_without_redis_nobody_signs_in_and_is_told_why(rates: Any, settings: Any) -> None:
+def test_sign_in_without_redis_is_refused_with_a_reason(rates: Any, settings: Any) -> None:
     settings.CACHES = {"default": settings.CACHES["default"] | {"LOCATION": "redis://127.0.0.1:9"}}
     page = Client().post(reverse("admin:login"), {"username": "ada", "password": PASSWORD})
     assert "Signing in needs Redis, which does not answer" in str(page.context["form"].non_field_errors())

@@ -37,7 +37,7 @@ def unresolved(db: None) -> Mapping:
     return make_mapping(dataset, collection, status="pending", dataset_version=None)
 
 
-def test_mapping_resolves_at_once_and_shows_what_found_nothing(client_of_ada: Client, ada: User) -> None:
+def test_small_mapping_resolves_immediately_and_shows_unresolved_judgments(client_of_ada: Client, ada: User) -> None:
     dataset = make_dataset({"q1": [({"document_id": "d1"}, 1), ({"document_id": "gone"}, 2)]})
     collection = make_collection("library", [{"title": "Pears"}])
     response = client_of_ada.post(
@@ -58,7 +58,7 @@ def test_a_pair_is_mapped_once(client_of_ada: Client, unresolved: Mapping) -> No
     assert Mapping.objects.count() == 1
 
 
-def test_what_somebody_else_owns_cannot_be_mapped(
+def test_datasets_of_other_owners_cannot_be_mapped(
     client_of_ada: Client, make_staff: MakeStaff, unresolved: Mapping
 ) -> None:
     dataset = unresolved.dataset
@@ -116,9 +116,7 @@ def test_building_is_cancelled_by_button(transactional_db: None, admin_client: C
     assert Index.objects.get().status == Index.Status.READY
 
 
-def test_the_progress_of_an_operation_sends_the_page_to_itself_at_the_end(
-    transactional_db: None, admin_client: Client
-) -> None:
+def test_finished_operation_refreshes_its_page(transactional_db: None, admin_client: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     admin_client.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "w", "lexical": "on"})
     operation = Operation.objects.get()
@@ -168,7 +166,7 @@ class TestBenchmark:
             ({"measures": "RR, nonsense@5"}, "measures", "of the library ir_measures, such as ERR@20"),
         ],
     )
-    def test_an_error_stands_at_its_field_in_preview_and_form(
+    def test_preview_and_form_show_errors_at_their_field(
         self, admin_client: Client, library: Mapping, changes: dict[str, Any], field: str, said: str
     ) -> None:
         preview = self.post(admin_client, library, "admin:benchmark_preview", **changes).content.decode()
@@ -187,7 +185,7 @@ class TestBenchmark:
         assert pending.name not in page
         assert 'value="keywords"' in page
 
-    def test_it_offers_and_searches_no_index_that_one_does_not_see(
+    def test_hidden_indexes_are_neither_offered_nor_searched(
         self, client_of_ada: Client, make_staff: MakeStaff, library: Mapping
     ) -> None:
         hidden = Index.objects.get()
@@ -219,7 +217,7 @@ class TestBenchmark:
         assert benchmark.status == "completed"
         assert "Every run" in messages_of(press(admin_client, benchmark, "start_selected"))
 
-    def test_what_is_left_out_is_chosen_and_told(self, admin_client: Client, library: Mapping) -> None:
+    def test_exclusions_can_be_chosen_and_are_explained(self, admin_client: Client, library: Mapping) -> None:
         self.post(admin_client, library, unresolved="drop", empty_queries="skip")
         benchmark = Benchmark.objects.get()
         assert (benchmark.unresolved, benchmark.empty_queries) == ("drop", "skip")
@@ -232,7 +230,7 @@ class TestBenchmark:
         assert Benchmark.objects.get().status == "pending"
         assert "start_selected" in response.content.decode()
 
-    def test_what_failed_is_retried(self, admin_client: Client, library: Mapping) -> None:
+    def test_failed_queries_can_be_retried(self, admin_client: Client, library: Mapping) -> None:
         self.post(admin_client, library, start="1")
         benchmark = Benchmark.objects.get()
         wait(Operation.objects.get(kind="benchmark"))

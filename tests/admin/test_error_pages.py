@@ -23,7 +23,7 @@ def text_of(page: Any) -> str:
     return re.sub(r"\s+", " ", shown)
 
 
-def test_an_address_that_there_is_not_is_told_in_the_shell(client_of_ada: Client) -> None:
+def test_unknown_address_shows_a_404_inside_the_shell(client_of_ada: Client) -> None:
     page = client_of_ada.get("/admin/nothing/")
     assert page.status_code == 404
     assert "This page does not exist." in text_of(page)
@@ -34,7 +34,7 @@ def test_an_address_that_there_is_not_is_told_in_the_shell(client_of_ada: Client
 
 
 @pytest.mark.django_db
-def test_who_is_not_signed_in_sees_no_shell() -> None:
+def test_anonymous_visitor_sees_no_shell() -> None:
     page = Client().get("/nothing/<script>")
     assert page.status_code == 404
     assert "This page does not exist." in text_of(page)
@@ -44,7 +44,7 @@ def test_who_is_not_signed_in_sees_no_shell() -> None:
     assert "nothing/<script>" not in text_of(page)
 
 
-def test_what_is_not_permitted_leads_back(client: Client, make_staff: MakeStaff) -> None:
+def test_forbidden_page_links_back(client: Client, make_staff: MakeStaff) -> None:
     client.force_login(make_staff("new", may=()))
     for referer, leads in (
         ("http://testserver/admin/", True),
@@ -58,14 +58,14 @@ def test_what_is_not_permitted_leads_back(client: Client, make_staff: MakeStaff)
         assert (">Back</a>" in text_of(page)) == leads, referer
 
 
-def test_who_refuses_may_say_why(client_of_ada: Client) -> None:
+def test_refusal_can_include_a_reason(client_of_ada: Client) -> None:
     page = client_of_ada.get("/admin/rq/")
     assert page.status_code == 403
     assert "superusers only." in text_of(page)
 
 
 @pytest.mark.django_db
-def test_a_form_that_is_not_of_the_site_is_told_so() -> None:
+def test_form_without_a_csrf_token_is_explained() -> None:
     fields = {"username": "ada", "password": "secret"}
     page = Client(enforce_csrf_checks=True).post(reverse("admin:login"), fields)
     assert page.status_code == 403
@@ -74,7 +74,7 @@ def test_a_form_that_is_not_of_the_site_is_told_so() -> None:
 
 
 @pytest.mark.django_db
-def test_a_fault_of_ours_has_a_page_that_needs_no_database(
+def test_server_error_page_needs_no_database(
     rf: RequestFactory, caplog: pytest.LogCaptureFixture, django_assert_num_queries: Any
 ) -> None:
     request: HttpRequest = rf.get("/admin/")
@@ -87,7 +87,7 @@ def test_a_fault_of_ours_has_a_page_that_needs_no_database(
     assert "src=" not in text_of(page)
 
 
-def test_a_form_that_is_too_large_is_told_so(client_of_ada: Client, settings: Any) -> None:
+def test_oversized_form_is_explained(client_of_ada: Client, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     page = client_of_ada.post(reverse("admin:accounts_accesstoken_add"), {"name": "x" * 2000})
     assert page.status_code == 413

@@ -98,7 +98,7 @@ def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_c
     assert shown.count("still to be built") == 2
 
 
-def test_a_form_of_several_indexes_says_what_is_wrong(client_of_ada: Client) -> None:
+def test_index_grid_form_shows_its_errors(client_of_ada: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     fields = {"collection": collection.pk, "strategies": "flat\nlod_embed", "lexical": "on"}
     response = client_of_ada.post(reverse("admin:index_grid"), fields)
@@ -124,7 +124,7 @@ def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client
     assert "the best 5 summaries of each layer" in admin_client.get(change_url(asked)).content.decode()
 
 
-def test_an_index_that_would_find_nothing_is_refused_in_the_form(client_of_ada: Client) -> None:
+def test_index_without_any_search_method_is_refused(client_of_ada: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})
     assert "name an encoder" in str(response.context["form"].errors)
@@ -207,7 +207,7 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
         ({"mapping": "no id"}, "Mapping: "),
     ],
 )
-def test_what_cannot_be_read_is_said_in_place_of_the_runs(
+def test_invalid_axes_show_an_error_instead_of_runs(
     admin_client: Client, library: Mapping, changes: dict[str, str], said: str
 ) -> None:
     fields = {"mapping": library.pk, **OfBenchmark.FIELDS, **changes}
@@ -216,7 +216,7 @@ def test_what_cannot_be_read_is_said_in_place_of_the_runs(
     assert " runs</strong>" not in shown
 
 
-def test_what_is_not_named_yet_is_no_fault(admin_client: Client, library: Mapping) -> None:
+def test_missing_name_is_no_error_in_the_preview(admin_client: Client, library: Mapping) -> None:
     shown = answer(admin_client, "benchmark_preview", **{"mapping": library.pk, **OfBenchmark.FIELDS, "name": ""})
     assert "8 runs</strong>" in shown
     assert "error_name" not in shown, "what stands there stays"

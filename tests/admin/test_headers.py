@@ -156,7 +156,7 @@ def test_production_settings_are_secure_and_https_is_for_good() -> None:
     assert for_how_long == "max-age=31536000; includeSubDomains"
 
 
-def test_redis_has_a_password_or_its_lack_is_told() -> None:
+def test_redis_without_a_password_triggers_a_warning() -> None:
     command = COMPOSE["redis"]["command"]
     password = command[command.index("--requirepass") + 1]
     assert re.fullmatch(r"\$\{REDIS_PASSWORD:\?.+\}", password), "Compose refuses to start without one"

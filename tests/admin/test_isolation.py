@@ -87,7 +87,7 @@ def ask(owner: User) -> Ask:
 
 
 @pytest.mark.parametrize("who", ["anonymous", "no staff"])
-def test_who_is_no_staff_is_sent_to_the_login(client: Client, ask: Ask, who: str) -> None:
+def test_non_staff_users_are_sent_to_the_login(client: Client, ask: Ask, who: str) -> None:
     if who == "no staff":
         client.force_login(User.objects.create_user("guest"))
     answers = ask(client)
@@ -100,20 +100,20 @@ def test_who_is_no_staff_is_sent_to_the_login(client: Client, ask: Ask, who: str
     } == {}
 
 
-def test_who_has_no_permission_is_refused_what_is_ones_own(client: Client, owner: User, ask: Ask) -> None:
+def test_owner_without_permission_is_refused_everywhere(client: Client, owner: User, ask: Ask) -> None:
     owner.user_permissions.clear()
     client.force_login(owner)
     assert {name: answer.status_code for name, answer in ask(client).items() if answer.status_code != 403} == {}
 
 
-def test_who_may_only_view_is_refused_every_act_and_nothing_else(client: Client, owner: User, ask: Ask) -> None:
+def test_view_only_owner_is_refused_exactly_the_acts(client: Client, owner: User, ask: Ask) -> None:
     owner.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     client.force_login(owner)
     refused = {name for name, answer in ask(client).items() if answer.status_code == 403}
     assert refused == {name for _, name in ours() if is_act(name)}
 
 
-def test_what_somebody_else_owns_is_not_found(client_of_ada: Client, ask: Ask) -> None:
+def test_rows_of_other_owners_are_not_found(client_of_ada: Client, ask: Ask) -> None:
     answers = ask(client_of_ada)
     rows = {
         name
@@ -134,7 +134,7 @@ def test_a_form_of_another_site_is_accepted_nowhere(owner: User, ask: Ask) -> No
     assert {name: one for name, one in told.items() if one != (403, True)} == {}
 
 
-def test_the_page_of_a_run_is_the_same_however_its_id_is_written(client: Client, owner: User) -> None:
+def test_alternative_spellings_of_an_id_open_the_same_page(client: Client, owner: User) -> None:
     client.force_login(owner)
     result = QueryResult.objects.get()
     for row, other in ((result.run, str(result.run_id).upper()), (result, f"+{result.pk}")):

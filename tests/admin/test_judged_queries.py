@@ -74,7 +74,7 @@ def test_a_query_is_added_to_the_draft(client_of_ada: Client, dataset: Dataset, 
         ({"notes": "a\0b"}, "notes", "Null characters"),
     ],
 )
-def test_an_error_stands_at_its_field(
+def test_form_shows_errors_at_their_field(
     client_of_ada: Client, dataset: Dataset, changes: dict[str, str], field: str, said: str
 ) -> None:
     page = add(client_of_ada, dataset, **{"query_key": "blue", "query_text": "blue fruit"} | changes)
@@ -82,7 +82,7 @@ def test_an_error_stands_at_its_field(
     assert draft_of(dataset) is None
 
 
-def test_a_query_is_worded_anew(client_of_ada: Client, dataset: Dataset) -> None:
+def test_query_can_be_reworded(client_of_ada: Client, dataset: Dataset) -> None:
     old = Query.objects.get()
     assert reverse("admin:query_edit", args=[old.pk]) in client_of_ada.get(change_url(old)).content.decode()
     page = edit(client_of_ada, old, query_text="crimson fruit")
@@ -96,7 +96,7 @@ def test_a_query_is_worded_anew(client_of_ada: Client, dataset: Dataset) -> None
     assert told.redirect_chain[-1][0] == change_url(old)
 
 
-def test_saving_what_is_there_opens_no_draft(client_of_ada: Client, dataset: Dataset) -> None:
+def test_saving_an_unchanged_query_opens_no_draft(client_of_ada: Client, dataset: Dataset) -> None:
     query = Query.objects.get()
     assert edit(client_of_ada, query).redirect_chain[-1][0] == change_url(query)
     assert draft_of(dataset) is None
@@ -147,7 +147,7 @@ def document_of(mapping: Mapping, name: str) -> int:
     return mapping.collection.documents.get(external_id=name).pk
 
 
-def test_the_list_of_a_mapping_leads_to_what_a_judgment_may_mean(client_of_ada: Client, mapping: Mapping) -> None:
+def test_mapping_page_links_to_candidates_for_unresolved_judgments(client_of_ada: Client, mapping: Mapping) -> None:
     page = client_of_ada.get(change_url(mapping)).content.decode()
     assert "Yes, for questions v1: no newer version is frozen, and the collection is the same.<" in page
     for doc_ref in (TWICE, GONE, ODD):
@@ -163,7 +163,7 @@ def test_the_list_of_a_mapping_leads_to_what_a_judgment_may_mean(client_of_ada: 
     assert answer["Location"] == change_url(found), "there is nothing to repair"
 
 
-def test_judgments_are_pointed_elsewhere_or_dropped_and_the_mapping_is_whole(
+def test_redirecting_or_dropping_judgments_completes_the_mapping(
     client_of_ada: Client, ada: User, mapping: Mapping
 ) -> None:
     Judgment.objects.filter(doc_ref=TWICE).update(judge="grace", note="Sure.", section_refs=["s1"])
@@ -192,7 +192,7 @@ def test_judgments_are_pointed_elsewhere_or_dropped_and_the_mapping_is_whole(
     assert (mapping.status, mapping.mapped_count, mapping.total_count) == ("resolved", 3, 3)
 
 
-def test_a_document_that_is_judged_already_is_not_judged_twice(client_of_ada: Client, mapping: Mapping) -> None:
+def test_already_judged_document_is_not_judged_twice(client_of_ada: Client, mapping: Mapping) -> None:
     answer = client_of_ada.post(repair_url(mapping, TWICE), {"document": document_of(mapping, "apples")})
     assert "has the grade 1 for 'q1' already: drop this judgment" in messages_of(answer)
     for nonsense in ({}, {"document": "x"}, {"document": "9" * 18}):
@@ -206,14 +206,14 @@ def test_a_document_that_is_judged_already_is_not_judged_twice(client_of_ada: Cl
     assert draft_of(mapping.dataset) is None
 
 
-def test_what_finds_its_document_elsewhere_is_told(client_of_ada: Client, mapping: Mapping) -> None:
+def test_page_names_other_mappings_that_resolve_the_reference(client_of_ada: Client, mapping: Mapping) -> None:
     other = make_mapping(mapping.dataset, make_collection("shelf", [{"file_name": "pears.md"}]), name="on the shelf")
     resolve(other)
     assert "on the shelf" in client_of_ada.get(repair_url(mapping, TWICE)).content.decode()
     assert "on the shelf" not in client_of_ada.get(repair_url(mapping, GONE)).content.decode()
 
 
-def test_repairing_is_for_those_who_may_change_the_dataset(
+def test_repair_requires_permission_to_change_the_dataset(
     client: Client, client_of_ada: Client, make_staff: MakeStaff, mapping: Mapping
 ) -> None:
     page, act = repair_url(mapping, TWICE), {"drop": "1"}

@@ -157,7 +157,7 @@ def test_every_list_that_searches_bounds_the_words(admin_user: User, rf: Request
         assert str(rows.query).lower().count("kiwi") <= 10 * len(owner.get_search_fields(request)), owner
 
 
-def test_judgments_are_listed_as_they_are_now_with_their_dataset(admin_client: Client) -> None:
+def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: Client) -> None:
     dataset = make_dataset({"q1": [({"document_id": "kept"}, 1), ({"document_id": "changed"}, 1)]}, name="Fruit")
     set_judgment(dataset, "q1", {"document_id": "changed"}, 2)
     freeze(dataset)
@@ -178,6 +178,6 @@ def test_judgments_are_listed_as_they_are_now_with_their_dataset(admin_client: C
     assert judgments_shown(ended)["every"] == changelist_url(Judgment, query__id__exact=ended.pk, of="all")
 
 
-def test_the_tab_of_a_list_is_called_by_what_is_listed(admin_client: Client) -> None:
+def test_list_page_title_names_its_model(admin_client: Client) -> None:
     for model, name in ((Collection, "Collections"), (QueryResult, "Query results"), (User, "Users")):
         assert f"{name} | BenchBench</title>" in admin_client.get(changelist_url(model)).content.decode()

@@ -176,7 +176,7 @@ def lists(title: str, rows: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def test_who_may_what_is_as_it_is_written(owner: User) -> None:  # noqa: F811
+def test_permissions_match_the_documented_table(owner: User) -> None:  # noqa: F811
     Group.objects.all().delete()  # the first is asked for: let it be a role, which whoever may see groups sees
     make_roles(apps)
     issue_token(owner, name="ci")
@@ -197,6 +197,6 @@ def test_who_may_what_is_as_it_is_written(owner: User) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["viewer", "judge", "editor", "admin"])
-def test_no_role_may_what_is_for_superusers(name: str) -> None:
+def test_no_role_includes_superuser_permissions(name: str) -> None:
     assert written()["django_rq:home"] == written()["admin:auth_group_add"] == "superuser"
     assert not {"auth.add_group", "auth.change_group", "auth.delete_group"} & permissions_of(name)

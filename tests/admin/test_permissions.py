@@ -57,7 +57,7 @@ def pages_of(benchmark: Benchmark) -> list[str]:
     return [*(change_url(row) for row in rows), *(reverse(name, args=[benchmark.pk]) for name in names)]
 
 
-def test_what_somebody_else_owns_is_in_no_list_and_filter(
+def test_rows_of_other_owners_appear_in_no_list(
     client_of_ada: Client, make_staff: MakeStaff, benchmark_of: Callable
 ) -> None:
     benchmark = benchmark_of(make_staff("grace"))
@@ -110,7 +110,9 @@ def test_facts_are_not_edited_by_hand(client_of_ada: Client, benchmark_of: Calla
     assert (benchmark.name, benchmark.status, benchmark.seed) == ("Renamed", "completed", 42)
 
 
-def test_who_does_not_see_all_cannot_give_a_row_away(client_of_ada: Client, ada: User, make_staff: MakeStaff) -> None:
+def test_user_without_full_view_cannot_change_the_owner(
+    client_of_ada: Client, ada: User, make_staff: MakeStaff
+) -> None:
     collection = make_collection("mine", owner=ada)
     client_of_ada.post(change_url(collection), {"name": "still mine", "owner": make_staff("grace").pk})
     collection.refresh_from_db()
@@ -130,13 +132,13 @@ def test_a_row_is_shared_with_ones_own_teams_alone(client_of_ada: Client, ada: U
         assert collection.team == kept
 
 
-def test_names_of_users_are_for_those_who_may_view_users(client_of_ada: Client, ada: User) -> None:
+def test_user_names_require_permission_to_view_users(client_of_ada: Client, ada: User) -> None:
     ada.user_permissions.add(Permission.objects.get(codename="view_all_collection"))
     asked = {"app_label": "collections", "model_name": "collection", "field_name": "owner", "term": "a"}
     assert client_of_ada.get(reverse("admin:autocomplete"), asked).status_code == 403
 
 
-def test_a_name_that_is_taken_is_an_error_of_the_form(client_of_ada: Client, ada: User) -> None:
+def test_duplicate_name_is_a_form_error(client_of_ada: Client, ada: User) -> None:
     for name in ("first", "second"):
         Collection.objects.create(name=name, owner=ada)
     second = Collection.objects.get(name="second")
@@ -145,7 +147,7 @@ def test_a_name_that_is_taken_is_an_error_of_the_form(client_of_ada: Client, ada
     assert "already exists" in response.content.decode()
 
 
-def test_what_is_in_use_is_not_deleted_and_the_page_says_why(client_of_ada: Client, benchmark_of: Callable) -> None:
+def test_object_in_use_is_not_deleted_and_page_explains(client_of_ada: Client, benchmark_of: Callable) -> None:
     collection = benchmark_of(None).mapping.collection
     url = reverse("admin:collections_collection_delete", args=[collection.pk])
     assert client_of_ada.get(url).status_code == 200
@@ -154,7 +156,7 @@ def test_what_is_in_use_is_not_deleted_and_the_page_says_why(client_of_ada: Clie
     assert Collection.objects.filter(pk=collection.pk).exists()
 
 
-def test_what_nothing_uses_is_deleted(client_of_ada: Client) -> None:
+def test_unused_objects_can_be_deleted(client_of_ada: Client) -> None:
     collection = make_collection("unused", [{"title": "a"}])
     client_of_ada.post(reverse("admin:collections_collection_delete", args=[collection.pk]), {"post": "yes"})
     assert not Collection.objects.exists()
@@ -209,7 +211,7 @@ def test_staff_are_refused_every_page_and_see_no_link(client: Client, make_staff
     assert django_rq.get_queue("default").count == 1
 
 
-def test_nobody_else_gets_anything_of_them(client: Client, db: None) -> None:
+def test_other_users_cannot_access_the_queues(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("visitor"))
     assert {client.get(address).status_code for address in queue_addresses()} == {403}
     client.logout()

@@ -68,7 +68,7 @@ def names_read() -> Iterator[set[str]]:
         yield names
 
 
-def test_who_filters_so_is_told_it(client: Client) -> None:
+def test_invalid_list_filter_is_explained(client: Client) -> None:
     for asked_for in ("slices__gte=x", "id=x", "dataset__owner__password=x"):
         page = client.get(f"{changelist_url(Query)}?{asked_for}")
         assert page.status_code == 400
@@ -89,7 +89,7 @@ def test_no_lookup_of_any_column_makes_a_list_fail(client: Client, pages: dict[s
 
 
 @pytest.mark.thorough
-def test_no_value_of_a_parameter_that_a_page_reads_makes_it_fail(client: Client, pages: dict[str, str]) -> None:
+def test_no_value_of_a_known_parameter_crashes_a_page(client: Client, pages: dict[str, str]) -> None:
     failed = []
     for name, path in addresses_read().items():
         with names_read() as names:
@@ -120,7 +120,7 @@ def addresses_read() -> dict[str, str]:
 
 
 @pytest.mark.thorough
-def test_what_is_no_choice_chooses_nothing(client: Client, pages: dict[str, str]) -> None:
+def test_invalid_choices_select_nothing(client: Client, pages: dict[str, str]) -> None:
     adding = {name: path for name, path in pages.items() if name.partition(" ")[0].endswith("_add")}
     assert len(adding) > 8
     for path in adding.values():
@@ -136,7 +136,7 @@ def test_a_nul_is_refused_before_any_page(client: Client, pages: dict[str, str])
 
 
 @pytest.mark.thorough
-def test_what_is_ticked_is_an_id(client: Client, pages: dict[str, str]) -> None:
+def test_invalid_action_ids_never_crash_a_list(client: Client, pages: dict[str, str]) -> None:
     lists = {name: path for name, path in pages.items() if name.endswith("_changelist")}
     assert len(lists) > 15
     for name, path in lists.items():

@@ -54,9 +54,7 @@ def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Data
     assert not Collection.objects.exists()
 
 
-def test_ids_that_nothing_knows_are_counted_before_and_after_the_import(
-    client_of_ada: Client, dataset: Dataset
-) -> None:
+def test_unknown_ids_are_counted_in_preview_and_import(client_of_ada: Client, dataset: Dataset) -> None:
     run = b"q1 Q0 a 1 2 mine\nq1 Q0 x 2 1 mine\nq2 Q0 y 1 1 mine\nother Q0 a 1 1 mine\n"
     told = (
         "Queries of mine.run that the dataset does not have, left out: 1 of 3 (other).",
@@ -75,7 +73,7 @@ def test_documents_that_are_judged_by_another_key_are_known(client_of_ada: Clien
     assert "no judgment" not in shown
 
 
-def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client, dataset: Dataset) -> None:
+def test_invalid_run_preview_shows_errors_and_no_import_button(client_of_ada: Client, dataset: Dataset) -> None:
     page = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 a 1 1 t\nq1 Q0 a 2 1 t\n").content.decode()
     assert "mine.run, line 2, ranks the document" in page
     assert ">Import</button>" not in page
@@ -83,7 +81,7 @@ def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client
     assert "Choose a dataset" in client_of_ada.post(reverse(PREVIEW), {"dataset": dataset.pk}).content.decode()
 
 
-def test_a_run_is_imported_and_further_ones_into_its_benchmark(
+def test_imported_runs_can_be_added_to_an_existing_benchmark(
     client_of_ada: Client, ada: User, dataset: Dataset
 ) -> None:
     page = post(client_of_ada, PAGE, dataset, name="Elsewhere", k="1, 10", measures="ERR@10").content.decode()
@@ -105,7 +103,7 @@ def test_queries_without_a_relevant_judgment_may_be_left_out(client_of_ada: Clie
     assert Benchmark.objects.get().empty_queries == "skip"
 
 
-def test_what_another_owns_takes_no_run(client_of_ada: Client, admin_user: User, dataset: Dataset) -> None:
+def test_benchmarks_of_other_owners_accept_no_runs(client_of_ada: Client, admin_user: User, dataset: Dataset) -> None:
     post(client_of_ada, PAGE, dataset)
     Benchmark.objects.update(owner=admin_user)
     response = post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=Benchmark.objects.get().pk)
@@ -113,14 +111,14 @@ def test_what_another_owns_takes_no_run(client_of_ada: Client, admin_user: User,
     assert Run.objects.count() == 1
 
 
-def test_it_is_reached_from_the_dataset_and_from_the_benchmarks(client_of_ada: Client, dataset: Dataset) -> None:
+def test_dataset_and_benchmark_pages_link_to_the_import(client_of_ada: Client, dataset: Dataset) -> None:
     assert f"{reverse(PAGE)}?dataset={dataset.pk}" in client_of_ada.get(change_url(dataset)).content.decode()
     assert "Import a run" in client_of_ada.get(changelist_url(Benchmark)).content.decode()
     asked = client_of_ada.get(reverse(PAGE), {"dataset": dataset.pk}).content.decode()
     assert "questions v1" in asked
 
 
-def test_every_page_shows_a_run_that_has_no_stages_and_no_times(client_of_ada: Client, dataset: Dataset) -> None:
+def test_every_page_handles_runs_without_stages_or_times(client_of_ada: Client, dataset: Dataset) -> None:
     post(client_of_ada, PAGE, dataset)
     run = Run.objects.get()
     own = make_searched(make_mapping(dataset, make_collection()), [0.5]).runs.get()
@@ -151,9 +149,7 @@ def gate_url(run: Run) -> str:
     return reverse("admin:run_gate", args=[run.pk])
 
 
-def test_a_run_is_pinned_from_its_page_and_wears_its_badge(
-    client_of_ada: Client, ada: User, nightly: Benchmark
-) -> None:
+def test_run_pinned_from_its_page_shows_a_badge(client_of_ada: Client, ada: User, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=1)
     assert f"{ADD}?run={run.pk}" in client_of_ada.get(change_url(run)).content.decode()
     assert run.label in text_of(client_of_ada.get(ADD, {"run": run.pk}))
@@ -168,9 +164,7 @@ def test_a_run_is_pinned_from_its_page_and_wears_its_badge(
     assert "The release of May." in text_of(client_of_ada.get(change_url(baseline.dataset)))
 
 
-def test_a_baseline_is_retired_by_button_and_then_may_be_deleted(
-    client_of_ada: Client, ada: User, nightly: Benchmark
-) -> None:
+def test_retired_baseline_can_be_deleted(client_of_ada: Client, ada: User, nightly: Benchmark) -> None:
     baseline = approve(nightly.runs.get(run_order=1), name="main", reason="Because.", by=ada)
     delete = reverse("admin:benchmarks_baseline_delete", args=[baseline.pk])
     assert client_of_ada.get(delete).status_code == 403
@@ -181,7 +175,7 @@ def test_a_baseline_is_retired_by_button_and_then_may_be_deleted(
     assert not Baseline.objects.exists()
 
 
-def test_what_somebody_else_owns_is_neither_pinned_nor_replaced(
+def test_runs_of_other_owners_are_neither_pinned_nor_replaced(
     client_of_ada: Client, make_staff: MakeStaff, nightly: Benchmark
 ) -> None:
     grace = make_staff("grace")
@@ -219,7 +213,7 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_every_link_of_a_page_is_a_file_or_a_sentence(admin_client: Client) -> None:
+def test_every_export_link_returns_a_file_or_an_explanation(admin_client: Client) -> None:
     version = import_dataset(SAMPLES["beir"], name="fruit").version
     pages = [admin_client.get(change_url(row)).content.decode() for row in (version, version.dataset)]
     given = 0
@@ -238,7 +232,7 @@ def test_every_link_of_a_page_is_a_file_or_a_sentence(admin_client: Client) -> N
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_what_is_left_out_is_told_on_the_next_page(admin_client: Client) -> None:
+def test_content_omitted_by_an_export_is_reported_afterwards(admin_client: Client) -> None:
     version = import_dataset(SAMPLES["benchbench-json"], name="fruit").version
     set_judgment(version.dataset, "q2", {"uri": "u"}, 1)
     draft = version.dataset.versions.get(number=2)
@@ -248,7 +242,7 @@ def test_what_is_left_out_is_told_on_the_next_page(admin_client: Client) -> None
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_the_page_of_a_mapping_gives_the_dataset_by_its_documents(admin_client: Client, make_staff: Any) -> None:
+def test_mapping_page_exports_the_dataset_by_its_documents(admin_client: Client, make_staff: Any) -> None:
     collection = make_collection(documents=[{"external_id": "a", "text": "red fruit", "uri": "x:a"}])
     judged = {"q1": [({"uri": "x:a"}, 1), ({"uri": "x:gone"}, 1)]}
     mapping = create_mapping(make_dataset(judged), collection)

@@ -50,7 +50,7 @@ with scratch_folder() as folder:
 """
 
 
-def test_what_a_killed_process_left_goes_with_the_next_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_upload_removes_files_of_a_killed_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     holders = [
@@ -99,7 +99,7 @@ def test_a_dataset_that_unpacks_to_too_much_is_refused(admin_client: Client, set
     assert not Dataset.objects.exists()
 
 
-def test_a_dataset_of_too_many_lines_is_refused_before_it_is_read(admin_client: Client, settings: Any) -> None:
+def test_dataset_with_too_many_lines_is_refused_unparsed(admin_client: Client, settings: Any) -> None:
     """A short line takes 25 times its bytes in memory."""
     settings.BENCHMARK_DATASET_MAX_ROWS = 100
     lines = ["query_key,query_text,document_id,grade\n", *(f"q,x,d{n},1\n" for n in range(99))]

@@ -46,7 +46,7 @@ def error_at(response: Any, field: str) -> str:
     return " ".join(response.context["form"].errors[field])
 
 
-def test_a_dataset_becomes_the_users_and_the_page_counts_it(client_of_ada: Client, ada: User) -> None:
+def test_uploaded_dataset_belongs_to_user_and_page_counts_it(client_of_ada: Client, ada: User) -> None:
     response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode(), description="By hand.")
     made = Dataset.objects.get()
     assert (made.name, made.owner, made.description) == ("Fruit", ada, "By hand.")
@@ -66,19 +66,19 @@ def test_a_dataset_becomes_the_users_and_the_page_counts_it(client_of_ada: Clien
         (json.dumps({**dataset(), "schema_version": "9"}).encode(), "schema_version"),
     ],
 )
-def test_what_is_wrong_with_a_dataset_stands_at_the_file(client_of_ada: Client, content: bytes, said: str) -> None:
+def test_dataset_error_is_shown_at_the_file(client_of_ada: Client, content: bytes, said: str) -> None:
     response = upload(client_of_ada, DATASET, "fruit.json", content)
     assert said in error_at(response, "file")
     assert not Dataset.objects.exists()
 
 
-def test_a_key_of_the_file_is_no_field_of_the_form_that_has_its_name(client_of_ada: Client) -> None:
+def test_unknown_file_key_is_not_confused_with_form_fields(client_of_ada: Client) -> None:
     stray = json.dumps({**dataset(), "name": "Fruit"}).encode()
     assert "unknown key 'name'" in error_at(upload(client_of_ada, DATASET, "fruit.json", stray), "file")
     assert "column" in error_at(upload(client_of_ada, DATASET, "f.csv", b"query_key\n1", columns="grade=x"), "columns")
 
 
-def test_a_collection_warns_of_documents_without_a_text_and_takes_no_queries(client_of_ada: Client) -> None:
+def test_collection_warns_of_empty_documents_and_rejects_query_files(client_of_ada: Client) -> None:
     content = CORPUS.encode() + b'\n{"_id": "d9", "title": "Pear 9", "text": " "}'
     refused = upload(client_of_ada, COLLECTION, "queries.jsonl", content, name="Fruit")
     assert "name of a file of queries, not of documents" in error_at(refused, "file")
@@ -101,7 +101,7 @@ def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -
     assert "bump the version" in error_at(response, "version")
 
 
-def test_the_next_version_of_a_dataset_is_stated_in_the_form(client_of_ada: Client, ada: User, make_staff: Any) -> None:
+def test_form_accepts_the_next_version_of_a_dataset(client_of_ada: Client, ada: User, make_staff: Any) -> None:
 
     def table(grade: int) -> bytes:
         return f"query_key,query_text,uri,grade\nq1,red,u,{grade}\n".encode()
@@ -158,7 +158,7 @@ def preview(client: Client, file_name: str, content: bytes, **fields: str) -> st
     return response.content.decode()
 
 
-def test_a_preview_says_what_would_be_imported_and_keeps_nothing(client_of_ada: Client) -> None:
+def test_dataset_preview_shows_the_import_and_stores_nothing(client_of_ada: Client) -> None:
     page = preview(
         client_of_ada,
         "fruit.csv",
@@ -173,7 +173,7 @@ def test_a_preview_says_what_would_be_imported_and_keeps_nothing(client_of_ada: 
     assert ">Import</button>" in page
 
 
-def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client) -> None:
+def test_invalid_dataset_preview_shows_errors_and_no_import_button(client_of_ada: Client) -> None:
     page = preview(client_of_ada, "fruit.csv", b"query_key,query_text,uri,grade\nq1,red,u,high\n")
     assert "fruit.csv, line 2, has the grade" in page
     assert ">Import</button>" not in page
@@ -221,14 +221,12 @@ def test_a_corpus_becomes_a_collection(client_of_ada: Client, ada: User, packed:
         ("corpus.jsonl", CORPUS.encode() + b'\n{"_id": "d9", "text": 7}', "line 4"),
     ],
 )
-def test_what_is_wrong_with_a_corpus_stands_at_the_file(
-    client_of_ada: Client, name: str, content: bytes, said: str
-) -> None:
+def test_corpus_error_is_shown_at_the_file(client_of_ada: Client, name: str, content: bytes, said: str) -> None:
     assert said in error_at(upload(client_of_ada, COLLECTION, name, content, name="Fruit"), "file")
     assert not Collection.objects.exists()
 
 
-def test_the_name_of_an_own_collection_is_not_taken_twice(client_of_ada: Client, ada: User) -> None:
+def test_own_collection_name_cannot_be_reused(client_of_ada: Client, ada: User) -> None:
     Collection.objects.create(name="Fruit", owner=ada)
     make_collection("Vegetables")
     response = upload(client_of_ada, COLLECTION, "corpus.jsonl", CORPUS.encode(), name="Fruit")

@@ -86,14 +86,14 @@ class Walk:
         self.steps += 1
         operation = self._operation(path, method)
         assert 200 <= answer.status_code < 300, (operation, answer.status_code, not answer.streaming and answer.content)
-        kept = self.examples.setdefault(operation, {"parameters": {}, "asked": {}, "answered": {}})
+        kept = self.examples.setdefault(operation, {"parameters": {}, "request": {}, "response": {}})
         told = None
         if answer.get("Content-Type", "").startswith("application/json"):
             told = json.loads(content_of(answer) if answer.streaming else answer.content)
-            kept["answered"][str(answer.status_code)] = self._settled(told)
+            kept["response"][str(answer.status_code)] = self._settled(told)
         named = {name: str(one) if isinstance(one, UUID) else one for name, one in resolve(ROOT + path).kwargs.items()}
         kept["parameters"] |= self._settled(named | dict(query))
-        kept["asked"] |= self._settled(asked or {})
+        kept["request"] |= self._settled(asked or {})
         return told
 
     def _operation(self, path: str, method: str) -> str:

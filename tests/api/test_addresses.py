@@ -44,13 +44,13 @@ WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something 
 ROWS = 3
 
 
-def test_every_address_is_in_the_matrix_or_is_known_to_be_open() -> None:
+def test_every_address_is_in_the_matrix_or_known_open() -> None:
     named = {str(pattern.name) for pattern in urls.urlpatterns if pattern.name}
     assert named == {address.name for address in addresses()} | OPEN
     assert [pattern for pattern in urls.urlpatterns if not pattern.name] == [urls.urlpatterns[-1]], "a catch-all"
 
 
-def test_what_is_nested_is_not_found_under_another_parent(callers: Callers) -> None:
+def test_nested_resource_is_not_found_under_another_parent(callers: Callers) -> None:
     one, other = (world(callers.owner.user, name) for name in ("one", "other"))
     tried = set()
     nested = [at for at in addresses() if len(at.parameters) > 1 and "number" not in at.parameters]
@@ -64,7 +64,7 @@ def test_what_is_nested_is_not_found_under_another_parent(callers: Callers) -> N
     assert len(tried) >= 20
 
 
-def test_every_post_that_makes_or_starts_something_takes_a_key() -> None:
+def test_every_creating_post_accepts_an_idempotency_key() -> None:
     without = set()
     for pattern in urls.urlpatterns:
         post = getattr(pattern.callback, "actions", {}).get("post", "")
@@ -73,7 +73,7 @@ def test_every_post_that_makes_or_starts_something_takes_a_key() -> None:
     assert without == (OPEN - {"schema"}) | MAKE_NOTHING
 
 
-def test_lists_leave_out_what_others_own(callers: Callers) -> None:
+def test_lists_exclude_rows_of_other_owners(callers: Callers) -> None:
     crowded(callers.owner.user)
     roots = [path for path, _ in lists() if "{" not in path and "comparison" not in path]
     assert set(roots) == {"/benchmark-datasets", "/benchmarks", "/collections", "/judging-rounds", "/operations"}
@@ -83,7 +83,7 @@ def test_lists_leave_out_what_others_own(callers: Callers) -> None:
         assert totals == [totals[0]] * 3 + [0], path
 
 
-def test_lists_take_few_queries_whatever_they_hold_and_however_narrowed(callers: Callers) -> None:
+def test_list_query_count_is_independent_of_size_and_filters(callers: Callers) -> None:
     values = crowded(callers.owner.user)
     first, second = values["run"]
     callers.owner.get("/collections")  # the first request of a token notes that it was used
@@ -164,7 +164,7 @@ def crowded(owner: User) -> dict[str, Any]:
 SHOWN = ("application/json", "multipart/form-data")
 
 
-def test_the_schema_is_valid_and_the_one_that_is_checked_in(tmp_path: Path) -> None:
+def test_schema_is_valid_and_matches_the_committed_file(tmp_path: Path) -> None:
     file = tmp_path / "openapi.yaml"
     call_command("spectacular", file=str(file), validate=True, fail_on_warn=True, stdout=io.StringIO())
     assert file.read_text() == CHECKED_IN.read_text(), (
@@ -225,7 +225,7 @@ RECORD = "BENCHBENCH_RECORD_EXAMPLES"  # `make openapi` sets it: then they are w
 
 
 @pytest.mark.thorough
-def test_the_examples_are_what_was_asked_and_answered(db: None) -> None:
+def test_examples_match_recorded_requests_and_responses(db: None) -> None:
     """Every operation is done once: none is without an example, and none has one that would be refused.
 
     Sentences and numbers of answers may be those of an older walk; keys and types may not.

@@ -10,7 +10,7 @@ import pytest
 from django.core.cache import cache
 from django.db import connections
 
-from apps.api.models import KeptAnswer
+from apps.api.models import StoredAnswer
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset
 from apps.datasets.versions import stored_hash
@@ -50,12 +50,10 @@ def test_one_key_at_once_is_done_once(callers: Callers) -> None:
     assert {answer.status_code for answer in answers} == {201}
     assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 4
     assert len({answer.content for answer in answers}) == 1
-    assert (Dataset.objects.count(), KeptAnswer.objects.count()) == (1, 1)
+    assert (Dataset.objects.count(), StoredAnswer.objects.count()) == (1, 1)
 
 
-def test_a_server_that_stops_before_it_answers_has_done_nothing(
-    callers: Callers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_failure_before_the_response_rolls_back(callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = callers.owner
     owner.client.raise_request_exception = False
     with monkeypatch.context() as stopped:
@@ -144,7 +142,7 @@ def clients(callers: Callers) -> list[Caller]:
     return [Caller(callers.owner.user) for _ in range(8)]
 
 
-def test_one_of_those_who_upload_a_name_has_it(clients: list[Caller]) -> None:
+def test_concurrent_uploads_of_one_name_create_one_collection(clients: list[Caller]) -> None:
     answers = at_once(8, lambda order: clients[order].upload("/collections", CORPUS, file_name="c.jsonl", name="n"))
     assert Counter(answer.status_code for answer in answers) == {201: 1, 409: 7}
     assert Collection.objects.get().document_count == Document.objects.count() == 2
@@ -164,7 +162,7 @@ def test_no_document_is_lost(callers: Callers, clients: list[Caller]) -> None:
     assert collection.document_count == Document.objects.count() == 8 * 20 + 1
 
 
-def test_what_is_deleted_while_it_is_filled_is_gone_or_filled(callers: Callers, clients: list[Caller]) -> None:
+def test_collection_deleted_during_import_is_gone_or_complete(callers: Callers, clients: list[Caller]) -> None:
     path = f"/collections/{owned(callers.owner, documents=[{}]).pk}"
 
     def ask(order: int) -> int:
@@ -181,7 +179,7 @@ def test_what_is_deleted_while_it_is_filled_is_gone_or_filled(callers: Callers, 
     assert not Document.objects.exists()
 
 
-def test_an_index_is_built_once_and_every_version_has_its_number(callers: Callers, clients: list[Caller]) -> None:
+def test_concurrent_requests_build_once_and_number_versions_uniquely(callers: Callers, clients: list[Caller]) -> None:
     collection = owned(callers.owner, "fruit", [{"text": "apple"}])
     path = f"/collections/{collection.pk}/indexes"
     made = at_once(8, lambda order: clients[order].post(path, {"name": "n"}).json()["version"])

@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.accounts.models import AccessToken, SignIn
 from apps.accounts.tokens import issue_token, revoke_token
 from apps.api import idempotency
-from apps.api.models import KeptAnswer
+from apps.api.models import StoredAnswer
 from apps.datasets.models import Dataset
 from benchbench.errors import BenchbenchError
 from tests.admin.conftest import MakeStaff
@@ -48,7 +48,7 @@ def test_it_signs_in_goes_on_and_signs_out(callers: Callers) -> None:
     assert bearer(fresh["access"]).get(ROOT + PATH).status_code == 401
 
 
-def test_a_refresh_token_that_comes_twice_ends_its_sign_in_and_no_other(callers: Callers) -> None:
+def test_reused_refresh_token_ends_only_its_own_sign_in(callers: Callers) -> None:
     SignIn.objects.create(user=callers.other.user, jti="old", expires_at=timezone.now() - timedelta(days=1))
     stolen = sign_in(callers.owner.user).json()
     elsewhere = Caller().post("/auth/token", {"username": "owner", "password": PASSWORD}).json()
@@ -61,7 +61,7 @@ def test_a_refresh_token_that_comes_twice_ends_its_sign_in_and_no_other(callers:
     assert SignIn.objects.count() == 1  # of the rows, what is past goes too
 
 
-def test_a_jwt_may_only_read_too_and_what_follows_it(callers: Callers) -> None:
+def test_read_only_jwt_and_its_refreshes_cannot_write(callers: Callers) -> None:
     pair = sign_in(callers.owner.user, scope="read").json()
     fresh = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]}).json()
     for token in (pair["access"], fresh["access"]):
@@ -71,7 +71,7 @@ def test_a_jwt_may_only_read_too_and_what_follows_it(callers: Callers) -> None:
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"password": "!"}])
-def test_what_ends_a_user_ends_the_tokens(callers: Callers, change: dict[str, Any]) -> None:
+def test_user_changes_that_end_access_revoke_tokens(callers: Callers, change: dict[str, Any]) -> None:
     user = callers.owner.user
     pair = sign_in(user).json()
     User.objects.filter(pk=user.pk).update(**change)
@@ -98,7 +98,7 @@ def test_an_unknown_token_is_a_401(db: None, header: str, code: str, sentence: s
     assert answer["WWW-Authenticate"] == 'Bearer realm="api"'
 
 
-def test_a_personal_token_lasts_until_it_is_revoked_or_past(make_staff: MakeStaff) -> None:
+def test_personal_token_works_until_revoked_or_expired(make_staff: MakeStaff) -> None:
     user = make_staff("ada")
     token, secret = issue_token(user, name="nightly", scope="write", expires_at=timezone.now() + timedelta(days=1))
     assert secret not in str(AccessToken.objects.values().get())
@@ -122,7 +122,7 @@ def test_an_unknown_address_is_a_404_in_json(db: None, method: str) -> None:
         assert_refused(Caller().ask(method, path), 404, "not_found")
 
 
-def test_beside_the_api_too_and_pages_are_as_they_were(db: None) -> None:
+def test_unknown_api_paths_return_json_and_pages_stay_html(db: None) -> None:
     for path in ("/api", "/api/", "/api/v1/benchmarks", "/api/v2", "/api/docs/nothing"):
         for answer in (Client().get(path), Client().post(path)):
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
@@ -130,7 +130,7 @@ def test_beside_the_api_too_and_pages_are_as_they_were(db: None) -> None:
     assert Client().get("/apiary")["Content-Type"].startswith("text/html")
 
 
-def test_an_id_is_read_in_either_case_and_told_in_lower_case(callers: Callers) -> None:
+def test_ids_are_read_case_insensitively_and_returned_lowercase(callers: Callers) -> None:
     dataset = make_dataset(name="found")
     answer = callers.owner.get(f"{PATH}/{str(dataset.pk).upper()}")
     assert (answer.status_code, answer.json()["id"]) == (200, str(dataset.pk))
@@ -138,13 +138,13 @@ def test_an_id_is_read_in_either_case_and_told_in_lower_case(callers: Callers) -
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE"])
-def test_another_method_is_a_405_that_says_which_there_are(callers: Callers, method: str) -> None:
+def test_unsupported_method_returns_405_with_allowed_methods(callers: Callers, method: str) -> None:
     answer = callers.owner.ask(method, PATH, {})
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
     assert answer["Allow"] == "GET, HEAD, POST"
 
 
-def test_a_fault_of_ours_has_a_reference_that_is_in_the_log(
+def test_server_error_has_a_reference_found_in_the_log(
     callers: Callers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*args: Any, **kwargs: Any) -> None:
@@ -178,20 +178,20 @@ def test_a_key_makes_a_request_happen_once(callers: Callers) -> None:
 
 def test_an_error_keeps_no_key(callers: Callers) -> None:
     assert callers.owner.upload(PATH, "{", name="n", idempotency_key="k").status_code == 400
-    assert not KeptAnswer.objects.exists()
+    assert not StoredAnswer.objects.exists()
     assert callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="k").status_code == 201
 
 
 def test_a_key_is_free_again_after_its_time(callers: Callers) -> None:
-    for number in range(idempotency.FORGOTTEN):
-        KeptAnswer.objects.create(user=callers.owner.user, path="/old", key=str(number), body_hash="")
+    for number in range(idempotency.DELETED_PER_REQUEST):
+        StoredAnswer.objects.create(user=callers.owner.user, path="/old", key=str(number), body_hash="")
     callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="k")
-    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    StoredAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
     other = callers.owner.upload(PATH, questions("b"), name="m", idempotency_key="k")
     assert (other.status_code, other.headers.get("Idempotent-Replayed")) == (201, None)
 
 
-def test_a_key_that_is_none_is_told(callers: Callers) -> None:
+def test_invalid_idempotency_key_is_rejected(callers: Callers) -> None:
     answer = callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="with space")
     assert_refused(answer, 400, field="Idempotency-Key")
 
@@ -209,7 +209,7 @@ def guess(name: str, password: str = "guess", *, address: int = 1) -> Any:
     )
 
 
-def test_too_many_requests_are_told_when_to_come_back(callers: Callers, rates: Any) -> None:
+def test_throttled_requests_include_retry_after(callers: Callers, rates: Any) -> None:
     rates["read"] = (2, 3600)
     assert [callers.owner.get(PATH).status_code for _ in range(3)] == [200, 200, 429]
     refused = callers.owner.get(PATH)
@@ -219,7 +219,7 @@ def test_too_many_requests_are_told_when_to_come_back(callers: Callers, rates: A
     assert callers.owner.upload(PATH, questions("a"), name="n").status_code == 201  # and each scope
 
 
-def test_what_is_refused_counts_too(callers: Callers, rates: Any) -> None:
+def test_refused_requests_count_towards_the_limit(callers: Callers, rates: Any) -> None:
     rates["read"] = (1, 3600)
     assert [callers.idle.get(PATH).status_code for _ in range(2)] == [403, 429]
     assert [callers.anonymous.get(PATH).status_code for _ in range(2)] == [401, 429]
@@ -247,7 +247,7 @@ def test_a_name_is_tried_few_times_from_wherever(callers: Callers, rates: Any) -
     assert guess("other", address=7).status_code == 401
 
 
-def test_an_address_sends_few_bad_tokens_and_good_ones_go_on(callers: Callers, rates: Any) -> None:
+def test_address_limit_on_bad_tokens_spares_valid_tokens(callers: Callers, rates: Any) -> None:
     rates["failed"] = (2, 3600)
     bad = [bearer(token).get(ROOT + PATH) for token in ("bb_unknown", "abc", "bb_unknown")]
     assert [answer.status_code for answer in bad] == [401, 401, 429]

@@ -92,7 +92,7 @@ def test_much_is_measured_on_the_queue(callers: Callers, nightly: Benchmark, set
     assert rescored.json()["operation_uuid"]
 
 
-def test_it_rescores_what_can_be(callers: Callers, nightly: Benchmark) -> None:
+def test_post_rescores_measurable_benchmarks(callers: Callers, nightly: Benchmark) -> None:
     newest = callers.owner.post(act(nightly, "rescore"))
     assert (newest.status_code, newest.json()["dataset_version"], newest.json()["measured_runs"]) == (200, 1, 1)
     assert "nothing was searched" in newest.json()["message"]
@@ -102,13 +102,13 @@ def test_it_rescores_what_can_be(callers: Callers, nightly: Benchmark) -> None:
     assert_refused(callers.owner.post(act(nightly, "rescore")), 409, "cannot_rescore")
 
 
-def test_it_tells_a_manifest_once_it_has_ended(callers: Callers, nightly: Benchmark) -> None:
+def test_finished_benchmark_returns_its_manifest(callers: Callers, nightly: Benchmark) -> None:
     assert callers.owner.get(act(nightly, "manifest")).json() == manifest_of(nightly)
     Benchmark.objects.update(status=Status.RUNNING)
     assert_refused(callers.owner.get(act(nightly, "manifest")), 409, "manifest")
 
 
-def test_it_runs_a_manifest_again_and_says_whether_it_is_the_same(callers: Callers, library: Mapping) -> None:
+def test_manifest_can_be_rerun_and_verified(callers: Callers, library: Mapping) -> None:
     source = create_benchmark(library, name="first", matrix={"search_modes": ["sparse"]}, owner=callers.owner.user)
     assert_refused(callers.owner.get(act(source, "verification")), 409, "manifest")
     wait(launch(source))
@@ -135,11 +135,11 @@ def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
 
 
 @pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-experiment", "schema_version": "1.0"}])
-def test_what_is_no_manifest_is_told(callers: Callers, manifest: Any) -> None:
+def test_invalid_manifest_is_rejected(callers: Callers, manifest: Any) -> None:
     assert_refused(callers.owner.post("/benchmarks/manifest", {"manifest": manifest}), 400, "manifest")
 
 
-def test_a_damaged_manifest_is_told(callers: Callers, nightly: Benchmark) -> None:
+def test_damaged_manifest_never_causes_a_server_error(callers: Callers, nightly: Benchmark) -> None:
     whole = manifest_of(nightly)
     for key in [*whole, "runs", "indexes"]:
         for value in (None, 10**30, -1, "x", [7], {"a": [None]}):
@@ -170,9 +170,7 @@ def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: 
 
 
 @pytest.mark.parametrize("act", ["start", "cancel", "retry"])
-def test_it_starts_nothing_where_something_is_stated_that_does_nothing(
-    callers: Callers, library: Mapping, act: str
-) -> None:
+def test_act_with_an_unused_key_starts_nothing(callers: Callers, library: Mapping, act: str) -> None:
     row = made(callers.owner, library)
     refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
     assert_refused(refused, 400, told="No key is allowed here: leave out 'dry_run'.")
@@ -189,7 +187,7 @@ def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:
     assert callers.owner.post(f"{PATH}/{row.pk}/start").json()["status"] == "running"
 
 
-def test_it_runs_what_failed_again(callers: Callers, library: Mapping) -> None:
+def test_retry_reruns_failed_queries(callers: Callers, library: Mapping) -> None:
     row = made(callers.owner, library)
     callers.owner.post(f"{PATH}/{row.pk}/start")
     row.refresh_from_db()

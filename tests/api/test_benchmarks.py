@@ -48,7 +48,7 @@ def of(caller: Caller, **fields: Any) -> Benchmark:
     return make_benchmark(mapping, [0.5, None], owner=caller.user, **fields)
 
 
-def test_it_makes_a_benchmark_and_tells_its_fields(callers: Callers, library: Mapping) -> None:
+def test_post_creates_a_benchmark_and_returns_its_fields(callers: Callers, library: Mapping) -> None:
     body = asked(library, CLASSIC, description="Two.", top_k=10, metrics_to_compute=["precision", "mrr", "map@10"])
     facts = done(callers.owner.post(PATH, body), 201)
     row = Benchmark.objects.get()
@@ -98,7 +98,7 @@ def test_depth_and_cutoffs_are_those_of_the_earlier_api(
     assert (row.matrix["top_k_values"], row.k_values) == (depths, cutoffs)
 
 
-def test_what_is_not_to_be_had_here_is_told_before_anything_is_made(callers: Callers, library: Mapping) -> None:
+def test_unavailable_models_are_rejected_before_anything_is_created(callers: Callers, library: Mapping) -> None:
     body = asked(library, HALF | {"use_reranker": [True], "rerankers": ["no/such-reranker"]})
     for path, sent in ((PATH, body), (f"{PATH}/preview", planned(body))):
         assert_refused(callers.owner.post(path, sent), 409, "not_here", "'no/such-reranker' is not on this machine")
@@ -137,7 +137,7 @@ def assert_named(answer: Any, change: dict[str, Any], field: str, told: str) -> 
     assert not Benchmark.objects.exists()
 
 
-def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
+def test_invalid_fields_are_named(callers: Callers, library: Mapping) -> None:
     assert_refused(callers.owner.post(PATH, asked(library, name="a\r\nb")), 400, told="printable", field="name")
     for change, field, told in WRONG:
         assert_named(callers.owner.post(PATH, asked(library) | change), change, field, told)
@@ -145,7 +145,7 @@ def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
 
 
 @pytest.mark.thorough
-def test_any_json_may_stand_for_an_axis(callers: Callers, library: Mapping) -> None:
+def test_any_json_in_an_axis_is_handled(callers: Callers, library: Mapping) -> None:
     odd = [True, 10**30, 1e308, "", "x" * 5000, [], {"": ""}, [0.1, 1e-320]]
     for key in KEYS:
         for value in [None, 7, {}, *([one] for one in odd)]:
@@ -171,7 +171,7 @@ def test_a_mapping_is_ones_own_and_resolved(callers: Callers, library: Mapping) 
         assert callers.owner.post(path, stated).status_code == 403
 
 
-def test_it_tells_what_a_matrix_would_do(callers: Callers, library: Mapping) -> None:
+def test_preview_shows_the_effect_of_a_matrix(callers: Callers, library: Mapping) -> None:
     facts = done(callers.owner.post(f"{PATH}/preview", planned(asked(library, CLASSIC))), 200)
     assert (facts["total_runs"], len(facts["labels"]), facts["queries"]) == (8, 8, 2)
     assert facts["labels"][0] == "dense · top 20"
@@ -181,7 +181,7 @@ def test_it_tells_what_a_matrix_would_do(callers: Callers, library: Mapping) -> 
     assert not Benchmark.objects.exists()
 
 
-def test_a_matrix_without_modes_has_all_that_the_index_can(callers: Callers, library: Mapping) -> None:
+def test_matrix_without_modes_uses_all_modes_of_the_index(callers: Callers, library: Mapping) -> None:
     def runs() -> list[str]:
         row = made(callers.owner, library, {})
         labels = callers.owner.post(f"{PATH}/preview", planned(asked(library, {}))).json()["labels"]
@@ -217,7 +217,7 @@ def test_a_baseline_keeps_its_benchmark(callers: Callers) -> None:
     assert_refused(callers.owner.delete(f"{PATH}/{row.pk}"), 409, "conflict", "baseline")
 
 
-def test_a_team_may_do_what_its_owner_may(callers: Callers, library: Mapping) -> None:
+def test_team_members_have_the_rights_of_the_owner(callers: Callers, library: Mapping) -> None:
     row = made(callers.owner, library)
     team = Group.objects.create(name="search")
     team.user_set.add(callers.other.user)

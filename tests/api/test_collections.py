@@ -36,7 +36,7 @@ def record(external_id: str, text: str = "apple", **fields: Any) -> dict[str, An
     return {"external_id": external_id, "text": text, **fields}
 
 
-def test_it_makes_an_empty_collection_and_tells_its_fields(callers: Callers) -> None:
+def test_post_creates_an_empty_collection_and_returns_its_fields(callers: Callers) -> None:
     facts = done(callers.owner.post(PATH, {"name": "library", "description": "Of May."}), 201)
     made = Collection.objects.get()
     assert facts == {
@@ -67,7 +67,7 @@ def test_it_makes_a_collection_of_a_corpus(callers: Callers, name: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "https://docs.example.org/"])
-def test_the_texts_of_a_zip_get_uris_that_say_nothing_of_the_server(callers: Callers, prefix: str) -> None:
+def test_zip_uris_reveal_nothing_of_the_server(callers: Callers, prefix: str) -> None:
     content = packed(a_in_one__md="# One\n1", a_in_b_in_two__html="<title>Two</title>2")
     done(callers.owner.upload(PATH, content, file_name="docs.zip", name="docs", uri_prefix=prefix), 201)
     assert list(Document.objects.values_list("external_id", "uri", "title")) == [
@@ -99,7 +99,7 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
         ("corpus.jsonl", " " * 2001, 413, "2,000 bytes (BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)"),
     ],
 )
-def test_it_names_what_is_wrong_with_a_file(
+def test_invalid_file_is_rejected_with_a_reason(
     callers: Callers, settings: Any, file_name: str, content: Any, status: int, told: str
 ) -> None:
     settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 2000
@@ -109,13 +109,13 @@ def test_it_names_what_is_wrong_with_a_file(
     assert not Collection.objects.exists()
 
 
-def test_it_names_what_is_wrong_with_a_name(callers: Callers) -> None:
+def test_invalid_name_is_rejected_with_a_reason(callers: Callers) -> None:
     assert_refused(callers.owner.post(PATH, {"name": "a\nb"}), 400, told="printable", field="name")
     assert_refused(callers.owner.post(PATH, {"name": "a\0"}), 400, told="holds a character that cannot be stored")
     assert not Collection.objects.exists()
 
 
-def test_a_name_can_be_changed_but_not_to_one_that_is_taken(callers: Callers) -> None:
+def test_collection_can_be_renamed_except_to_a_taken_name(callers: Callers) -> None:
     made = owned(callers.owner)
     owned(callers.owner, "taken")
     path = f"{PATH}/{made.pk}"
@@ -127,7 +127,7 @@ def test_a_name_can_be_changed_but_not_to_one_that_is_taken(callers: Callers) ->
         assert callers.owner.patch(path, body).status_code == 400
 
 
-def test_it_deletes_what_nothing_uses(callers: Callers) -> None:
+def test_only_unused_collections_can_be_deleted(callers: Callers) -> None:
     used, unused = owned(callers.owner, "used"), owned(callers.owner, "unused", [{}])
     make_mapping(make_dataset(), used)
     assert_refused(callers.owner.delete(f"{PATH}/{used.pk}"), 409, "conflict", "is used by the mapping")
@@ -152,7 +152,7 @@ def test_documents_are_added_and_brought_up_to_date(callers: Callers) -> None:
     assert answer.json() == DID | {"unchanged": 2, "document_count": 2}
 
 
-def test_a_document_is_told_whole_and_listed_short(callers: Callers) -> None:
+def test_document_detail_is_full_and_list_is_short(callers: Callers) -> None:
     made = owned(callers.owner)
     path = f"{PATH}/{made.pk}/documents"
     section = {"section_id": "s", "heading": "", "level": 2, "start": 0, "end": 5}
@@ -167,7 +167,7 @@ def test_a_document_is_told_whole_and_listed_short(callers: Callers) -> None:
     assert set(whole) == set(listed["documents"][0]) | {"text", "metadata", "removed_at", "sections"}
 
 
-def test_a_removed_document_is_listed_no_more_but_told(callers: Callers) -> None:
+def test_removed_document_is_unlisted_but_still_readable(callers: Callers) -> None:
     path = f"{PATH}/{owned(callers.owner).pk}/documents"
     callers.owner.post(path, {"documents": [record("a")]})
     callers.owner.post(path, {"documents": [record("b")], "remove_missing": True})

@@ -38,7 +38,7 @@ def runs_of(benchmark: Benchmark) -> list[Run]:
     return list(benchmark.runs.order_by("run_order"))
 
 
-def test_it_says_of_two_runs_what_the_command_says(callers: Callers, compared: Benchmark) -> None:
+def test_comparison_of_two_runs_matches_the_command(callers: Callers, compared: Benchmark) -> None:
     before, after, _ = runs_of(compared)
     facts = callers.reader.get(PATH, baseline=before.pk, run=after.pk).json()
     told = compare_pair(before, after)
@@ -75,7 +75,7 @@ def test_without_a_baseline_every_pair_is_compared(callers: Callers, compared: B
     assert worst["interval"][0] < worst["difference"] < worst["interval"][1] < 0
 
 
-def test_what_is_only_described_has_no_p(callers: Callers, compared: Benchmark) -> None:
+def test_descriptive_comparison_has_no_p_value(callers: Callers, compared: Benchmark) -> None:
     query = {"run": [run.pk for run in runs_of(compared)]}
     for asked in ({"measure": "mrr"}, {"measure": "RR"}, {"slice": "category: rare"}):
         facts = callers.owner.get(PATH, **query, **asked).json()
@@ -99,7 +99,7 @@ def test_what_is_only_described_has_no_p(callers: Callers, compared: Benchmark) 
         ({"run": ["first", "second"], "version": "2"}, 409, "", "Without values on questions v2"),
     ],
 )
-def test_it_says_what_is_wrong(
+def test_invalid_query_is_rejected_with_a_reason(
     callers: Callers, compared: Benchmark, query: dict[str, Any], status: int, field: str, told: str
 ) -> None:
     add_version(compared.dataset_version.dataset)
@@ -112,7 +112,7 @@ def test_it_says_what_is_wrong(
     assert_refused(answer, status, told=told, field=field)
 
 
-def test_what_cannot_be_compared_is_a_conflict(callers: Callers, compared: Benchmark) -> None:
+def test_incomparable_runs_return_a_conflict(callers: Callers, compared: Benchmark) -> None:
     other = make_compared(make_queries(40, name="others"), VALUES, name="other", owner=callers.owner.user)
     runs = [runs_of(one)[0].pk for one in (compared, other)]
     for path, query in ((PATH, {"run": runs}), (f"{PATH}/queries", {"run": runs[0], "baseline": runs[1]})):
@@ -138,7 +138,7 @@ def test_queries_come_with_the_widest_gap_first(callers: Callers, compared: Benc
     assert all(row["difference"] == row["value"] - row["baseline_value"] for row in rows)
 
 
-def test_it_takes_few_queries_whatever_the_size(callers: Callers, compared: Benchmark) -> None:
+def test_comparison_query_count_is_independent_of_size(callers: Callers, compared: Benchmark) -> None:
     truth = truth_of(compared, compared.dataset_version)
     Evaluation.objects.update(truth_hash=truth_hash(truth))  # by which slices are kept
     runs = [run.pk for run in runs_of(compared)]
@@ -165,7 +165,9 @@ def test_runs_of_others_are_refused(callers: Callers, compared: Benchmark) -> No
 MATRIX = {"search_modes": ["dense", "sparse"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}
 
 
-def test_a_run_tells_what_it_lost_and_why(transactional_db: None, callers: Callers, statements: list[str]) -> None:
+def test_triage_lists_losses_of_a_run_and_their_causes(
+    transactional_db: None, callers: Callers, statements: list[str]
+) -> None:
     benchmark = create_benchmark(make_library(queries=8), name="Which mode?", matrix=MATRIX, owner=callers.owner.user)
     wait(launch(benchmark))
     run = benchmark.runs.get(config__search_mode="sparse")
@@ -217,7 +219,7 @@ def sliced(callers: Callers) -> Benchmark:
     return make_compared(mapping, values, owner=callers.owner.user)
 
 
-def test_a_run_tells_its_slices_and_which_are_weak(callers: Callers, sliced: Benchmark) -> None:
+def test_run_lists_its_slices_and_marks_weak_ones(callers: Callers, sliced: Benchmark) -> None:
     run = sliced.runs.get(run_order=1)
     facts = callers.reader.get(f"/runs/{run.pk}/slices", version=1).json()
     assert (facts["run_id"], facts["dataset_version"], facts["primary"]) == (str(run.pk), 1, "ndcg@10")
@@ -239,7 +241,7 @@ def refused(callers: Callers, run: Run, **query: Any) -> list[tuple[int, str]]:
     return [(answer.status_code, answer.json().get("code", "")) for answer in answers]
 
 
-def test_what_has_no_values_is_a_conflict(callers: Callers, sliced: Benchmark) -> None:
+def test_run_without_values_returns_a_conflict(callers: Callers, sliced: Benchmark) -> None:
     sliced.runs.filter(run_order=1).update(status="failed", error_message="The encoder is gone.")
     assert refused(callers, sliced.runs.get(run_order=1)) == [(409, "unmeasured")] * 3
     made_elsewhere = sliced.runs.get(run_order=2)

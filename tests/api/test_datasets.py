@@ -31,7 +31,7 @@ def owned(caller: Caller, name: str) -> Dataset:
     return make_dataset({"q": []}, name=name, owner=caller.user)
 
 
-def test_it_uploads_a_dataset_and_tells_its_fields(callers: Callers) -> None:
+def test_upload_creates_a_dataset_and_returns_its_fields(callers: Callers) -> None:
     facts = done(callers.owner.upload(PATH, questions("a", "b"), name="support", description="Two."), 201)
     made = Dataset.objects.get()
     assert facts.pop("warnings") == []
@@ -64,7 +64,7 @@ def test_one_dataset_is_in_memory_at_a_time(
     assert callers.owner.upload(PATH, questions("a"), name="new").status_code == 201
 
 
-def test_it_says_what_looks_wrong_in_a_file(callers: Callers) -> None:
+def test_upload_warns_of_suspicious_content(callers: Callers) -> None:
     content = questions("a", "b")
     content["queries"][1]["relevant_docs"] = []
     for status in (201, 200):
@@ -80,7 +80,7 @@ def test_it_says_how_much_a_file_states_twice(callers: Callers) -> None:
     assert answer.json()["warnings"] == ["Found besides: 2 duplicates."]
 
 
-def test_it_tells_what_a_file_of_a_known_name_did(callers: Callers) -> None:
+def test_upload_under_a_known_name_reports_its_effect(callers: Callers) -> None:
     def upload(*keys: str, version: str = "") -> Any:
         return callers.owner.upload(PATH, questions(*keys, version=version), name="support")
 
@@ -93,7 +93,7 @@ def test_it_tells_what_a_file_of_a_known_name_did(callers: Callers) -> None:
     assert (bumped.status_code, bumped.json()["id"], bumped.json()["query_count"]) == (201, first.json()["id"], 2)
 
 
-def test_it_reads_any_format_by_its_content_or_by_its_name(callers: Callers) -> None:
+def test_format_is_detected_by_content_or_file_name(callers: Callers) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("queries.jsonl", '{"_id": "1", "text": "one?"}\n')
@@ -117,14 +117,14 @@ def test_it_reads_any_format_by_its_content_or_by_its_name(callers: Callers) -> 
         ({"name": "n"}, questions(*map(str, range(1001))), "queries", "1,000"),
     ],
 )
-def test_it_names_what_is_wrong_with_an_upload(
+def test_invalid_upload_is_rejected_with_a_reason(
     callers: Callers, fields: dict[str, Any], content: Any, field: str, told: str
 ) -> None:
     assert_refused(callers.owner.upload(PATH, content, **fields), 400, told=told, field=field)
     assert not Dataset.objects.exists()
 
 
-def test_a_file_in_any_format_is_the_next_version_where_that_is_stated(callers: Callers) -> None:
+def test_file_in_any_format_becomes_the_requested_version(callers: Callers) -> None:
     """CSV has no place for a version."""
     rows = "query_key,query_text,doc_ref,grade\nq1,What is red?,apple,{}\n"
     made = callers.owner.upload(PATH, rows.format(1), file_name="q.csv", name="fruit").json()
@@ -148,7 +148,7 @@ def test_it_refuses_a_file_that_is_too_large(callers: Callers, settings: Any) ->
         assert_refused(answer, 413, "too_large", "1,000 bytes (BENCHMARK_DATASET_MAX_UPLOAD_BYTES)")
 
 
-def test_what_is_refused_has_the_shape_of_an_error(callers: Callers) -> None:
+def test_refusals_have_the_error_shape(callers: Callers) -> None:
     dataset, owner = owned(callers.owner, "mine"), callers.owner
     assert_refused(owner.post(PATH, questions("a")), 415, "unsupported_media_type")
     assert_refused(callers.anonymous.get(PATH), 401, "not_authenticated")
@@ -160,7 +160,7 @@ def test_what_is_refused_has_the_shape_of_an_error(callers: Callers) -> None:
     assert (deleted.status_code, deleted.content) == (204, b"")
 
 
-def test_it_lists_pages_of_what_one_may_see(callers: Callers) -> None:
+def test_list_pages_contain_only_visible_datasets(callers: Callers) -> None:
     for number in range(5):
         owned(callers.owner, f"mine {number}")
     owned(callers.other, "theirs")
@@ -183,7 +183,7 @@ def test_the_count_is_that_of_the_newest_frozen_version(callers: Callers) -> Non
     assert callers.owner.get(f"{PATH}/{made.pk}").json()["query_count"] == 3
 
 
-def test_it_deletes_a_dataset_with_its_mappings_but_no_results(callers: Callers) -> None:
+def test_deleting_a_dataset_deletes_mappings_but_never_results(callers: Callers) -> None:
     used, unused = owned(callers.owner, "used"), owned(callers.owner, "unused")
     make_benchmark(make_mapping(used, make_collection("shelf"), name="used"))
     make_mapping(unused, make_collection())

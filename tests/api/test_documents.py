@@ -47,7 +47,7 @@ REST_FRAMEWORK = (
 )
 
 
-def test_the_docs_list_every_code_under_its_status_and_no_other() -> None:
+def test_docs_list_exactly_the_error_codes_by_status() -> None:
     told, raised, presented = set(listed()), {*of_use_cases(), *of_rest_framework()}, of_the_presenter()
     assert len(raised) > 60
     assert raised <= told, raised - told
@@ -146,7 +146,7 @@ def test_every_address_of_the_description_is_one_of_ours(described: str) -> None
         assert {part.partition("=")[0] for part in query.split("&") if query} <= parameters, path
 
 
-def test_every_field_of_an_example_is_ours_or_a_difference(described: str) -> None:
+def test_every_example_field_is_ours_or_a_listed_difference(described: str) -> None:
     fields = {key for example in examples(described) for key in keys(example)} - {"...", "topic", "source"}
     matrix = described.partition("config_matrix = {")[2].partition("}")[0]
     fields |= set(re.findall(r'^ *"(\w+)":', matrix, re.MULTILINE))
@@ -165,7 +165,7 @@ def test_the_examples_of_uploads_are_taken(described: str, callers: Callers) -> 
         assert (answer.status_code, answer.json()["query_count"]) == (201, 1), answer.json()
 
 
-def test_the_example_of_a_matrix_makes_the_runs_that_it_says(described: str) -> None:
+def test_matrix_example_creates_the_documented_runs(described: str) -> None:
     example = described.partition("config_matrix = ")[2].partition("}")[0] + "}"
     stated = yaml.safe_load(re.sub("#.*", "", example).replace("None", "null"))
     assert "= 16 runs" in described

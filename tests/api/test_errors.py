@@ -44,7 +44,7 @@ def test_it_has_one_shape(error: Exception, status: int, body: dict[str, object]
     assert (response.status_code, response.data) == (status, body)
 
 
-def test_a_host_that_is_not_ours_is_told_in_the_shape() -> None:
+def test_unknown_host_gets_a_well_formed_error() -> None:
     answer = Client().get("/api/v2/benchmarks", headers={"Host": "evil.example"})
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
     assert "evil" not in answer.json()["detail"]
@@ -63,7 +63,7 @@ def test_it_leaves_a_fault_of_ours_to_django(error: Exception) -> None:
     assert present(error, {}) is None
 
 
-def test_a_get_that_finds_nothing_is_a_fault_with_a_reference_in_the_log(
+def test_unexpected_missing_row_is_a_logged_server_error(
     callers: Callers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     callers.owner.client.raise_request_exception = False
@@ -80,7 +80,7 @@ def test_a_get_that_finds_nothing_is_a_fault_with_a_reference_in_the_log(
 
 
 @pytest.mark.django_db
-def test_a_row_that_is_gone_when_it_is_read_again_was_deleted() -> None:
+def test_row_missing_on_reread_is_reported_as_deleted() -> None:
     dataset = Dataset.objects.create(name="d")
     Dataset.objects.all().delete()
     for read in (lambda: read_again(Dataset.objects.select_for_update(), dataset.pk), lambda: refresh(dataset)):
@@ -142,11 +142,11 @@ PLACE = ("dbname", "user", "password", "host", "port")
         (in_a_deadlock, 409, "deadlock", "changed the same rows in another order"),
         (under_a_lock, 409, "locked", "holds rows that this needs"),
         (in_time_limit, 503, "statement_cancelled", "longer than statement_timeout allows"),
-        (broken_off, 503, "unavailable", "PostgreSQL or Redis does not answer"),
+        (broken_off, 503, "unavailable", "PostgreSQL or Redis does not respond"),
         (unforeseen, 500, "server_error", ""),
     ],
 )
-def test_what_postgresql_did_not_do_has_its_own_name(
+def test_postgresql_failures_have_their_own_codes(
     fail: Any, status: int, code: str, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(Error) as raised, transaction.atomic(), connection.cursor() as cursor:
@@ -170,7 +170,7 @@ def test_what_postgresql_did_not_do_has_its_own_name(
 
 
 @pytest.mark.django_db
-def test_what_is_deleted_under_a_request_is_a_conflict() -> None:
+def test_row_deleted_during_a_request_returns_a_conflict() -> None:
     @transaction.atomic
     def add_version() -> None:
         DatasetVersion.objects.create(dataset_id=UUID(int=0), number=1)

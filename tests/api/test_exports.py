@@ -43,7 +43,7 @@ def content(answer: Any) -> bytes:
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPORTERS) - {"html", "strategy"}))  # large; a zip with the hour in it
-def test_it_answers_what_the_format_is(callers: Callers, exported: Benchmark, name: str) -> None:
+def test_response_has_the_content_of_the_format(callers: Callers, exported: Benchmark, name: str) -> None:
     exporter = EXPORTERS[name]
     subject = exported if exporter.exports == "benchmark" else exported.runs.get(run_order=2)
     answer = callers.reader.get(path(subject), format=name)
@@ -87,20 +87,20 @@ def test_it_lists_the_formats(callers: Callers) -> None:
         ({"format": ["csv", "json"]}, "format", "is given twice"),
     ],
 )
-def test_it_names_what_is_wrong(
+def test_invalid_query_is_rejected_at_its_field(
     callers: Callers, exported: Benchmark, query: dict[str, Any], field: str, told: str
 ) -> None:
     assert_refused(callers.owner.get(path(exported), **query), 400, told=told, field=field)
 
 
-def test_what_has_no_results_is_a_conflict(callers: Callers, exported: Benchmark) -> None:
+def test_subject_without_results_returns_a_conflict(callers: Callers, exported: Benchmark) -> None:
     failed = exported.runs.get(run_order=4)
     Benchmark.objects.update(status="running")
     for subject, name in ((failed, "csv-run"), (exported, "latex")):
         assert_refused(callers.owner.get(path(subject), format=name), 409, "export")
 
 
-def test_results_that_do_not_fit_a_format_are_an_error_and_no_file(callers: Callers, exported: Benchmark) -> None:
+def test_results_unsuitable_for_a_format_return_an_error(callers: Callers, exported: Benchmark) -> None:
     exported.mapping.collection.documents.filter(external_id="d1").update(external_id="my notes.md")
     answer = callers.owner.get(path(exported.runs.get(run_order=1)), format="trec-run")
     assert (answer.status_code, answer["Content-Type"]) == (400, "application/json")
@@ -135,7 +135,7 @@ def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
         ({"format": "benchbench-json", "mapping_id": str(UNKNOWN)}, 404, "", "There is no mapping"),
     ],
 )
-def test_it_names_what_is_wrong_with_an_export(
+def test_invalid_dataset_export_is_rejected_at_its_field(
     callers: Callers, query: dict[str, str], status: int, field: str, told: str
 ) -> None:
     mapping, _ = mapped(callers.owner)
@@ -151,7 +151,7 @@ def test_a_mapping_that_is_not_resolved_names_no_documents(callers: Callers) -> 
 
 
 @pytest.mark.parametrize("format", ["beir", "trec"])
-def test_the_documents_of_a_mapping_are_for_whoever_may_view_them(callers: Callers, format: str) -> None:
+def test_mapping_documents_require_permission_to_view_them(callers: Callers, format: str) -> None:
     mapping, _ = mapped(callers.owner)
     resolve_now(mapping)
     path = f"/benchmark-datasets/{mapping.dataset_id}/export"

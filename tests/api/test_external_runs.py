@@ -70,7 +70,7 @@ def test_it_adds_to_a_benchmark(callers: Callers, dataset: Dataset) -> None:
         (RUN, {"version": "7"}, "version", "has no version 7"),
     ],
 )
-def test_it_says_what_is_wrong_and_where(
+def test_invalid_run_file_is_rejected_with_a_location(
     callers: Callers, dataset: Dataset, content: str, fields: dict[str, Any], field: str, told: str
 ) -> None:
     assert_refused(upload(callers, dataset, content, **fields), 400, told=told, field=field)
@@ -101,7 +101,7 @@ def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: D
     assert_refused(refused, 409, field="collection_id")
 
 
-def test_what_cannot_take_it_is_refused(callers: Callers, dataset: Dataset) -> None:
+def test_unsuitable_targets_reject_the_run(callers: Callers, dataset: Dataset) -> None:
     draft = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="draft")
     draft.versions.update(frozen_at=None)
     assert_refused(upload(callers, draft), 409, "conflict", "freeze its draft", field="")

@@ -50,7 +50,7 @@ def address(subject: Run | Benchmark) -> str:
     return f"/api/v2/{'runs' if isinstance(subject, Run) else 'benchmarks'}/{subject.pk}/gate"
 
 
-def test_it_says_what_the_command_says(
+def test_gate_result_matches_the_command(
     ask: Ask, benchmark_of_two: Benchmark, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "gate.yaml"
@@ -83,7 +83,7 @@ def test_it_judges_the_run_that_is_asked_for(ask: Ask, benchmark_of_two: Benchma
     assert outcomes["named"].json()["runs"][0]["id"] == str(worse.pk)
 
 
-def test_what_cannot_be_decided_is_no_pass(ask: Ask, benchmark_of_two: Benchmark) -> None:
+def test_undecided_gate_does_not_pass(ask: Ask, benchmark_of_two: Benchmark) -> None:
     answer = ask(benchmark_of_two, {"rules": {"slices": {"nowhere": {"mrr": 0.7}}}})
     assert (answer.status_code, answer.json()["outcome"]) == (200, "undecided")
 
@@ -117,7 +117,7 @@ def test_rules_are_the_same_as_text_and_as_object(ask: Ask, benchmark_of_two: Be
         ({"rules": FLOOR, "run": True}, "run", 'or "all"'),
     ],
 )
-def test_it_names_what_is_wrong_and_where(
+def test_invalid_rules_are_rejected_at_their_field(
     ask: Ask, benchmark_of_two: Benchmark, body: Any, field: str, told: str
 ) -> None:
     assert_refused(ask(benchmark_of_two, body), 400, told=told, field=field)
@@ -148,7 +148,9 @@ def test_a_state_that_forbids_the_gate_is_a_conflict(ask: Ask, benchmark_of_two:
         assert_refused(ask(subject, {"rules": FLOOR}), 409, "gate")
 
 
-def test_what_others_own_is_refused_and_not_named(ask: Ask, benchmark_of_two: Benchmark, make_staff: MakeStaff) -> None:
+def test_subjects_of_other_owners_are_refused_and_unnamed(
+    ask: Ask, benchmark_of_two: Benchmark, make_staff: MakeStaff
+) -> None:
     grace = make_staff("grace")
     secret = search(benchmark_of_two.mapping, GOOD, name="secret", owner=grace)
     baseline = pinned(secret.runs.get(), name="hidden")
@@ -177,7 +179,7 @@ def pin(caller: Caller, run: Run, **fields: Any) -> Any:
     return caller.post(path(run.benchmark), asked(run, **fields))
 
 
-def test_it_approves_a_run_and_tells_its_fields(callers: Callers, benchmark: Benchmark) -> None:
+def test_post_approves_a_run_and_returns_its_fields(callers: Callers, benchmark: Benchmark) -> None:
     run = benchmark.runs.get(run_order=1)
     facts = done(pin(callers.owner, run, name=" main "), 201)
     assert facts == {
@@ -236,7 +238,7 @@ def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark
         (3, {}, 409, "", "is failed: only a completed run"),
     ],
 )
-def test_it_says_what_is_wrong(
+def test_invalid_approval_is_rejected_with_a_reason(
     callers: Callers, benchmark: Benchmark, order: int, fields: dict[str, Any], status: int, field: str, told: str
 ) -> None:
     pin(callers.owner, benchmark.runs.get(run_order=2))
@@ -250,7 +252,7 @@ def test_a_run_of_another_dataset_is_not_found(callers: Callers, benchmark: Benc
     assert answer.status_code == 404
 
 
-def test_what_others_own_is_neither_listed_nor_replaced(callers: Callers, benchmark: Benchmark) -> None:
+def test_baselines_of_other_owners_are_neither_listed_nor_replaced(callers: Callers, benchmark: Benchmark) -> None:
     pinned = approve(benchmark.runs.get(run_order=1), name="main", reason="Because.", by=callers.owner.user)
     mine = make_benchmark(benchmark.mapping, [0.5], owner=callers.other.user).runs.get()
     assert callers.other.get(path(benchmark)).json()["total"] == 0

@@ -10,7 +10,7 @@ from apps.collections.importing import create_collection
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import lack
+from apps.retrieval.availability import missing_requirements
 from apps.retrieval.indexing import build_index, create_index, unavailable_index
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.search.open_indexes import close_indexes
@@ -41,7 +41,7 @@ def index(callers: Callers, fruit: Collection) -> Index:
     return create_index(fruit, name="keywords", encoder=ENCODER, owner=callers.owner.user)
 
 
-def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Collection) -> None:
+def test_post_declares_an_index_and_returns_its_fields(callers: Callers, fruit: Collection) -> None:
     path = f"/collections/{fruit.pk}/indexes"
     stated = {"name": "small", "encoder": ENCODER, "chunk_parameters": {"size": 100, "overlap": 10}}
     facts, made = done(callers.owner.post(path, stated), 201), Index.objects.get()
@@ -83,9 +83,7 @@ def test_it_declares_a_strategy_that_asks_a_language_model(callers: Callers, fru
     assert callers.owner.post(path, {**stated, "llm_parameters": {"stop": "."}}).json()["code"] == "llm"
 
 
-def test_an_index_of_which_only_the_name_is_stated_has_the_default_encoder(
-    callers: Callers, fruit: Collection, settings: Any
-) -> None:
+def test_index_with_only_a_name_gets_the_default_encoder(callers: Callers, fruit: Collection, settings: Any) -> None:
     settings.BENCHBENCH_DEFAULT_MODEL = "ours/default"
     path = f"/collections/{fruit.pk}/indexes"
     assert callers.owner.post(path, {"name": "n"}).json()["encoder"] == "ours/default"
@@ -93,7 +91,7 @@ def test_an_index_of_which_only_the_name_is_stated_has_the_default_encoder(
     assert callers.owner.post(path, {"name": "n", "encoder": ""}).json()["encoder"] == ""
 
 
-def test_what_no_build_here_makes_is_not_built(callers: Callers, fruit: Collection) -> None:
+def test_index_with_an_unknown_strategy_is_not_built(callers: Callers, fruit: Collection) -> None:
     made_of = Ingredients("no_such", {}, ENCODER)
     index = unavailable_index(fruit, made_of, name="none", reason="No.", owner=callers.owner.user)
     refused = callers.owner.post(f"/indexes/{index.pk}/build")
@@ -104,7 +102,7 @@ def test_what_no_build_here_makes_is_not_built(callers: Callers, fruit: Collecti
     assert_refused(answer, 400, field="strategy")
 
 
-def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index: Index) -> None:
+def test_build_is_an_operation_that_ends_with_stats(callers: Callers, index: Index) -> None:
     started = done(callers.owner.post(f"/indexes/{index.pk}/build"), 202)
     operation = Operation.objects.get()
     assert started == {"id": str(index.pk), "status": "indexing", "operation_uuid": str(operation.pk)}
@@ -146,20 +144,20 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
         ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
     ],
 )
-def test_it_names_what_is_wrong_with_an_index(
+def test_invalid_index_is_rejected_at_its_field(
     callers: Callers, fruit: Collection, stated: Any, field: str | None, told: str
 ) -> None:
     assert_refused(callers.owner.post(f"/collections/{fruit.pk}/indexes", stated), 400, told=told, field=field)
     assert not Index.objects.exists()
 
 
-def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(callers: Callers, fruit: Collection) -> None:
+def test_encoder_paths_on_the_server_are_rejected(callers: Callers, fruit: Collection) -> None:
     for encoder in ("/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "file:m", "a b"):
         answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
         assert_refused(answer, 400, told="folders of the server are named by commands only")
 
 
-def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -> None:
+def test_options_list_the_available_choices(callers: Callers, index: Index, settings: Any) -> None:
     settings.BENCHBENCH_DEFAULT_MODEL = "default/model"
     create_index(index.collection, name="theirs", encoder="keyword:secret", owner=callers.other.user)
     wait(build_index(index))
@@ -168,7 +166,7 @@ def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -
     assert facts == {
         "encoders": ["default/model", ENCODER],
         "strategies": list(STRATEGIES),
-        "stores": [store for store in STORES if not lack({"store": store})],
+        "stores": [store for store in STORES if not missing_requirements({"store": store})],
         "search_modes": ["dense", "sparse", "hybrid"],
         "lexical": ["bm25", "fts"],
         "fusions": ["rrf", "weighted"],
@@ -182,7 +180,7 @@ def test_without_documents_there_is_nothing_to_index(callers: Callers) -> None:
         assert_refused(callers.owner.post(f"/collections/{collection.pk}/indexes", {"name": "n"}), 409, "indexing")
 
 
-def test_it_deletes_what_no_run_uses(callers: Callers, fruit: Collection, index: Index) -> None:
+def test_only_unused_indexes_can_be_deleted(callers: Callers, fruit: Collection, index: Index) -> None:
     benchmark = make_benchmark(make_mapping(make_dataset(), fruit), [0.5])
     benchmark.runs.update(index=index)
     assert_refused(callers.owner.delete(f"/indexes/{index.pk}"), 409, "conflict")
@@ -233,7 +231,7 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
         ({"strategies": [{"strategy": "lod_llm"}]}, 409, "Nothing is made"),
     ],
 )
-def test_what_is_wrong_makes_nothing(
+def test_invalid_grid_creates_no_index(
     callers: Callers, fruit: Collection, stated: dict[str, Any], status: int, told: str
 ) -> None:
     answer = callers.owner.post(f"/collections/{fruit.pk}/indexes/grid", GRID | stated)

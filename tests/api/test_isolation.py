@@ -105,7 +105,7 @@ def unknown(name: str) -> UUID | int:
 
 
 @pytest.mark.parametrize(("name", "status"), [("anonymous", 401), ("visitor", 403), ("idle", 403)])
-def test_who_may_not_ask_is_refused_everywhere(callers: Callers, name: str, status: int) -> None:
+def test_unauthorised_callers_are_refused_everywhere(callers: Callers, name: str, status: int) -> None:
     found = outcomes(getattr(callers, name), unknown)
     assert found == dict.fromkeys(found, status)
 
@@ -117,7 +117,7 @@ def test_a_token_that_reads_may_do_nothing_else(callers: Callers) -> None:
     assert {name for (method, name), act in acts.items() if (method, act) == ("POST", "view")} == POSTS_THAT_READ
 
 
-def test_whoever_may_only_view_can_ask_for_all_that_reads(callers: Callers) -> None:
+def test_view_only_user_can_make_every_read_request(callers: Callers) -> None:
     rows = world(callers.owner.user)
     callers.owner.user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     asked = {(method, address.name) for address in addresses() for method, act in address.acts.items() if act == "view"}
@@ -125,7 +125,7 @@ def test_whoever_may_only_view_can_ask_for_all_that_reads(callers: Callers) -> N
         assert (status != 403) == (what in asked), (what, status)
 
 
-def test_what_others_own_is_refused_and_what_is_ones_own_is_not(callers: Callers) -> None:
+def test_rows_of_other_owners_are_refused_and_own_allowed(callers: Callers) -> None:
     rows = world(callers.owner.user)
     of_rows = {address.name for address in addresses() if address.parameters}
     for who in ("other", "owner", "overseer"):
@@ -177,7 +177,7 @@ def shared(callers: Callers) -> Mapping:
 
 
 @pytest.mark.thorough
-def test_no_answer_tells_a_name_of_what_one_does_not_see(callers: Callers, shared: Mapping) -> None:
+def test_no_answer_reveals_names_of_hidden_objects(callers: Callers, shared: Mapping) -> None:
     """Whatever is asked of what everybody sees, by id or by name: what others made of it is not there."""
     run = Run.objects.get(benchmark__name="mine")
     query = shared.dataset.queries.get(key="q000")

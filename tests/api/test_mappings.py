@@ -36,7 +36,7 @@ def mapped(caller: Caller, judged: Any = JUDGED) -> tuple[Mapping, str]:
     return mapping, f"/benchmark-datasets/{dataset.pk}/mappings/{mapping.pk}"
 
 
-def test_it_makes_a_mapping_and_tells_its_fields(callers: Callers) -> None:
+def test_post_creates_a_mapping_and_returns_its_fields(callers: Callers) -> None:
     mapping, path = mapped(callers.owner)
     facts = callers.owner.get(path).json()
     assert facts == {
@@ -55,7 +55,7 @@ def test_it_makes_a_mapping_and_tells_its_fields(callers: Callers) -> None:
     assert mapping.owner == callers.owner.user
 
 
-def test_a_list_holds_all_the_mappings_of_a_dataset_without_pages(
+def test_list_contains_all_mappings_of_a_dataset_unpaged(
     callers: Callers, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     """As the clients of the earlier API iterate it."""
@@ -81,7 +81,7 @@ def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
     assert_refused(callers.owner.post(path, body | {"name": "mine on mine"}), 409, field="name")
 
 
-def test_a_name_that_nobody_stated_is_never_a_conflict(callers: Callers) -> None:
+def test_default_name_never_causes_a_conflict(callers: Callers) -> None:
     """Of two datasets of one name, one the caller's and one shared."""
     mapping, _ = mapped(callers.owner)
     shared = make_dataset(JUDGED, name="mine")
@@ -90,7 +90,7 @@ def test_a_name_that_nobody_stated_is_never_a_conflict(callers: Callers) -> None
     assert (answer.status_code, answer.json()["name"]) == (201, "mine on mine (2)")
 
 
-def test_a_collection_that_is_nowhere_or_somebody_else_s_is_refused(callers: Callers) -> None:
+def test_unknown_or_foreign_collection_is_refused(callers: Callers) -> None:
     dataset, _ = owned(callers.owner)
     _, theirs = owned(callers.other, name="theirs")
     path = f"/benchmark-datasets/{dataset.pk}/mappings"
@@ -99,7 +99,7 @@ def test_a_collection_that_is_nowhere_or_somebody_else_s_is_refused(callers: Cal
     assert callers.owner.post(path, {"collection_id": str(theirs.pk)}).status_code == 403
 
 
-def test_it_resolves_at_once_and_tells_what_found_nothing(callers: Callers) -> None:
+def test_small_mapping_resolves_immediately_and_lists_unresolved_judgments(callers: Callers) -> None:
     _, path = mapped(callers.owner)
     answer = callers.owner.post(f"{path}/resolve", idempotency_key="r")
     facts = done(answer, 200)
@@ -124,7 +124,7 @@ def test_it_resolves_at_once_and_tells_what_found_nothing(callers: Callers) -> N
     assert (again.content, "Idempotent-Replayed" in again.headers) == (answer.content, True)
 
 
-def test_it_leaves_what_is_large_to_the_queue(callers: Callers, settings: Any) -> None:
+def test_large_mapping_is_resolved_by_the_queue(callers: Callers, settings: Any) -> None:
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 2
     _, path = mapped(callers.owner)
     facts = done(callers.owner.post(f"{path}/resolve"), 202)
@@ -141,7 +141,7 @@ def test_a_dataset_without_a_frozen_version_cannot_be_resolved(callers: Callers)
     assert_refused(callers.owner.post(f"{path}/resolve"), 409, told="freeze its draft")
 
 
-def test_the_unresolved_are_pages_of_the_version_that_was_resolved(callers: Callers) -> None:
+def test_unresolved_pages_cover_the_resolved_version(callers: Callers) -> None:
     mapping, path = mapped(callers.owner)
     assert callers.owner.get(f"{path}/unresolved").json()["unresolved"] == []
     samples = callers.owner.post(f"{path}/resolve").json()["unresolved"]
@@ -175,7 +175,7 @@ def test_it_checks_a_draft_before_that_is_frozen(callers: Callers, settings: Any
     assert not mapping.resolutions.exists()
 
 
-def test_it_deletes_what_no_benchmark_uses(callers: Callers) -> None:
+def test_only_unused_mappings_can_be_deleted(callers: Callers) -> None:
     mapping, path = mapped(callers.owner)
     callers.owner.post(f"{path}/resolve")
     mapping.refresh_from_db()

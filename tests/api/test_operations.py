@@ -37,7 +37,7 @@ def begun(caller: Caller, name: str = "fruit") -> Operation:
     return build_index(index, by=caller.user)
 
 
-def test_it_tells_what_the_socket_tells_first(callers: Callers) -> None:
+def test_operation_matches_the_first_socket_event(callers: Callers) -> None:
     operation = begun(callers.owner)
     facts = callers.owner.get(f"{PATH}/{operation.pk}").json()
     assert facts == snapshot(operation)
@@ -73,7 +73,7 @@ def test_it_cancels_once(callers: Callers) -> None:
     assert callers.owner.get(f"/indexes/{operation.subject_id}").json()["status"] == "cancelled"
 
 
-def test_one_whose_subject_is_gone_is_still_told(callers: Callers) -> None:
+def test_operation_outlives_its_deleted_subject(callers: Callers) -> None:
     operation = begun(callers.owner)
     cancel_operation(operation)
     assert callers.owner.delete(f"/indexes/{operation.subject_id}").status_code == 204
@@ -92,7 +92,9 @@ def library(transactional_db: None) -> Mapping:
     return make_library(documents=3, queries=2)
 
 
-def test_requests_are_told_of_what_they_changed(callers: Callers, library: Mapping, admin_client: Client) -> None:
+def test_api_requests_are_logged_for_the_changed_objects(
+    callers: Callers, library: Mapping, admin_client: Client
+) -> None:
     Mapping.objects.update(owner=callers.owner.user)
     benchmark = create_benchmark(library, name="which", matrix={"search_modes": ["sparse"]}, owner=callers.owner.user)
     path = f"/benchmarks/{benchmark.pk}"
@@ -115,7 +117,7 @@ def test_requests_are_told_of_what_they_changed(callers: Callers, library: Mappi
     assert (deleted.object_id, deleted.is_deletion(), deleted.user.username) == (str(benchmark.pk), True, "owner")
 
 
-def test_a_query_taken_out_of_a_draft_is_no_deletion_of_its_dataset(callers: Callers, db: None) -> None:
+def test_removing_a_draft_query_is_logged_as_a_change(callers: Callers, db: None) -> None:
     dataset = make_dataset({"q1": [], "q2": []}, owner=callers.owner.user)
     path = f"/benchmark-datasets/{dataset.pk}"
     assert callers.owner.delete(f"{path}/queries/{dataset.queries.get(key='q1').pk}").status_code == 204
@@ -124,7 +126,7 @@ def test_a_query_taken_out_of_a_draft_is_no_deletion_of_its_dataset(callers: Cal
     assert [(entry.object_id, entry.is_change()) for entry in entries] == [(str(dataset.pk), True)] * 2
 
 
-def test_what_is_made_has_its_maker(callers: Callers, db: None) -> None:
+def test_creation_is_logged_once_with_its_user(callers: Callers, db: None) -> None:
     for _ in range(2):  # sent again, it does nothing more
         made = callers.owner.post("/collections", {"name": "fruit"}, **{"Idempotency-Key": "once"})
         assert made.status_code == 201
@@ -143,7 +145,7 @@ def test_many_judgments_are_one_act(callers: Callers, db: None) -> None:
     assert len([query for query in asked if "django_admin_log" in query["sql"]]) == 1
 
 
-def test_pages_are_told_of_what_they_changed(admin_client: Client, db: None) -> None:
+def test_admin_pages_log_their_changes(admin_client: Client, db: None) -> None:
     mapping = make_mapping(make_dataset({"q1": [({"document_id": "d1"}, 1)]}), make_collection("c", [{"title": "a"}]))
     benchmark = make_benchmark(mapping, [0.5])
     run = benchmark.runs.get()
@@ -161,7 +163,7 @@ def test_pages_are_told_of_what_they_changed(admin_client: Client, db: None) -> 
     assert "Changed Name." in told(mapping.collection, admin_client)
 
 
-def test_who_did_something_is_not_deleted(admin_client: Client, admin_user: User) -> None:
+def test_user_with_log_entries_cannot_be_deleted(admin_client: Client, admin_user: User) -> None:
     """The log would go along: the account is made inactive."""
     ada = User.objects.create_user("ada", is_staff=True)
     collection = Collection.objects.create(name="fruit")
@@ -172,7 +174,7 @@ def test_who_did_something_is_not_deleted(admin_client: Client, admin_user: User
     assert User.objects.filter(pk=ada.pk).exists()
 
 
-def test_superusers_read_what_was_done_to_rows_that_are_gone(admin_client: Client, admin_user: User) -> None:
+def test_superusers_read_log_entries_of_deleted_rows(admin_client: Client, admin_user: User) -> None:
     collection = Collection.objects.create(name="<b>fruit</b>")
     note(admin_user, [collection], "Looked at.")
     path = change_url(collection)

@@ -33,7 +33,7 @@ def first_stands(dataset: Dataset) -> bool:
     return stored_hash(first) == first.content_hash
 
 
-def test_it_lists_queries_of_the_newest_state_and_of_any_version(callers: Callers) -> None:
+def test_queries_are_listed_for_the_newest_and_any_version(callers: Callers) -> None:
     _, path = fruit(callers.owner)
     page = callers.owner.get(f"{path}/queries").json()
     assert (page["total"], [query["query_key"] for query in page["queries"]]) == (2, ["red", "sour"])
@@ -64,14 +64,14 @@ def test_it_adds_changes_and_removes_queries_in_the_draft(callers: Callers) -> N
     assert first_stands(dataset)
 
 
-def test_it_names_what_is_wrong_with_a_query(callers: Callers) -> None:
+def test_invalid_query_is_rejected_at_its_field(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
     body = {"query_key": "k", "query_text": "t", "slices": [1]}
     assert_refused(callers.owner.post(f"{path}/queries", body), 400, told="Not a valid string.", field="slices[0]")
     assert draft_of(dataset) is None
 
 
-def test_it_states_a_judgment_and_tells_its_fields(callers: Callers) -> None:
+def test_post_adds_a_judgment_and_returns_its_fields(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
     query = path_of(path)
     body = {"doc_ref": "file:///pear.md", "relevance_grade": 1, "section_refs": ["s1"], "note": "late"}
@@ -121,7 +121,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
     ],
 )
-def test_it_names_what_is_wrong_with_a_judgment(callers: Callers, body: Any, field: str, told: str) -> None:
+def test_invalid_judgment_is_rejected_at_its_field(callers: Callers, body: Any, field: str, told: str) -> None:
     _, path = fruit(callers.owner)
     assert_refused(callers.owner.post(f"{path_of(path)}/judgments", body), 400, told=told, field=field)
 
@@ -151,7 +151,7 @@ def test_a_number_that_is_too_large_is_not_found(callers: Callers, tail: str) ->
     assert [callers.owner.ask(method, f"{path}/{tail}").status_code for method in ("GET", "DELETE")] == [404, 404]
 
 
-def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Callers) -> None:
+def test_freezing_applies_exactly_the_displayed_draft_difference(callers: Callers) -> None:
     _, path = fruit(callers.owner)
     callers.owner.post(
         f"{path}/judgments/bulk", {"judgments": [{"query_key": "red", "doc_ref": APPLE, "relevance_grade": 1}]}
@@ -181,7 +181,7 @@ def test_the_difference_of_a_draft_is_shown_and_just_that_is_frozen(callers: Cal
     assert callers.other.get(f"{path}/versions/2/difference").status_code == 403
 
 
-def test_a_draft_is_frozen_with_a_note_and_never_changes_again(callers: Callers) -> None:
+def test_draft_is_frozen_with_a_note_and_becomes_immutable(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
     assert_refused(callers.owner.post(f"{path}/versions", {}), 409, told="has no draft to freeze")
     callers.owner.post(f"{path_of(path)}/judgments", {"doc_ref": PEAR, "relevance_grade": 1})

@@ -8,7 +8,7 @@ from django.test import Client
 from rest_framework.exceptions import ValidationError
 
 from apps.api import urls  # imports all serializers
-from apps.api.fields import StrictSerializer, Whole, valid
+from apps.api.fields import Int, StrictSerializer, validate
 from apps.api.resources.benchmarks import MatrixField
 from apps.api.resources.gates import RunField
 from apps.collections.importing import create_collection
@@ -36,7 +36,7 @@ COLLECTIONS = "/collections"
         ({"status_filter": "lost"}, 'status_filter: "lost" is not a valid choice.'),
     ],
 )
-def test_a_query_that_is_refused_is_told(callers: Callers, query: dict[str, Any], sentence: str) -> None:
+def test_refused_query_parameter_is_explained(callers: Callers, query: dict[str, Any], sentence: str) -> None:
     answer = callers.owner.get("/benchmarks", **query)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert answer.json()["detail"].startswith(sentence)
@@ -59,7 +59,7 @@ def test_a_query_that_is_refused_is_told(callers: Callers, query: dict[str, Any]
         ("/auth/token", {"username": "ada", "password": {"a": 1}}, "password", "Not a valid string."),
     ],
 )
-def test_a_body_that_is_refused_is_told(callers: Callers, path: str, body: Any, field: str, sentence: str) -> None:
+def test_refused_body_is_explained(callers: Callers, path: str, body: Any, field: str, sentence: str) -> None:
     answer = callers.owner.post(path, body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     told = answer.json()["errors"][field][0] if field else answer.json()["detail"]
@@ -67,7 +67,7 @@ def test_a_body_that_is_refused_is_told(callers: Callers, path: str, body: Any, 
     assert told in answer.json()["detail"]
 
 
-def test_a_key_is_told_where_it_stands(callers: Callers) -> None:
+def test_error_names_the_path_of_the_key(callers: Callers) -> None:
     made = callers.owner.post(COLLECTIONS, {"name": "n"}).json()
     documents = [{"external_id": "a", "text": "t"}, {"external_id": "b", "sections": [{"heading": 1}]}, "c"]
     errors = callers.owner.post(f"{COLLECTIONS}/{made['id']}/documents", {"documents": documents}).json()["errors"]
@@ -75,14 +75,14 @@ def test_a_key_is_told_where_it_stands(callers: Callers) -> None:
     assert errors["documents[2]"] == ["Invalid data. Expected a dictionary, but got str."]
 
 
-def test_a_session_is_told_what_else_it_needs(callers: Callers) -> None:
+def test_session_without_a_csrf_token_is_explained(callers: Callers) -> None:
     page = Client(enforce_csrf_checks=True)
     page.force_login(User.objects.get(pk=callers.owner.user.pk))
     answer = page.post(ROOT + COLLECTIONS, {"name": "n"}, content_type="application/json")
     assert_refused(answer, 403, "permission_denied", "CSRF Failed: CSRF cookie not set.")
 
 
-def test_an_address_with_a_slash_is_told_without_it(db: None) -> None:
+def test_address_with_a_trailing_slash_suggests_the_correct_one(db: None) -> None:
     told = [Caller().get(path).json()["detail"] for path in (f"{PATH}/", "/no/such/", "/nothing")]
     assert told == [
         f"There is nothing at {ROOT}{PATH}/: no address ends in a slash, so ask for {ROOT}{PATH}.",
@@ -91,7 +91,7 @@ def test_an_address_with_a_slash_is_told_without_it(db: None) -> None:
     ]
 
 
-def test_a_method_and_a_body_that_are_not_read_are_told_what_is(callers: Callers) -> None:
+def test_unsupported_method_and_media_type_are_explained(callers: Callers) -> None:
     ask = callers.owner.ask
     assert ask("PUT", PATH, {}).json()["detail"] == 'Method "PUT" not allowed.'
     assert ask("POST", PATH, {}).json()["detail"] == ('Unsupported media type "application/json" in request.')
@@ -116,7 +116,7 @@ FORM = "multipart/form-data; boundary=x"
 PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 
 
-def test_any_bytes_may_stand_for_a_token(db: None) -> None:
+def test_any_bytes_as_a_token_are_refused_cleanly(db: None) -> None:
     for token in ("\xff\xfe", "bb_\xff", "bb_" + "x" * 10_000, "e30.e30.e30", "a.b.c", "..", "\0"):
         answer = Client().get(ROOT + PATH, HTTP_AUTHORIZATION=f"Bearer {token}")
         assert (answer.status_code, set(answer.json())) == (401, {"detail", "code"})
@@ -139,7 +139,9 @@ def test_any_bytes_may_stand_for_a_token(db: None) -> None:
         (PART % (b"name", b"x" * 2_700_000) + b"--x--", FORM, 413),
     ],
 )
-def test_any_body_may_stand_for_a_form(callers: Callers, content: bytes, content_type: str, status: int) -> None:
+def test_any_body_as_a_form_is_refused_cleanly(
+    callers: Callers, content: bytes, content_type: str, status: int
+) -> None:
     answer = callers.owner.client.generic("POST", ROOT + PATH, content, content_type=content_type)
     assert answer.status_code == status, answer.content
     assert {"detail", "code"} <= set(answer.json()) <= {"detail", "code", "errors"}
@@ -153,21 +155,21 @@ NAMES = ["", "..", "\0", "…"]
     [(PATH, name) for name in (*NAMES, "a/b", "x" * 300, "a.json.gz", "a.zip")]
     + [("/collections", name) for name in (*NAMES, "é" * 300 + ".zip", "a/b.jsonl", "a.jsonl.gz", ".jsonl", ".zip")],
 )
-def test_any_name_may_stand_for_a_file(callers: Callers, path: str, name: str) -> None:
+def test_any_file_name_is_refused_cleanly(callers: Callers, path: str, name: str) -> None:
     head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
     content = PART % (b"name", b"n") + head + b"{}\r\n--x--"
     answer = callers.owner.client.generic("POST", ROOT + path, content, content_type=FORM)
     assert answer.status_code == 400, answer.content
 
 
-def test_any_text_may_stand_for_an_external_id(callers: Callers) -> None:
+def test_invalid_external_ids_are_refused_cleanly(callers: Callers) -> None:
     made = create_collection("library", owner=callers.owner.user)
     for external_id in ("\0", "", "x" * 501):
         assert callers.owner.get(f"/collections/{made.pk}/documents", external_id=external_id).status_code == 400
 
 
 class Stated(StrictSerializer):
-    whole = Whole(required=False)
+    whole = Int(required=False)
     run = RunField(required=False)
     matrix = MatrixField(required=False)
 
@@ -185,11 +187,11 @@ class Stated(StrictSerializer):
     ],
 )
 def test_a_float_without_a_fraction_is_a_whole_number(stated: Any, read: Any) -> None:
-    assert repr(dict(valid(Stated, stated))) == repr(read)
+    assert repr(dict(validate(Stated, stated))) == repr(read)
 
 
 @pytest.mark.parametrize("value", [5.5, 2.0**53 + 2, "5", True, None, float("inf")])
 @pytest.mark.parametrize("name", ["whole", "run"])
 def test_other_values_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValidationError):
-        valid(Stated, {name: value})
+        validate(Stated, {name: value})

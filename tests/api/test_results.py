@@ -36,7 +36,7 @@ def path(benchmark: Benchmark, run: Run | None = None, *, tail: str = "") -> str
     return f"/benchmarks/{benchmark.pk}" + (f"/runs/{run.pk}" if run else "") + tail
 
 
-def test_it_tells_every_field_of_results(callers: Callers, nightly: Benchmark) -> None:
+def test_results_contain_every_documented_field(callers: Callers, nightly: Benchmark) -> None:
     Run.objects.create(benchmark=nightly, run_order=3, label="late", config_hash="f" * 16, config={"top_k": 1})
     ended = timezone.now()
     Benchmark.objects.update(started_at=ended - timedelta(seconds=90), completed_at=ended)
@@ -62,7 +62,7 @@ def test_it_tells_every_field_of_results(callers: Callers, nightly: Benchmark) -
     assert pending["metrics"] == {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
 
 
-def test_it_tells_every_field_of_a_run(callers: Callers, nightly: Benchmark) -> None:
+def test_results_contain_every_field_of_a_run(callers: Callers, nightly: Benchmark) -> None:
     first = callers.owner.get(path(nightly, tail="/results")).json()["runs"][0]
     assert first | {"metrics": 0, "metrics_flat": 0} == {
         "id": str(nightly.runs.get(run_order=1).pk),
@@ -93,12 +93,12 @@ def test_it_tells_every_field_of_a_run(callers: Callers, nightly: Benchmark) -> 
 
 
 @pytest.mark.parametrize("status", Status.values)
-def test_results_are_told_at_any_status(callers: Callers, nightly: Benchmark, status: str) -> None:
+def test_results_are_available_at_any_status(callers: Callers, nightly: Benchmark, status: str) -> None:
     Benchmark.objects.update(status=status)
     assert callers.owner.get(path(nightly, tail="/results")).status_code == 200
 
 
-def test_it_tells_about_a_run(callers: Callers, nightly: Benchmark) -> None:
+def test_run_detail_extends_its_results_entry(callers: Callers, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=2)
     Run.objects.filter(pk=run.pk).update(provenance={"seed": 42})
     facts = callers.owner.get(path(nightly, run)).json()
@@ -116,7 +116,7 @@ def test_it_tells_about_a_run(callers: Callers, nightly: Benchmark) -> None:
     }
 
 
-def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> None:
+def test_query_list_shows_the_answers_of_a_run(callers: Callers, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=2)
     change_rankings(run.query_results.all(), search_ms=3.5, rerank_ms=1.25, total_ms=6.0)
     facts = done(callers.owner.get(path(nightly, run, tail="/queries"), per_page=100), 200)
@@ -145,7 +145,7 @@ def test_a_run_that_goes_on_has_answers_without_values(callers: Callers, nightly
     assert (facts["total"], row["query_key"], row["metrics_flat"], row["ndcg_at_k"]) == (1, "q01", {}, None)
 
 
-def test_values_are_those_of_the_version_that_is_asked_for(callers: Callers, nightly: Benchmark) -> None:
+def test_values_are_those_of_the_requested_version(callers: Callers, nightly: Benchmark) -> None:
     second = add_version(nightly.dataset_version.dataset)
     assert_refused(callers.owner.get(path(nightly, tail="/results"), version=2), 400, field="version")
     assert_refused(callers.owner.post(path(nightly, tail="/rescore"), {"version": 2}), 409, "mapping_not_resolved")
@@ -166,7 +166,7 @@ def test_values_are_those_of_the_version_that_is_asked_for(callers: Callers, nig
 
 
 @pytest.mark.parametrize("tail", ["/results", ""])
-def test_it_takes_few_queries_whatever_the_size(callers: Callers, nightly: Benchmark, tail: str) -> None:
+def test_result_query_count_is_independent_of_size(callers: Callers, nightly: Benchmark, tail: str) -> None:
     address = path(nightly, None if tail else nightly.runs.get(run_order=1), tail=tail)
     callers.owner.get(address)
     with CaptureQueriesContext(connection) as few:
@@ -178,9 +178,7 @@ def test_it_takes_few_queries_whatever_the_size(callers: Callers, nightly: Bench
     assert len(few) == len(many) <= 10
 
 
-def test_it_tells_how_far_a_run_is_judged_and_what_it_found(
-    transactional_db: None, callers: Callers, tmp_path: Path
-) -> None:
+def test_run_shows_its_coverage_sections_and_content(transactional_db: None, callers: Callers, tmp_path: Path) -> None:
     benchmark = make_sectioned(tmp_path)
     run = searching(benchmark)
     evaluation = evaluation_of(run)
@@ -211,7 +209,7 @@ def test_it_tells_how_far_a_run_is_judged_and_what_it_found(
     }
 
 
-def test_where_nothing_is_stated_nothing_is_told(callers: Callers) -> None:
+def test_run_without_section_judgments_shows_no_section_values(callers: Callers) -> None:
     mapping = make_mapping(make_dataset({"q": [({"document_id": "d1"}, 1)]}), make_collection())
     benchmark = make_benchmark(mapping, [0.5, None], owner=callers.owner.user)
     run, failed = benchmark.runs.order_by("run_order")

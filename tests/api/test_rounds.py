@@ -36,7 +36,7 @@ def handed(caller: Caller, opened: Round, count: int = 1) -> list[dict[str, Any]
     return items
 
 
-def test_an_item_tells_query_and_document_and_nothing_of_runs(opened: Round, callers: Callers, judge: Caller) -> None:
+def test_item_shows_query_and_document_but_no_runs(opened: Round, callers: Callers, judge: Caller) -> None:
     item = opened.items.order_by("place")[0]
     chunk_set = ChunkSet.objects.create(collection=opened.mapping.collection, strategy="flat", fingerprint="f")
     text = item.document.text
@@ -53,9 +53,7 @@ def test_an_item_tells_query_and_document_and_nothing_of_runs(opened: Round, cal
     assert whole == told
 
 
-def test_grades_of_others_are_told_after_ones_own_and_only_where_it_is_not_blind(
-    opened: Round, callers: Callers, judge: Caller
-) -> None:
+def test_other_grades_are_shown_after_grading_unless_blind(opened: Round, callers: Callers, judge: Caller) -> None:
     path = f"{PATH}/{opened.pk}"
     (item,) = handed(callers.owner, opened)
     one = f"{path}/items/{item['item_id']}"
@@ -98,7 +96,7 @@ def test_many_grades_are_all_kept_or_none(opened: Round, callers: Callers, judge
     assert not Grade.objects.exists()
 
 
-def test_who_sees_a_round_and_is_no_judge_may_not_grade(opened: Round, callers: Callers, judge: Caller) -> None:
+def test_non_judge_viewing_a_round_cannot_grade(opened: Round, callers: Callers, judge: Caller) -> None:
     item = opened.items.order_by("place")[0]
     for where, body in (("next", {}), ("grades", {"grades": [{"item_id": item.pk, "grade": 1}]}), ("grades/undo", {})):
         assert_refused(callers.overseer.post(f"{PATH}/{opened.pk}/{where}", body), 409, "not_a_judge")
@@ -107,7 +105,7 @@ def test_who_sees_a_round_and_is_no_judge_may_not_grade(opened: Round, callers: 
     assert stranger.get(f"{PATH}/{opened.pk}/state").status_code == 200
 
 
-def test_opening_needs_runs_that_one_sees_and_judges_that_are_there(
+def test_opening_requires_visible_runs_and_existing_judges(
     benchmark: Benchmark, callers: Callers, judge: Caller
 ) -> None:
     runs = [str(run.pk) for run in benchmark.runs.order_by("run_order")]

@@ -48,7 +48,7 @@ def test_a_token_admits_its_user_and_is_echoed(ada: User, make: Callable[[User],
     assert async_to_sync(connect)() == (f"access_token.{token}", "current_state")
 
 
-def test_a_token_that_does_not_hold_is_refused_even_with_a_session(ada: User) -> None:
+def test_invalid_token_is_refused_even_with_a_session(ada: User) -> None:
     another_day = make_watcher("bob")
     revoked = personal(another_day)
     revoke_token(PersonalToken.objects.get())
@@ -64,14 +64,14 @@ def test_a_token_that_does_not_hold_is_refused_even_with_a_session(ada: User) ->
     assert async_to_sync(refused)(socket(ALL, token=jwt(visitor))) == ("permission_denied", 1008)
 
 
-def test_a_page_elsewhere_needs_its_origin_named_with_a_token_too(ada: User, settings: object) -> None:
+def test_foreign_page_needs_a_trusted_origin_despite_a_token(ada: User, settings: object) -> None:
     elsewhere = "https://dashboard.example.org"
     assert async_to_sync(refused)(socket(ALL, token=jwt(ada), origin=elsewhere)) == ("origin", 4003)
     settings.CSRF_TRUSTED_ORIGINS = [elsewhere]  # type: ignore[attr-defined]
     assert async_to_sync(opened)(socket(ALL, token=jwt(ada), origin=elsewhere))["type"] == "current_state"
 
 
-def test_a_jwt_that_expires_closes_the_socket_at_that_moment(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiring_jwt_closes_the_socket_immediately(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumers, "LOOK_SECONDS", 3600)  # so that nothing but that moment ends it
     watcher = socket(ALL, token=jwt(ada, seconds=5))
 

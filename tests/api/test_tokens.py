@@ -98,7 +98,7 @@ def test_a_new_password_ends_every_token(ada: User, client: Client, make_staff: 
     assert bearer(secret).get("/api/v2/schema").status_code == 401
 
 
-def test_a_password_that_is_hashed_anew_ends_no_token(ada: User, client: Client, settings: Any) -> None:
+def test_rehashing_a_password_keeps_tokens_valid(ada: User, client: Client, settings: Any) -> None:
     """As at a sign-in after Django's hasher changed."""
     ada.password = make_password("hers", hasher="md5")
     ada.save()
@@ -127,7 +127,7 @@ def test_it_is_refused_without_debug() -> None:
 
 
 @pytest.mark.thorough
-def test_it_is_told_at_the_start(settings: Any) -> None:
+def test_disabled_authentication_is_reported_at_startup(settings: Any) -> None:
     done = start(DEBUG="true", DISABLE_AUTH_USER="ada")
     assert done.returncode == 0, done.stderr
     assert "DISABLE_AUTH is on: the API lets everybody in as 'ada'." in done.stderr
@@ -146,7 +146,7 @@ def test_everybody_is_the_named_user(make_staff: MakeStaff, settings: Any) -> No
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("token", ["bb_of-yesterday", "eyJhbGciOiJIUzI1NiJ9.e30.x", "two words", ""])
-def test_a_token_that_does_not_hold_is_as_good_as_none(make_staff: MakeStaff, settings: Any, token: str) -> None:
+def test_invalid_token_counts_as_no_token(make_staff: MakeStaff, settings: Any, token: str) -> None:
     user = make_staff("ada")
     asked = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
     assert Client().get(ROOT + PATH, **asked).status_code == 401

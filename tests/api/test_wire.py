@@ -34,7 +34,7 @@ def ask(serve: Any, token: str) -> Callable[..., httpx.Response]:  # noqa: F811
     return ask
 
 
-def test_a_body_may_come_in_chunks_and_a_scheme_in_either_case(ask: Callable[..., httpx.Response]) -> None:
+def test_chunked_bodies_and_any_scheme_case_are_accepted(ask: Callable[..., httpx.Response]) -> None:
     made = ask("POST", "/collections", content=in_chunks(b'{"name": "a collection in chunks"}'))
     assert (made.status_code, made.json()["name"]) == (201, "a collection in chunks")
     form = {"Content-Type": ASKED.headers["Content-Type"]}

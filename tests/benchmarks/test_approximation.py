@@ -47,7 +47,7 @@ class TestAnApproximateRun:
             assert ndcg["exact"] == pytest.approx(means[exact], abs=1e-12)
             assert ndcg["cost"] > 0
 
-    def test_its_exact_counterpart_is_cut_by_what_thresholds_compare(self, library):
+    def test_exact_counterpart_is_cut_by_threshold_scores(self, library):
         reranked = {"use_reranker": [True], "score_thresholds": [0.9], "candidates": [30]}
         benchmark = run_matrix(library, search_modes=["dense"], ann=["exact", WIDE], **reranked)
         exact, wide = (run_of(benchmark, ann) for ann in ("exact", WIDE))
@@ -56,7 +56,7 @@ class TestAnApproximateRun:
         mean = Evaluation.objects.get(run=exact).means["nDCG@10"]
         assert wide.provenance["ann"]["ndcg"]["exact"] == pytest.approx(mean, abs=1e-12)
 
-    def test_what_is_known_of_it_is_kept_and_reported(self, library):
+    def test_settings_and_warnings_are_stored_and_reported(self, library):
         benchmark = self.run(library)
         (warning,) = [text for text in run_of(benchmark, NARROW).warnings if "ef_search" in text]
         assert warning == (
@@ -80,7 +80,7 @@ class TestAnApproximateRun:
 
 
 class TestTruth:
-    def test_the_exact_lists_are_made_though_no_run_asks_for_them(self, library):
+    def test_exact_lists_are_made_even_without_exact_runs(self, library):
         benchmark = run_matrix(library, ann=[WIDE])
         keys = set(StageList.objects.filter(source__benchmark=benchmark).values_list("source__key", flat=True))
         assert keys == {"dense(exact)", f"dense({WIDE}, 20)"}
@@ -105,7 +105,7 @@ class TestTruth:
 
 
 class TestPreparing:
-    def test_runs_are_indexing_until_what_they_need_is_there(self, library):
+    def test_runs_are_indexing_until_their_indexes_exist(self, library):
         benchmark = benchmark_of(library, ann=["exact", "hnsw"])
         operation = launch(benchmark)
         assert [batch.payload for batch in operation.batches.all()] == [{"prepare": True}]
@@ -150,7 +150,7 @@ class TestPreparing:
         assert failed.status == "completed"
         assert failed.provenance["ann"]["index_used"]
 
-    def test_an_index_that_is_gone_when_it_is_searched_is_a_loud_warning(self, library):
+    def test_dropped_ann_index_adds_a_run_warning(self, library):
         benchmark = benchmark_of(library, ann=["hnsw(ef_search=50)"])
         operation = launch(benchmark)
         work_one(operation)
@@ -161,7 +161,7 @@ class TestPreparing:
         (warning,) = benchmark.runs.get().warnings
         assert "PostgreSQL did not use the index of hnsw(ef_search=50) in 12 queries" in warning
 
-    def test_too_many_dimensions_are_refused_when_the_benchmark_is_made(self, library):
+    def test_benchmark_creation_rejects_too_many_dimensions(self, library):
         Index.objects.update(dimension=3072)
         with pytest.raises(MatrixError, match="ann: hnsw cannot index the 3,072 dimensions") as raised:
             benchmark_of(library, ann=["hnsw"])
@@ -187,7 +187,7 @@ class TestInterfaces:
         with pytest.raises(CommandError, match=r"weights: \[0.7\] is not two numbers"):
             call_command("run_benchmark", "library", "--weights", "0.7")
 
-    def test_the_pages_say_what_approximation_costs(self, library, admin_client):
+    def test_pages_show_the_cost_of_approximation(self, library, admin_client):
         benchmark = run_matrix(library, ann=["exact", NARROW])
         exact, narrow = benchmark.runs.order_by("run_order")
         page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
@@ -211,7 +211,7 @@ class TestInterfaces:
         assert "m: 1 is not a whole number from 2 to 100." in wrong.content.decode()
 
 
-def test_a_query_that_a_retry_searches_again_is_told_once(library):
+def test_retried_query_is_noted_once(library):
     benchmark = run_matrix(library, search_modes=["dense", "sparse"], ann=[NARROW])
     run = run_of(benchmark, NARROW)
     noted = notes_of(benchmark).queries

@@ -16,7 +16,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import UnavailableError, lack, parts_of_run
+from apps.retrieval.availability import UnavailableError, missing_requirements, run_requirements
 from apps.retrieval.encoders import model_files
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import servers as llm_servers
@@ -79,9 +79,9 @@ def test_a_strategy_s_model_must_be_there(library, server, monkeypatch):
     assert words.runs.get().failed_queries == 0, "who searches for words alone asks no model"
 
 
-def test_a_tree_is_searched_without_the_model_that_grew_it():
+def test_tree_search_does_not_need_the_building_model():
     index = Index(strategy="raptor", llm=MODEL, llm_parameters={"provider": "gone"})
-    assert parts_of_run(index, Configuration()) == {"store": "memory"}
+    assert run_requirements(index, Configuration()) == {"store": "memory"}
 
 
 def test_the_files_of_a_reranker_must_be_here(library, tmp_path):
@@ -100,7 +100,7 @@ def test_a_reranker_with_code_of_its_own_is_refused(library, tmp_path):
         benchmark_of(library, use_reranker=[True], rerankers=[str(tmp_path)])
 
 
-def test_the_hub_is_asked_for_a_reranker_that_would_be_downloaded(monkeypatch):
+def test_hub_is_asked_about_rerankers_to_download(monkeypatch):
     def knows_none(*args: Any, **told: Any) -> Any:
         raise RepositoryNotFoundError("404", response=httpx.Response(404, request=httpx.Request("GET", "http://hub")))
 
@@ -109,9 +109,11 @@ def test_the_hub_is_asked_for_a_reranker_that_would_be_downloaded(monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(HfApi, "model_info", knows_none)
-    assert "knows none of that name" in lack({"reranker": "no/such-reranker"})
+    assert "knows none of that name" in missing_requirements({"reranker": "no/such-reranker"})
     monkeypatch.setattr(HfApi, "model_info", is_away)
-    assert lack({"reranker": "no/such-reranker"}) == "", "a worker may reach what a web process does not"
+    assert missing_requirements({"reranker": "no/such-reranker"}) == "", (
+        "a worker may reach what a web process does not"
+    )
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ def make_broken() -> Benchmark:
     return run_benchmark(library, name="b", matrix={"indexes": ["broken", "keywords"]}, indexes=indexes)
 
 
-def test_it_makes_a_failed_run_with_the_error_of_the_index(benchmark):
+def test_failed_index_makes_a_failed_run_with_its_error(benchmark):
     failed, completed = benchmark.runs.all()
     assert (benchmark.status, failed.status, completed.status) == ("completed", "failed", "completed")
     assert failed.error_message.startswith("Its index could not be built. 'keyword:' names no distinct keywords")
@@ -149,7 +151,7 @@ def test_it_is_retried_once_the_index_is_ready(benchmark):
     assert [*failed.query_results.values_list("document_ids")] == [*completed.query_results.values_list("document_ids")]
 
 
-def test_an_index_that_was_built_by_a_strategy_that_is_not_here_is_not_searched(library):
+def test_indexes_of_missing_strategies_are_not_searched(library):
     """Sites have such, from before it was refused."""
     pending, failed = (create_benchmark(library, name=name, matrix={}) for name in ("pending", "failed"))
     failed.runs.update(status=Run.Status.FAILED)

@@ -27,7 +27,9 @@ WITHOUT_CONTENT = {"django_content_type", "auth_permission"}  # of which Django 
 @pytest.fixture
 def empty_database(transactional_db: None) -> Iterator[str]:
     name = f"restored_{uuid.uuid4().hex}"
-    with psycopg.connect(embedded.here().database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
+    with psycopg.connect(
+        embedded.current_paths().database_url(str(connection.settings_dict["NAME"])), autocommit=True
+    ) as here:
         here.execute(f"CREATE DATABASE {name}")
         yield name
         here.execute(f"DROP DATABASE {name} WITH (FORCE)")
@@ -37,7 +39,7 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=settings.BASE_DIR,
-        env=environment | {"DATABASE_URL": embedded.here().database_url(database)},
+        env=environment | {"DATABASE_URL": embedded.current_paths().database_url(database)},
         capture_output=True,
         text=True,
         timeout=600,
@@ -46,7 +48,7 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
 
 def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, vectors of indexes too."""
-    with psycopg.connect(embedded.here().database_url(database)) as there:
+    with psycopg.connect(embedded.current_paths().database_url(database)) as there:
         tables = there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         return {name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall()) for (name,) in tables}
 
@@ -96,5 +98,5 @@ def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_pat
             call_command("restore", str(file))
     with pytest.raises(CommandError, match="exists already"):
         call_command("backup", str(newer))
-    with psycopg.connect(embedded.here().database_url(empty_database)) as there:
+    with psycopg.connect(embedded.current_paths().database_url(empty_database)) as there:
         assert there.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)

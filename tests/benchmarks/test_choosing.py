@@ -15,7 +15,7 @@ from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
+from apps.retrieval.indexing import build_index, create_index, get_or_create_index, unavailable_index
 from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER, make_library
@@ -79,7 +79,7 @@ def test_a_name_the_owner_does_not_see_is_missing(library, alice, act):
     assert said("trial") == said("nothing") == "The collection 'library' has no index that is ready: build one first."
 
 
-def test_a_team_chooses_what_it_shares_and_an_overseer_everything(library, trial, alice):
+def test_teams_choose_shared_indexes_and_overseers_all(library, trial, alice):
     team = Group.objects.create(name="search")
     alice.groups.add(team)
     assert newest(library, alice) == "keywords"
@@ -91,7 +91,7 @@ def test_a_team_chooses_what_it_shares_and_an_overseer_everything(library, trial
     assert newest(library, User.objects.get(pk=alice.pk)) == "trial"
 
 
-def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(library, bob):
+def test_default_owner_is_the_mapping_owner_or_all_staff(library, bob):
     assert newest(library) == "keywords"
     bob.is_active = False  # who left: his pipelines go on
     library.owner = bob
@@ -102,7 +102,7 @@ def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(li
         newest(library)
 
 
-def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library, alice, bob):
+def test_clones_and_manifests_use_indexes_visible_to_new_owner(library, alice, bob):
     his = run_benchmark(library, name="his", matrix={"indexes": ["trial"], "search_modes": WORDS}, owner=bob)
     with pytest.raises(CloneError, match=r"no ready index named 'trial'; there are: keywords\.$"):
         clone(his, owner=alice)
@@ -117,7 +117,7 @@ def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library, alice, b
     assert searched(clone(his, owner=alice)) == {"keywords"}
 
 
-def test_a_command_finds_what_its_owner_sees(library, alice, bob):
+def test_command_finds_indexes_visible_to_its_owner(library, alice, bob):
     plan = ("run_benchmark", "library", "--modes", "sparse", "--dry-run")
     assert json_of(*plan, "--owner", "alice")["indexes"] == ["keywords"]
     assert json_of(*plan, "--owner", "bob")["indexes"] == ["trial"]
@@ -135,19 +135,19 @@ def test_a_command_finds_what_its_owner_sees(library, alice, bob):
             json_of(*asked, "--owner", "alice")
 
 
-def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library, alice, bob):
+def test_equal_index_is_reused_when_visible_to_the_owner(library, alice, bob):
     asked = (library.collection, Ingredients("flat", {}, "keyword:apple"))
-    his = index_of(*asked, name="apples", owner=bob)
-    assert index_of(*asked, name="apples", owner=bob) == his
-    hers = index_of(*asked, name="apples", owner=alice)
+    his = get_or_create_index(*asked, name="apples", owner=bob)
+    assert get_or_create_index(*asked, name="apples", owner=bob) == his
+    hers = get_or_create_index(*asked, name="apples", owner=alice)
     assert hers != his
     assert unavailable_index(*asked, name="apples", reason="Gone.", owner=alice) == hers
-    assert index_of(*asked, name="apples") not in (hers, his)
+    assert get_or_create_index(*asked, name="apples") not in (hers, his)
     his.refresh_from_db()
     assert his.status == Index.Status.PENDING
 
 
-def test_a_mapping_of_somebody_else_is_neither_taken_nor_in_the_way(folder, alice, bob):
+def test_another_users_mapping_is_neither_used_nor_in_conflict(folder, alice, bob):
     planned = plan_experiment(write(folder))
     hers, his = (prepare_experiment(planned, owner=user).benchmark for user in (alice, bob))
     assert hers.mapping != his.mapping
@@ -183,11 +183,11 @@ def three_indexes(db: None) -> Mapping:
         ({"indexes": 7}, None),
     ],
 )
-def test_modes_are_what_all_can(three_indexes, matrix, modes):
+def test_default_modes_are_supported_by_all_indexes(three_indexes, matrix, modes):
     assert with_modes(three_indexes, matrix) == ({**matrix, "search_modes": modes} if modes else matrix)
 
 
-def test_the_newest_is_the_one_that_became_ready_last_and_is_current(three_indexes):
+def test_newest_index_is_the_latest_ready_current_one(three_indexes):
     assert with_modes(three_indexes, {})["search_modes"] == ["dense"]  # vectors
     Index.objects.filter(name="vectors").update(status=Index.Status.FAILED)
     assert with_modes(three_indexes, {})["search_modes"] == ["sparse"]  # words
@@ -198,7 +198,7 @@ def test_the_newest_is_the_one_that_became_ready_last_and_is_current(three_index
     assert with_modes(three_indexes, {})["search_modes"] == ALL  # keywords
 
 
-def test_indexes_without_a_mode_in_common_are_told(three_indexes):
+def test_indexes_without_a_common_mode_are_reported(three_indexes):
     with pytest.raises(MatrixError, match="the indexes vectors and words have no mode in common") as raised:
         with_modes(three_indexes, {"indexes": ["words", "vectors"]})
     assert raised.value.field == "search_modes"

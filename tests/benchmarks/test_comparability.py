@@ -129,7 +129,7 @@ def test_it_refuses_another_dataset(one):
         ("evaluating", "is not finished: it has no values. Wait for it"),
     ],
 )
-def test_it_refuses_what_has_no_values(one, mapping, status, said):
+def test_runs_without_values_are_not_compared(one, mapping, status, said):
     two = other(mapping)
     Run.objects.filter(pk=two.pk).update(status=status)
     found = differences([one, two])
@@ -156,7 +156,7 @@ def test_it_warns_of_as_many_queries_that_are_others(one, mapping):
     )
 
 
-def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one, mapping):
+def test_re_resolved_mapping_is_refused_and_two_mappings_warn(one, mapping):
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
     found = differences([one, two])

@@ -96,13 +96,13 @@ def test_a_benchmark_of_a_deleted_index_is_refused(mapping, monkeypatch):
         return run_of(*parts)
 
     monkeypatch.setattr(creating, "run_of", deleted_first)
-    with pytest.raises(ConflictError, match="The benchmark was not made: something that it is made of was deleted"):
+    with pytest.raises(ConflictError, match="The benchmark was not created: something that it needs was deleted"):
         create_benchmark(mapping, name="b", matrix={"search_modes": ["dense"]})
     assert not Benchmark.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_deletes_waits_for_what_is_being_made_and_sees_it(mapping):
+def test_index_deletion_waits_for_a_benchmark_being_created(mapping):
     index = Index.objects.get()
     with transaction.atomic():
         create_benchmark(mapping, name="b", matrix={"search_modes": ["dense"]})
@@ -129,7 +129,7 @@ def test_it_counts_the_distinct_work_and_creates_nothing(library):
     assert not Benchmark.objects.exists()
 
 
-def test_its_estimate_is_made_of_costs_measured_here_once_there_are_any(library):
+def test_estimate_uses_local_measured_costs_once_available(library):
     rough = preview(library, {"search_modes": ["dense"]}).estimate_seconds
     wait(launch(create_benchmark(library, name="b", matrix={"search_modes": ["dense"]})))
     CachedVector.objects.update(encode_ms=1000)
@@ -148,7 +148,7 @@ def test_the_command_prints_it(library):
     assert re.search(r"About [\d.]+ s with one worker, and [\d.]+\sKB of its memory for the index keywords", told)
 
 
-def test_it_names_what_is_built_on_top_of_the_estimate(library):
+def test_preview_lists_the_builds_beyond_the_estimate(library):
     ann = ["hnsw(ef_search=100)", "hnsw(ef_search=200)", "ivfflat(lists=4)"]
     matrix = {"search_modes": ["dense", "sparse"], "ann": ann, "lexical": ["fts"]}
     hnsw, ivfflat, words = preview(library, matrix).builds
@@ -184,7 +184,7 @@ def test_the_report_names_the_index_that_was_searched(library):
     assert "completed, index keywords" in text_of(Benchmark.objects.get())
 
 
-def test_it_warns_of_reranked_runs_that_return_less_than_is_measured(library):
+def test_preview_warns_when_rerank_depth_limits_measured_results(library):
     matrix = {"use_reranker": [False, True], "rerank_depths": [5, 15, 20], "k_values_for_metrics": [5, 20]}
     (warning,) = preview(library, matrix).warnings
     assert warning.startswith("2 reranked runs return no more than what the reranker reads, 5 or 15 chunks a query:")

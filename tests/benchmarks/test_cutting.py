@@ -69,7 +69,7 @@ def alone(run: RunPlan, found: ScoredList, index: Any) -> tuple[list[int], list[
 
 @settings(max_examples=200)
 @given(searches())
-def test_any_cut_of_a_list_is_what_the_run_finds_alone(search):
+def test_cut_of_a_shared_list_equals_the_run_alone(search):
     runs, found, index = search
     outcomes = {stage.key: [Outcome(found, 1.0)] for run in runs for stage in run.stages}
     by_list: dict[str, list[RunPlan]] = {}
@@ -88,7 +88,7 @@ def test_any_cut_of_a_list_is_what_the_run_finds_alone(search):
 
 
 @pytest.mark.parametrize(("mode", "lists"), [("dense", 1), ("late-interaction", 2)])
-def test_a_threshold_on_other_scores_than_those_that_order_makes_a_list_of_its_own(mode, lists):
+def test_threshold_on_non_ranking_scores_needs_its_own_list(mode, lists):
     runs = plan(
         [(str(uuid4()), configuration(mode, top_k, threshold)) for top_k in (10, 20) for threshold in (None, 0.5)]
     )
@@ -161,7 +161,7 @@ def completed(mapping: Mapping, matrix: dict[str, list[Any]]) -> Benchmark:
 
 
 @pytest.mark.parametrize("length", [0, 1, 1000])
-def test_what_is_copied_comes_back_to_the_last_bit(library, length):
+def test_copied_lists_are_read_back_bit_identical(library, length):
     run = create_benchmark(library, name="b", matrix={}).runs.get()
     query = library.dataset.queries.first()
     rng = np.random.default_rng(1)
@@ -198,7 +198,7 @@ def test_storing_a_query_again_replaces_it(library):
     assert [result.error for result in QueryResult.objects.all()] == ["still late"]
 
 
-def test_a_run_returns_the_first_documents_of_a_list_with_the_chunks_that_brought_them(library):
+def test_run_returns_first_documents_with_their_source_chunks(library):
     runs = list(create_benchmark(library, name="b", matrix={"top_k_values": [20, 30, 40]}).runs.order_by("run_order"))
     query = library.dataset.queries.first()
     source = ListSource.objects.create(benchmark=runs[0].benchmark, key="made up")

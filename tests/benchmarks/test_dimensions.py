@@ -74,7 +74,7 @@ def test_shortening_the_vectors_is_in_no_time(library, monkeypatch):
         ({"dimensions": [2], "ann": ["hnsw"]}, "hnsw searches an index over whole vectors"),
     ],
 )
-def test_what_cannot_be_searched_so_is_refused(library, stated, sentence):
+def test_unsearchable_dimensions_are_rejected(library, stated, sentence):
     with pytest.raises(MatrixError, match=sentence) as raised:
         benchmark_of(library, search_modes=["dense"], **stated)
     assert raised.value.field == "dimensions"

@@ -88,7 +88,7 @@ def test_its_indexes_are_those_of_an_index_grid(folder):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_other_content_leaves_what_is_there_as_it_is(folder):
+def test_changed_content_leaves_existing_data_unchanged(folder):
     path = write(folder)
     first = run(path)
     (folder / "documents/a.md").write_text("apple pie")
@@ -102,7 +102,7 @@ def test_other_content_leaves_what_is_there_as_it_is(folder):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder):
+def test_limits_keep_expected_documents_and_first_queries(folder):
     benchmark = run(write(folder, data={**EXPERIMENT["data"], "max_documents": 4, "max_queries": 3}))
     mapping = benchmark.mapping
     assert sorted(mapping.collection.documents.values_list("external_id", flat=True)) == ["A", "B", "C", "F"]
@@ -143,7 +143,7 @@ def test_it_imports_nothing_where_nothing_can_run(folder, monkeypatch, others, s
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_makes_no_benchmark_where_no_index_could_be_built(folder):
+def test_no_benchmark_is_created_without_a_buildable_index(folder):
     with pytest.raises(ExperimentError, match=r"No index of fruit.yaml could be built. .*'keyword:' names no distinct"):
         prepare_experiment(plan_experiment(write(folder, embeddings=[{"model": "keyword:"}])))
     assert not Benchmark.objects.exists()
@@ -162,7 +162,7 @@ def test_more_combinations_than_values_of_an_axis_are_allowed(folder, settings):
     assert [*memory.query_results.values_list("document_ids")] == [*pgvector.query_results.values_list("document_ids")]
 
 
-def test_a_language_model_is_combined_only_with_a_strategy_that_asks_one(folder):
+def test_language_models_multiply_only_strategies_that_use_them(folder):
     sizes = {"chunk_size": 300, "chunk_overlap": 30, "doc_top_k": 3}
     strategies = [{"name": name, **sizes} for name in ("flat", "raptor", "lod_embed", "lod_llm")]
     models = {"embeddings": [{"model": "one"}, {"model": "two"}], "llms": [{"model": "llama3"}, {"model": "mistral"}]}
@@ -172,12 +172,12 @@ def test_a_language_model_is_combined_only_with_a_strategy_that_asks_one(folder)
     assert len(cells) == 4 + 8 + 4 + 8
     flat = [f"flat 300/30 · {store} · {one}" for store in ("memory", "chromadb") for one in ("one", "two")]
     assert [cell.name for cell in cells[:5]] == [*flat, "raptor 300/30 · memory · one · llama3"]
-    assert {cell.made_of.strategy for cell in cells if cell.made_of.llm} == {"raptor", "lod_llm"}
+    assert {cell.ingredients.strategy for cell in cells if cell.ingredients.llm} == {"raptor", "lod_llm"}
     assert cells[-1].name == "lod_llm 300/30 · chromadb · two · mistral"
-    assert cells[-1].made_of.chunk_parameters == {"size": 300, "overlap": 30, "doc_top_k": 3, "section_top_k": 10}
+    assert cells[-1].ingredients.chunk_parameters == {"size": 300, "overlap": 30, "doc_top_k": 3, "section_top_k": 10}
 
 
-def test_what_does_not_touch_a_combination_does_not_multiply_it(folder):
+def test_options_without_effect_add_no_combinations(folder):
     strategies = [{"name": "flat"}, {"name": "flat", "max_layers": 9}, {"name": "flat", "chunk_size": 200}]
     backends = [{"name": "memory"}, {"name": "memory", "path": "x"}]
     models = [{"model": "org/one"}, {"model": "other/one"}]
@@ -190,7 +190,7 @@ command = partial(output_of, "run_benchmark")
 
 
 @pytest.mark.django_db
-def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder):
+def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
     strategies, llms = [{"name": "flat"}, {"name": "raptor"}], [{"model": "llama3"}]
     path = str(write(folder, strategies=strategies, llms=llms, backends=[{"name": "memory"}, {"name": "pgvector"}]))
     assert command("--experiment", path, "--dry-run") == (
@@ -236,7 +236,7 @@ def test_documents_are_counted_upwards_over_all_indexes(folder):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_command_runs_an_experiment_and_shows_what_failed(folder, monkeypatch):
+def test_command_runs_experiment_and_shows_failures(folder, monkeypatch):
     monkeypatch.setattr(ChromaStore, "packages", {"chromadb": "no_such_module"})
     path = str(write(folder, backends=[{"name": "chromadb"}, {"name": "memory"}]))
     assert "cannot run, the store chromadb needs the package chromadb" in command("--experiment", path, "--dry-run")

@@ -29,7 +29,7 @@ from tests.factories import add_judgment, add_version, make_dataset
 pytestmark = pytest.mark.django_db
 
 
-def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset, run_file):
+def test_later_dataset_version_is_measured_from_stored_rankings(dataset, run_file):
     benchmark = imported(dataset, run_file).benchmark
     before = means_of(benchmark.runs.get())
     add_judgment(Query.objects.get(key="q1"), {"uri": "e"}, 1, since=2)  # an id of the run, by another key
@@ -82,7 +82,7 @@ def test_deleting_follows_the_usual_rules(dataset, run_file, admin_user):
     assert not Collection.objects.exists()
 
 
-def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset, admin_user):
+def test_external_runs_of_a_dataset_share_one_mapping(dataset, admin_user):
     Collection.objects.create(name="questions (external runs)")
     first = external_mapping(dataset)
     assert external_mapping(dataset) == first
@@ -92,7 +92,7 @@ def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset, admin_user
         create_mapping(make_dataset(name="others"), first.collection)
 
 
-def test_what_of_an_external_run_is_not_known_is_no_zero(dataset, run_file, tmp_path):
+def test_unknown_external_run_values_are_exported_empty(dataset, run_file, tmp_path):
     directory = export_to(imported(dataset, run_file).benchmark, "strategy", tmp_path)
     for name, columns in (
         ("search_results.csv", ["embed_calls", "llm_calls"]),
@@ -111,7 +111,7 @@ def test_an_imported_run_can_be_gated_and_compared(dataset, run_file, tmp_path):
     assert compare_runs([first, second]).labels == ("bm25", "other")
 
 
-def test_a_run_made_elsewhere_is_gated_against_one_made_here(library, tmp_path):
+def test_external_run_is_gated_against_a_local_baseline(library, tmp_path):
     own = Run.objects.get(benchmark=run_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]}))
     lines = "".join(map(str, export(own, "trec-run"))).splitlines(keepends=True)
     columns = [line.split() for line in lines]

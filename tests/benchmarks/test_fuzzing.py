@@ -26,7 +26,7 @@ DATA = {"ground_truth.json": TRUTH, "documents/a.json": DOCUMENT, "documents/z.j
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_an_imported_run_is_kept_whole_or_not_at_all(name, tmp_path):
+def test_run_import_is_atomic(name, tmp_path):
     dataset = make_dataset({key: [({"document_id": "d1"}, 1), ({"uri": "doc3"}, 2)] for key in ("q1", "q2", "q4")})
 
     def use_case(path: Path) -> None:

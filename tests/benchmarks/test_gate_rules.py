@@ -117,7 +117,7 @@ def test_it_reads_every_kind_of_rule():
         ("x" * 100_001, "at most 100,000"),
     ],
 )
-def test_it_says_what_is_wrong_and_where(text, error):
+def test_rule_errors_name_the_problem_and_its_place(text, error):
     with pytest.raises(RulesError, match=error) as caught:
         read_rules(text)
     assert caught.value.message.startswith("gate.yaml")
@@ -176,7 +176,7 @@ def test_it_is_retired_once_and_then_not_found(benchmark, ada):
             find_baseline(named, baseline.dataset)
 
 
-def test_a_benchmark_whose_run_is_a_baseline_is_not_deleted(benchmark, ada):
+def test_benchmark_with_a_baseline_run_cannot_be_deleted(benchmark, ada):
     approve(benchmark.runs.get(run_order=1), name="main", reason="Because.", by=ada)
     with pytest.raises(ConflictError, match="baseline"):
         delete_benchmark(benchmark)

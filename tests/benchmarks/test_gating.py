@@ -31,7 +31,7 @@ def checks(result: Any) -> dict[str, CheckReport]:
     return {check.name: check for check in verdict.checks}
 
 
-def test_it_judges_the_best_run_by_what_is_stored_and_what_its_rankings_say(mapping):
+def test_best_run_is_judged_by_stored_values_and_rankings(mapping):
     benchmark = search(mapping, POOR, GOOD)
     rules = read_rules(
         """
@@ -67,7 +67,7 @@ def test_it_judges_the_best_run_by_what_is_stored_and_what_its_rankings_say(mapp
     assert result.outcome == UNDECIDED
 
 
-def test_a_slice_is_of_its_queries_in_any_order_of_an_evaluation(mapping):
+def test_slice_check_does_not_depend_on_evaluation_order(mapping):
     benchmark = search(mapping, [1, 1, *GOOD[2:]])
     evaluation = Evaluation.objects.get()
     evaluation.values = [list(reversed(row)) for row in evaluation.values]
@@ -77,7 +77,7 @@ def test_a_slice_is_of_its_queries_in_any_order_of_an_evaluation(mapping):
     assert (check.n, check.value) == (2, 1.0)
 
 
-def test_a_floor_under_the_skip_policy_leaves_out_what_has_no_answer(mapping):
+def test_skip_policy_excludes_unanswerable_queries_from_floors(mapping):
     benchmark = search(mapping, GOOD, empty_queries="skip")
     check = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.75, Success@1: 0.5}")))
     assert (check["RR"].n, check["RR"].value) == (20, 0.75)
@@ -89,7 +89,7 @@ LOSS = read_rules("against_baseline: {nDCG@10: {may_lose: 0.01}}")
 GAIN = read_rules("against_baseline: {nDCG@10: {must_gain: 0.01}}")
 
 
-def test_a_significant_loss_fails_and_a_significant_gain_is_seen(mapping):
+def test_significant_loss_fails_and_significant_gain_passes(mapping):
     before = search(mapping, GOOD, name="before")
     worse, better = search(mapping, POOR, name="worse"), search(mapping, BEST, name="better")
     baseline = pinned(before.runs.get())
@@ -112,7 +112,7 @@ def test_a_significant_loss_fails_and_a_significant_gain_is_seen(mapping):
     assert not any("itself" in warning for warning in gate(worse, rules=LOSS, baseline=baseline).warnings)
 
 
-def test_a_loss_that_is_not_significant_passes_and_says_what_it_leaves_open(mapping):
+def test_insignificant_loss_passes_and_notes_the_possible_loss(mapping):
     baseline = pinned(search(mapping, GOOD, name="before").runs.get())
     noisy = search(mapping, [2, *GOOD[1:10], 1, *GOOD[11:19], 4])
     [check, _] = gate(noisy, rules=LOSS, baseline=baseline).verdicts[0].checks
@@ -121,7 +121,7 @@ def test_a_loss_that_is_not_significant_passes_and_says_what_it_leaves_open(mapp
     assert "do not rule out a loss" in check.note
 
 
-def test_the_best_of_many_is_held_against_the_baseline_as_one_of_many(mapping):
+def test_best_of_many_runs_gets_a_wider_interval(mapping):
     """Its interval is wider than that of a run that was named beforehand."""
     baseline = pinned(search(mapping, GOOD, name="before").runs.get())
     luck = [[2 if n % 5 == shift else 1 for n in range(20)] for shift in range(5)]
@@ -144,7 +144,7 @@ def test_every_run_is_judged_where_that_is_asked_for(mapping):
     assert "The encoder is gone." in markdown_of(result)
 
 
-def test_what_one_run_failed_on_does_not_hide_what_another_lost(mapping):
+def test_failed_queries_of_one_run_hide_no_other_loss(mapping):
     baseline = pinned(search(mapping, BEST, name="main").runs.get())
     benchmark = search(mapping, [1] * 10 + [5] * 10, [1] * 10 + [0] * 10)
     rules = read_rules("against_baseline: {RR: {may_lose: 0.01}}")
@@ -154,7 +154,7 @@ def test_what_one_run_failed_on_does_not_hide_what_another_lost(mapping):
     assert (failed.outcome, failed.n) == (PASSED, 11)
 
 
-def test_a_query_is_in_the_version_that_pages_show_it_in(mapping):
+def test_version_slice_matches_the_version_on_pages(mapping):
     Query.objects.filter(key__in=["q03", "q04"]).update(metadata={"version": "2.0"})
     benchmark = search(mapping, GOOD)
     rules = read_rules('slices: {"version: 2.0": {minimum_queries: 2, RR: 1}}')
@@ -168,7 +168,7 @@ def test_failed_queries_are_in_no_mean_but_counted(mapping):
     assert (found["failed queries"].outcome, found["failed queries"].observed) == (FAILED, "2: q01, q02")
 
 
-def test_a_floor_over_the_few_queries_that_were_answered_is_no_pass(mapping):
+def test_floor_over_few_answered_queries_does_not_pass(mapping):
     benchmark = search(mapping, [1, *[0] * 19])
     found = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}"))
     assert checks(found)["Success@1"].outcome == PASSED
@@ -181,7 +181,7 @@ def test_a_floor_over_the_few_queries_that_were_answered_is_no_pass(mapping):
     assert gate(one_failed, rules=rules).outcome == PASSED
 
 
-def test_the_best_of_what_completed_is_not_decided_unless_runs_may_fail(mapping):
+def test_incomplete_runs_are_undecided_unless_runs_may_fail(mapping):
     benchmark = search(mapping, GOOD, POOR, BEST)
     benchmark.runs.filter(run_order=2).update(status=Run.Status.CANCELLED)
     benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
@@ -215,7 +215,7 @@ def test_values_of_another_truth_are_not_compared(mapping):
     assert gate(after, rules=LOSS, baseline=baseline).outcome == FAILED
 
 
-def test_it_refuses_what_it_cannot_hold_against_anything(mapping):
+def test_gate_rejects_incomparable_input(mapping):
     benchmark = search(mapping, GOOD)
     with pytest.raises(GateError, match="name one"):
         gate(benchmark, rules=LOSS)
@@ -229,7 +229,7 @@ def test_it_refuses_what_it_cannot_hold_against_anything(mapping):
             gate(subject, rules=read_rules("floors: {mrr: 0}"))
 
 
-def test_its_markdown_is_the_same_each_time_and_nothing_typed_is_markup(mapping):
+def test_markdown_is_deterministic_and_escapes_user_text(mapping):
     typed = "a|b <script> @team [x](y)"
     Query.objects.filter(key="q20").update(slices=[typed])
     benchmark = search(mapping, GOOD, POOR)

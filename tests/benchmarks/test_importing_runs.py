@@ -53,7 +53,7 @@ def test_it_stores_the_ranks_and_means_of_score(dataset, run_file, tmp_path):
     assert "python" in run.provenance["file"]["imported_by"]
 
 
-def test_a_tag_that_is_no_text_is_shown_as_such(dataset, tmp_path):
+def test_undecodable_tags_are_shown_with_replacement_characters(dataset, tmp_path):
     lines = [b"q1 Q0 a 1 0.5 mi\0ne\n", b"q3 Q0 a 1 0.5 \xffours\n"]
     (tmp_path / "b.run").write_bytes(b"".join(lines))
     ((run, report),) = imported(dataset, tmp_path / "b.run").runs
@@ -62,7 +62,7 @@ def test_a_tag_that_is_no_text_is_shown_as_such(dataset, tmp_path):
     assert imported(dataset, tmp_path / "c.run").runs[0][0].label == "mi\ufffdne"
 
 
-def test_trec_eval_finds_our_values_in_the_run_that_we_export(dataset, run_file):
+def test_trec_eval_reproduces_values_of_an_exported_run(dataset, run_file):
     found = imported(dataset, run_file)
     exported = "".join(map(str, export(found.runs[0][0], "trec-run")))
     qrels = pytrec_eval.parse_qrel(io.StringIO("".join(map(str, export(found.benchmark, "trec-qrels")))))
@@ -96,7 +96,7 @@ def test_score_and_import_agree_on_scifact(shared_data, tmp_path):
     assert found.runs[0][1].missing == 3
 
 
-def test_judgments_that_state_no_id_mean_the_value_by_which_they_resolve(tmp_path):
+def test_judgments_without_an_id_use_their_resolving_value(tmp_path):
     digest = "A" * 64
     dataset = make_dataset(
         {
@@ -150,7 +150,7 @@ def test_bad_input_is_refused(dataset, run_file, tmp_path, content, sentence):
     assert not Benchmark.objects.exists()
 
 
-def test_what_is_asked_wrongly_is_said(dataset, run_file, tmp_path):
+def test_invalid_import_requests_are_rejected(dataset, run_file, tmp_path):
     found = imported(dataset, run_file)
     other = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="others")
     draft = add_version(dataset, frozen=False)
@@ -185,7 +185,7 @@ def test_import_command(dataset, run_file, tmp_path, capsys):
     assert Benchmark.objects.get().measures[:2] == ["nDCG@2", "nDCG@10"]
 
 
-def test_the_command_says_what_is_wrong(dataset, run_file):
+def test_command_reports_the_problem(dataset, run_file):
     with pytest.raises(CommandError, match="No dataset is called 'x'; there is questions"):
         call_command("import_run", run_file, dataset="x")
     with pytest.raises(CommandError, match="has no version 7; there is 1"):
@@ -194,7 +194,7 @@ def test_the_command_says_what_is_wrong(dataset, run_file):
         call_command("import_run", "absent.run", dataset="questions")
 
 
-def test_white_space_in_an_id_shifts_the_columns_and_is_told(dataset, tmp_path):
+def test_white_space_in_an_id_is_reported(dataset, tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n")
     (told,) = [note for note in read_for(dataset.versions.get(), path)[1].notes() if "columns" in note]
     assert told.startswith("Lines of a.run with more than six columns, of which the rest is not read: 1. ")
@@ -206,7 +206,7 @@ def test_a_preview_counts_and_keeps_nothing(dataset, run_file):
     assert not Collection.objects.exists()
 
 
-def test_a_run_that_was_imported_keeps_its_id_in_flowbaby_s_files(dataset, tmp_path):
+def test_imported_run_keeps_its_id_in_flowbaby_files(dataset, tmp_path):
     entries = [{"query_id": "q1", "canonical_item_id": "a", "rank": 1, "score": 1.0}]
     path = write(tmp_path / "run.json", json.dumps({"run_id": "baseline-2025-01-18", "entries": entries}))
     ((run, _),) = imported(dataset, path, name="elsewhere").runs

@@ -34,7 +34,7 @@ def marks_of(operation: Operation) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_it_finds_what_shared_execution_finds_on_every_axis(transactional_db, tmp_path):
+def test_isolated_and_shared_execution_agree_on_every_axis(transactional_db, tmp_path):
     library = make_library(documents=40, queries=QUERIES, filtered=True)
     shared, isolated = (make_wide(library, tmp_path, runs=RUNS, execution=way) for way in ("shared", "isolated"))
     for benchmark in (shared, isolated):
@@ -51,7 +51,7 @@ class TestOneLongBatch:
     @pytest.fixture(autouse=True)
     def told_after_every_query(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
         settings.BENCHBENCH_BATCH_SECONDS = 60
-        monkeypatch.setattr(execution, "TOLD_SECONDS", 0)
+        monkeypatch.setattr(execution, "REPORT_SECONDS", 0)
         monkeypatch.setattr(execution, "REPORTING_SHARE", math.inf)
 
     @pytest.fixture

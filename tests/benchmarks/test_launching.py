@@ -52,7 +52,7 @@ def test_the_queries_of_a_batch_are_of_like_length(library):
     assert all(shorter[1] <= longer[0] for shorter, longer in pairwise(spans))
 
 
-def test_what_is_encoded_already_costs_no_batch(library, settings):
+def test_cached_query_vectors_need_no_extra_batches(library, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 5
     benchmark = create_benchmark(library, name="b", matrix={})
     runs = list(benchmark.runs.select_related("index"))

@@ -29,7 +29,7 @@ def one_index_at_a_time(settings: Any) -> Iterator[None]:
     close_indexes()
 
 
-def test_an_index_is_never_read_in_the_midst_of_a_copy(library, monkeypatch):
+def test_index_is_never_read_during_a_copy(library, monkeypatch):
     """Its rows would come over the connection that waits for the rest of the lists."""
     wait(build_index(create_index(library.collection, name="other", encoder=ENCODER)))
     opened: list[str] = []
@@ -47,10 +47,10 @@ def test_an_index_is_never_read_in_the_midst_of_a_copy(library, monkeypatch):
 
 
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
-def test_what_is_read_once_costs_no_query(transactional_db, settings, monkeypatch, execution):
+def test_one_time_reads_are_not_charged_to_queries(transactional_db, settings, monkeypatch, execution):
     """By a clock on which it takes a thousand seconds to open an index, to read its layout, and to ready PostgreSQL."""
     library = make_library(documents=12, queries=3)
-    once = [(OpenIndex, "__init__"), (Layout, "of"), (pgvector, "_plan"), (pgvector, "_parameters")]
+    once = [(OpenIndex, "__init__"), (Layout, "load"), (pgvector, "_plan"), (pgvector, "_parameters")]
     with known_server(settings, monkeypatch):
         for name, llm in (("lod_embed", ""), ("lod_llm", MODEL)):
             stated = {"name": name, "strategy": name, "llm": llm}

@@ -49,7 +49,7 @@ def told(client: Client, benchmark: Benchmark, version: DatasetVersion) -> list[
     return re.findall(r"against exact search[^<]*", page.content.decode())
 
 
-def test_the_loss_is_that_by_the_judgments_whose_values_are_shown(library, admin_client):
+def test_loss_uses_the_judgments_of_the_shown_values(library, admin_client):
     benchmark = run_matrix(library, ann=["exact", NARROW])
     first, second = benchmark.dataset_version, judge_what_was_missed_as_useless(benchmark)
     rescore(Benchmark.objects.get(pk=benchmark.pk))
@@ -64,7 +64,7 @@ def test_the_loss_is_that_by_the_judgments_whose_values_are_shown(library, admin
         assert f"nDCG@10 {signed(-ndcg['cost'])}" in text
 
 
-def test_by_judgments_that_it_was_not_measured_by_no_loss_is_told(library):
+def test_no_loss_is_shown_for_unmeasured_judgments(library):
     ann = run_facts(run_of(run_matrix(library, ann=["exact", NARROW]), NARROW), {}, "another")["ann"]
     assert ann["ndcg"] == {"measure": "nDCG@10", "approximate": None, "exact": None, "cost": None}
     assert ann["recall"]

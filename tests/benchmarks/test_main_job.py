@@ -64,7 +64,7 @@ def test_isolated_execution_repeats_queries_and_times_each(library):
     assert "p99" not in total  # 36 samples say nothing about it
 
 
-def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library):
+def test_cancelled_benchmark_keeps_rows_hides_means_and_resumes(library):
     undisturbed, benchmark = benchmark_of(library), benchmark_of(library)
     wait(launch(undisturbed))
     work_one(launch(benchmark))
@@ -84,7 +84,7 @@ def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library
     assert run_key(benchmark) == run_key(undisturbed)
 
 
-def test_a_model_that_cannot_be_loaded_fails_only_the_runs_that_need_it(library, tmp_path):
+def test_unloadable_model_fails_only_runs_using_it(library, tmp_path):
     matrix = {"search_modes": ["dense"], "use_reranker": [False, True], "rerankers": [str(tmp_path)]}
     benchmark = finish(benchmark_of(library, matrix))
     plain, reranked = benchmark.runs.order_by("run_order")
@@ -96,7 +96,7 @@ def test_a_model_that_cannot_be_loaded_fails_only_the_runs_that_need_it(library,
     assert retry(benchmark).parameters["run_ids"] == [str(reranked.pk)]
 
 
-def test_a_query_past_its_time_is_an_error_not_a_zero(library, settings):
+def test_query_timeout_is_an_error_instead_of_zero(library, settings):
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = 0
     run = finish(benchmark_of(library, {"search_modes": ["sparse"]})).runs.get()
     assert run.status == Run.Status.FAILED
@@ -122,7 +122,7 @@ def test_a_failed_operation_fails_its_runs(library, monkeypatch):
     assert run.status == Run.Status.COMPLETED
 
 
-def test_its_event_tells_of_every_run_on_the_way_and_at_the_end(library):
+def test_event_reports_every_run_during_and_after_work(library):
     operation = launch(benchmark_of(library))
     before = benchmark_event(operation)
     assert (before["stage"], before["queue_position"], before["completed_runs"]) == ("starting", 0, 0)

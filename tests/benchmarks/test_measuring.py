@@ -74,7 +74,7 @@ def test_nothing_is_measured_twice(library, monkeypatch, settings, execution, se
     require_as_stored(benchmark)
 
 
-def test_a_failed_query_has_no_value_and_a_retry_brings_it(library, monkeypatch):
+def test_failed_query_gets_its_value_on_retry(library, monkeypatch):
     benchmark = make(library)
     bad = library.dataset.queries.order_by("key")[4]
     values = Stages._values
@@ -94,16 +94,16 @@ def test_a_failed_query_has_no_value_and_a_retry_brings_it(library, monkeypatch)
     assert set(benchmark.runs.values_list("failed_queries", flat=True)) == {0}
 
 
-def test_an_attempt_that_falls_over_amid_its_commit_leaves_no_values(library, monkeypatch):
+def test_attempt_failing_during_commit_leaves_no_values(library, monkeypatch):
     benchmark = make(library)
-    keep_values, errors = execution.keep_values, [OSError(5, "The disk is away")]
+    keep_values, errors = execution.store_values, [OSError(5, "The disk is away")]
 
     def fall_over_once(*arguments: Any, **options: Any) -> None:
         keep_values(*arguments, **options)
         if errors:
             raise errors.pop()
 
-    monkeypatch.setattr(execution, "keep_values", fall_over_once)
+    monkeypatch.setattr(execution, "store_values", fall_over_once)
     assert wait(launch(benchmark)).batches.get(ordinal=0).attempts == 2
     require_as_stored(benchmark)
 
@@ -119,7 +119,7 @@ def test_judgments_that_change_in_between_are_those_that_count(library):
 
 
 @pytest.mark.parametrize("change", ["measures", "nothing kept"])
-def test_a_resumed_benchmark_takes_no_values_that_are_not_its_own(library, change):
+def test_resumed_benchmark_ignores_values_of_another_setup(library, change):
     """`nothing kept`: the rankings are of a time before their values were kept."""
     benchmark = make(library)
     begin(benchmark)
@@ -134,7 +134,7 @@ def test_a_resumed_benchmark_takes_no_values_that_are_not_its_own(library, chang
     assert len(Evaluation.objects.filter(run__benchmark=benchmark).first().measures) == len(benchmark.measures)
 
 
-def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library):
+def test_replaced_rankings_are_measured_afresh(library):
     benchmark = make(library)
     begin(benchmark)
     cancel(benchmark)
@@ -146,7 +146,7 @@ def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library):
     require_as_stored(benchmark)
 
 
-def test_an_operation_tells_what_it_measured_when_measures_were_added_since(library):
+def test_operation_event_ignores_measures_added_later(library):
     benchmark = make(library)
     operation = launch(benchmark)
     wait(operation)
@@ -175,7 +175,7 @@ def finished(mapping: Mapping, *measures: str) -> Benchmark:
     return run_benchmark(mapping, name="measured", matrix=LEXICAL, measures=measures)
 
 
-def test_it_measures_what_was_asked_for_and_how_far_that_is_judged(library):
+def test_requested_measures_and_their_judged_depths_are_measured(library):
     benchmark = finished(library, "Success@5", "MAP", "RBP(p=.8)", "Bpref")
     stated = ["nDCG@3", "P@3", "R@3", "RR", "AP", "Judged@3", "Judged", "Success@5", "RBP(rel=1)", "Bpref", "Judged@5"]
     assert benchmark.measures == stated
@@ -183,7 +183,7 @@ def test_it_measures_what_was_asked_for_and_how_far_that_is_judged(library):
 
 
 @pytest.mark.parametrize("name", ["nDCG10", "Recal@5", "P", "ERR@x", "RBP(q=.8)", "P@5(", "nDCG(dcg=open)@5"])
-def test_it_names_the_measure_that_cannot_be_and_creates_nothing(library, name):
+def test_invalid_measure_is_named_and_nothing_is_created(library, name):
     with pytest.raises(MeasuresError) as caught:
         create_benchmark(library, name="b", matrix=LEXICAL, measures=["Success@5", name])
     assert caught.value.field == "measures"
@@ -191,7 +191,7 @@ def test_it_names_the_measure_that_cannot_be_and_creates_nothing(library, name):
     assert not Benchmark.objects.exists()
 
 
-def test_a_query_without_a_value_spoils_neither_provisional_nor_final_means(transactional_db):
+def test_valueless_query_affects_neither_provisional_nor_final_means(transactional_db):
     library = make_library(documents=12, queries=16)
     query = library.dataset_version.queries.order_by("pk").first()
     query.text = "nothing of that kind"

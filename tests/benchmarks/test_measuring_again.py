@@ -58,7 +58,7 @@ def measured_at_once(benchmark: Benchmark, version: int) -> list[Any]:
     return figures(benchmark, version)
 
 
-def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished):
+def test_queued_and_immediate_rescoring_give_the_same_figures(finished):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     rescored = rescore(finished)
@@ -76,7 +76,7 @@ def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished):
     assert queued == measured_at_once(finished, 2)
 
 
-def test_measures_on_the_queue_have_the_figures_of_some_at_once(finished):
+def test_queued_and_immediate_measures_give_the_same_figures(finished):
     before = list(finished.measures)
     added = add_measures(finished, ["ERR@5"])
     finished.refresh_from_db()
@@ -113,7 +113,7 @@ def test_the_end_measures_nothing_again(finished, monkeypatch):
     def measured(*_: Any) -> Any:
         raise AssertionError("measured once more")
 
-    monkeypatch.setattr(evaluating, "measured", measured)
+    monkeypatch.setattr(evaluating, "measure_runs", measured)
     perform_batch(last.pk, owner=new_owner())
     operation.refresh_from_db()
     assert (operation.status, operation.error) == ("completed", "")
@@ -168,7 +168,7 @@ def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished):
     assert finished.status == "completed"
 
 
-def test_a_version_of_which_no_query_was_asked_is_refused(finished):
+def test_version_without_asked_queries_is_rejected(finished):
     dataset = finished.mapping.dataset
     draft = open_draft(dataset)
     end_queries(draft, Query.objects.filter(dataset=dataset))
@@ -181,7 +181,7 @@ def test_a_version_of_which_no_query_was_asked_is_refused(finished):
     assert not BatchValues.objects.exists()
 
 
-def test_it_counts_against_the_quota_of_who_asks(finished, settings):
+def test_measuring_counts_against_the_quota_of_the_requester(finished, settings):
     settings.BENCHMARK_MAX_MEASURING_PER_USER = 0
     with pytest.raises(QuotaError, match="has 0 benchmarks being measured again, and 0 is the most"):
         add_measures(finished, ["ERR@5"], by=make_watcher("ada"))
@@ -195,7 +195,7 @@ def test_few_are_measured_at_once(finished, settings):
     assert add_measures(finished, ["ERR@3"]).operation is not None
 
 
-def test_the_page_says_so_and_shows_how_far_it_is(finished, admin_client):
+def test_page_shows_queued_measuring_and_its_progress(finished, admin_client):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     answer = press(admin_client, finished, "rescore_selected")

@@ -51,9 +51,7 @@ def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("preset", "documents", "times"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", 12, 5)])
-def test_a_preset_goes_from_markdown_to_results_and_a_page_and_runs_again(
-    guide, admin_client, monkeypatch, preset, documents, times
-):
+def test_preset_runs_from_markdown_to_results_and_reruns(guide, admin_client, monkeypatch, preset, documents, times):
     command("--experiment", str(guide), "--preset", preset, "--output-dir", str(guide.parent / "results"))
     first = Benchmark.objects.get()
     assert first.mapping.collection.documents.count() == documents

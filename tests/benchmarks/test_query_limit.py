@@ -105,7 +105,7 @@ def measured(library: Mapping, matrix: dict[str, Any]) -> Run:
 
 
 @pytest.mark.parametrize("stage", MATRICES)
-def test_a_stall_is_the_error_of_its_query_and_of_no_other(library, clock, slow, monkeypatch, stage):
+def test_stall_fails_only_its_own_query(library, clock, slow, monkeypatch, stage):
     stall(monkeypatch, clock, slow, stage)
     run = measured(library, MATRICES[stage])
     failed = run.query_results.exclude(error="")
@@ -116,7 +116,7 @@ def test_a_stall_is_the_error_of_its_query_and_of_no_other(library, clock, slow,
 
 
 @pytest.mark.parametrize("stage", ["encode", "dense", "lexical"])
-def test_a_stall_that_does_not_come_again_is_a_warning(library, clock, slow, monkeypatch, stage):
+def test_stall_that_does_not_recur_is_a_warning(library, clock, slow, monkeypatch, stage):
     clock.passes = True
     stall(monkeypatch, clock, slow, stage)
     run = measured(library, MATRICES[stage])
@@ -150,7 +150,7 @@ def test_rankings_are_those_that_are_found_together(library, clock, slow, monkey
     assert others(measured(library, MATRICES[stage])) == together
 
 
-def test_the_sum_of_a_query_s_stages_is_what_is_limited(library, clock, slow, monkeypatch):
+def test_time_limit_applies_to_the_sum_of_query_stages(library, clock, slow, monkeypatch):
     """Neither stage passes the limit, even for all queries together: each query is thought to have had a share."""
     clock.stalls = STALL / 2
     for stage in ("dense", "lexical"):
@@ -195,7 +195,7 @@ def run(library: Mapping) -> Run:
     return run_benchmark(library, name="b", matrix=matrix, execution="isolated", runs_per_query=2).runs.get()
 
 
-def test_the_consistency_score_is_the_share_of_queries_answered_alike(run):
+def test_consistency_score_is_the_share_of_consistent_queries(run):
     assert consistency_score(run) == 1.0
     other, failed, *_ = run.query_results.filter(repetition=2)
     second = run.query_results.filter(repetition=2)
@@ -204,7 +204,7 @@ def test_the_consistency_score_is_the_share_of_queries_answered_alike(run):
     assert consistency_score(run) == pytest.approx(10 / 12)
 
 
-def test_a_query_that_fell_back_in_each_repetition_fell_back_once(run):
+def test_fallback_in_every_repetition_counts_once(run):
     query = run.query_results.values_list("query_id", flat=True)[0]
     change_rankings(run.query_results.filter(query=query), fallback_used=True)
     assert run.query_results.filter(fallback_used=True).count() == 2

@@ -65,7 +65,7 @@ def first(run: Run) -> list[str]:
     return sorted(names[: 1 + is_two])
 
 
-def test_each_mode_searches_for_what_the_model_made(shelf, server):
+def test_each_mode_searches_for_the_generated_text(shelf, server):
     ways = ["as_asked", "rewrite", "hyde", "multi(2)"]
     matrix = {"search_modes": ["dense", "sparse", "hybrid"], "query": ways, **LLM}
     assert preview(shelf, matrix).distinct["rewrite"] == 3 * 2
@@ -124,7 +124,7 @@ def test_a_rewritten_query_is_searched_approximately_too(shelf, server):
     assert {share["mean"] for share in run.provenance["ann"]["recall"]} == {1}, "the exact list is of the same text"
 
 
-def test_a_strategy_is_asked_the_query_where_a_passage_is_encoded(shelf, server):
+def test_strategy_prompt_uses_the_query_instead_of_the_passage(shelf, server):
     asks = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
     wait(build_index(create_index(shelf.collection, name="asks", encoder=ENCODER, **asks)))
     benchmark = run_matrix(shelf, indexes=["asks"], query=["rewrite", "hyde"], **LLM)
@@ -158,7 +158,7 @@ def test_an_empty_answer_fails_its_query(shelf, server, method):
     assert len(server.asked) == 3, "plum's good answer was stored"
 
 
-def test_a_stored_answer_that_is_no_longer_accepted_is_replaced(shelf, server):
+def test_stored_answer_that_became_invalid_is_replaced(shelf, server):
     for _ in "12":
         benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         assert not benchmark.runs.get().query_results.get(query__key="q1", repetition=1).error
@@ -195,17 +195,17 @@ def test_it_looks_between_queries_whether_it_is_to_stop(shelf, server):
     assert len(server.asked) == 1
 
 
-def test_repetitions_ask_anew(shelf, server):
+def test_repetitions_ask_the_model_again(shelf, server):
     run_matrix(shelf, query=["rewrite"], execution="isolated", runs_per_query=3, **LLM)
     cached = QueryResult.objects.filter(query__key="q1").order_by("repetition").values_list("llm_cached", flat=True)
     assert list(cached) == [0, 0, 0], "what warmed up was not kept"
 
 
-def test_pages_tell_the_text_that_found_a_document(shelf, server, admin_client):
+def test_pages_show_the_query_text_that_found_a_document(shelf, server, admin_client):
     run_matrix(shelf, search_modes=["hybrid"], query=["multi(2)"], **LLM)
     result = QueryResult.objects.get(query__key="q1")
     pear = shelf.collection.documents.get(external_id="pear")
-    stops = paths_of(result, {}, hits=[pear.pk], shown=1).stops[pear.pk]
+    stops = paths_of(result, {}, hits=[pear.pk], limit=1).stops[pear.pk]
     assert [(stop.stage, stop.rank) for stop in stops if stop.stage.startswith("dense")][1] == ("dense, text 2", 1)
     stages = ["lexical, text 2", "dense variants fused", "lexical variants fused", "fused"]
     assert [stop.stage for stop in stops[3:]] == stages

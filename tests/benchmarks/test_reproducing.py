@@ -72,7 +72,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db, exe
     assert second.name == "Which?, again"
 
 
-def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library):
+def test_manifest_finds_equal_data_under_other_ids_and_names(library):
     """As on another site: everything is imported and built anew, and the first is gone."""
     manifest = manifest_of(run(library))
     for model in (Benchmark, Mapping, Dataset, Index, Collection):
@@ -88,7 +88,7 @@ def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library):
     assert verification.reproduces, verification.differences
 
 
-def test_it_runs_on_the_version_and_the_index_that_it_names_though_there_are_newer(library):
+def test_manifest_uses_its_named_version_and_index_despite_newer(library):
     first = run(library, matrix=MATRIX | {"indexes": ["keywords"]})
     wait(build_index(create_index(library.collection, name="keywords", encoder=ENCODER.replace(",peach", ""))))
     revise(library)
@@ -108,7 +108,7 @@ def revise(library: Mapping) -> None:
     library.refresh_from_db()
 
 
-def test_it_says_what_differs(manifest):
+def test_verification_lists_the_differences(manifest):
     second = again(manifest)
     told = second.manifest["runs"][0]
     told["result"]["means"]["nDCG@10"] = 0.25
@@ -174,7 +174,7 @@ UNFIT: list[tuple[str, dict[str, Any], str]] = [  # a part of a manifest, what i
 ]
 
 
-def test_it_refuses_what_is_not_here_and_says_what(manifest):
+def test_manifest_with_missing_parts_is_rejected_by_name(manifest):
     for place, change, said in UNFIT:
         changed = part = deepcopy(manifest)
         for key in filter(None, place.split(".")):
@@ -188,7 +188,7 @@ def test_it_refuses_what_is_not_here_and_says_what(manifest):
         benchmark_from(manifest)
 
 
-def test_only_what_the_owner_may_see_is_found(manifest, django_user_model):
+def test_manifest_finds_only_data_visible_to_the_owner(manifest, django_user_model):
     mara, ann = (django_user_model.objects.create_user(name, is_staff=True) for name in ("mara", "ann"))
     Dataset.objects.update(owner=ann)
     with pytest.raises(ManifestError, match="No dataset here"):
@@ -196,7 +196,7 @@ def test_only_what_the_owner_may_see_is_found(manifest, django_user_model):
     assert benchmark_from(manifest, owner=ann).owner == ann
 
 
-def test_a_benchmark_that_has_not_ended_has_no_manifest_and_nothing_to_verify(library):
+def test_unfinished_benchmark_has_no_manifest_or_verification(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     with pytest.raises(ManifestError, match="is pending"):
         manifest_of(benchmark)
@@ -220,7 +220,7 @@ def test_the_provenance_of_a_run_is_complete(library):
         assert {"libraries", "device", "git_revision", "rerankers", "postgresql"} <= made_by.keys()
 
 
-def test_it_names_every_worker_that_took_part_also_before_a_cancel(library):
+def test_manifest_names_all_workers_including_those_before_cancel(library):
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse"]})
     batch = launch(benchmark).batches.order_by("ordinal").first()
     perform_batch(batch.pk, owner="test")
@@ -234,7 +234,7 @@ def test_it_names_every_worker_that_took_part_also_before_a_cancel(library):
     assert any("Workers with different" in warning for warning in benchmark.runs.get().warnings)
 
 
-def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(manifest, tmp_path):
+def test_command_reruns_a_manifest_and_fails_on_differences(manifest, tmp_path):
     file = tmp_path / "which.experiment.yaml"
     file.write_text(strict_yaml.dump(manifest))
     assert "Reproduces every figure of “Which?”" in output_of("run_benchmark", experiment=file)

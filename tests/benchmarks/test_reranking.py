@@ -66,7 +66,7 @@ def test_thresholds_compare_the_plain_mean_of_similarities(library):
     assert all(len(result.document_ids) == 30 for result in whole.query_results.all())
 
 
-def test_a_pair_is_scored_once_whatever_runs_and_attempts_read_it(library, scored):
+def test_pair_is_scored_once_across_runs_and_attempts(library, scored):
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
     perform_batch(launch(benchmark).batches.filter(state="pending").order_by("ordinal").first().pk, owner="test")
     cancel(benchmark)
@@ -93,7 +93,7 @@ def test_a_batch_that_fails_has_not_scored_in_vain(library, scored, full_once):
     assert len(scored) == len(set(pairs_of(benchmark)))
 
 
-def test_a_kept_score_that_is_no_number_is_scored_anew(library, scored, full_once):
+def test_stored_nan_score_is_computed_again(library, scored, full_once):
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
     operation = launch(benchmark)
     perform_batch(operation.batches.filter(state="pending").earliest("ordinal").pk, owner="test")
@@ -109,7 +109,7 @@ def test_a_kept_score_that_is_no_number_is_scored_anew(library, scored, full_onc
     assert all(map(math.isfinite, scores))
 
 
-def test_isolated_execution_scores_anew_and_finds_the_same(transactional_db, scored):
+def test_isolated_execution_scores_again_with_the_same_results(transactional_db, scored):
     library = make_library(queries=4)
     ways = ("shared", "isolated")
     shared, isolated = (create_benchmark(library, name=way, matrix=MATRIX, execution=way) for way in ways)

@@ -51,7 +51,7 @@ def by_query(evaluation: Evaluation) -> dict[int, float | None]:
     return dict(zip(evaluation.query_ids, evaluation.values[evaluation.measures.index("nDCG@10")], strict=True))
 
 
-def test_an_edited_judgment_changes_the_values_of_finished_runs_and_nothing_is_searched(finished):
+def test_edited_judgment_rescores_finished_runs_without_searching(finished):
     searched = set(QueryResult.objects.values_list("pk", flat=True))
     stages, operations = StageList.objects.count(), Operation.objects.filter(kind="benchmark").count()
     run = finished.runs.get(config__search_mode="dense")
@@ -75,7 +75,7 @@ def test_an_edited_judgment_changes_the_values_of_finished_runs_and_nothing_is_s
     assert [one.number for one in scored_versions(finished)] == [1, 2]
 
 
-def test_it_needs_a_mapping_that_is_resolved_for_the_version(finished):
+def test_rescoring_needs_a_mapping_resolved_for_the_version(finished):
     turn(finished)
     freeze(finished.mapping.dataset)
     with pytest.raises(TruthError, match="v2 is newer: resolve it again"):
@@ -83,7 +83,7 @@ def test_it_needs_a_mapping_that_is_resolved_for_the_version(finished):
     assert Evaluation.objects.count() == 2
 
 
-def test_a_query_that_was_never_asked_is_left_out_and_counted_and_never_a_zero(finished):
+def test_unasked_queries_are_counted_but_excluded_from_means(finished):
     """One query is new, one is reworded, one is gone."""
     dataset, mapping = finished.mapping.dataset, finished.mapping
     draft = open_draft(dataset)
@@ -121,7 +121,7 @@ def test_an_older_version_can_be_asked_for_too(finished):
     assert {one.truth_hash for one in of_first} == {one.truth_hash for one in of_second}
 
 
-def test_a_retry_brings_the_values_on_every_version_up_to_date(finished):
+def test_retry_updates_values_on_every_version(finished):
     turn(finished)
     version = freeze_and_resolve(finished.mapping)
     run = finished.runs.get(config__search_mode="dense")
@@ -133,7 +133,7 @@ def test_a_retry_brings_the_values_on_every_version_up_to_date(finished):
     assert Evaluation.objects.get(run=run, dataset_version=version).failed_queries == 0
 
 
-def test_it_refuses_what_has_no_answer(finished):
+def test_rescoring_rejects_invalid_requests(finished):
     with pytest.raises(RescoringError, match=r"has no version 7; there are: 1\."):
         find_version(finished, 7)
     turn(finished)
@@ -149,7 +149,7 @@ def test_it_refuses_what_has_no_answer(finished):
         rescore(finished)
 
 
-def test_the_command_tells_the_means_on_the_version(finished):
+def test_command_prints_the_means_on_the_version(finished):
     turn(finished)
     version = freeze_and_resolve(finished.mapping)
     told = output_of("rescore", "Which?", dataset_version=2)

@@ -68,7 +68,7 @@ def test_filters_apply_inside_the_search(transactional_db):
         assert (run.warnings, run.provenance["ann"]["notes"]) == ([], {})
 
 
-def test_a_store_that_could_not_hold_the_vectors_is_refused(library):
+def test_store_unable_to_hold_the_vectors_is_rejected(library):
     with pytest.raises(MatrixError, match=r"ann: faiss:ivfpq cannot search .* its m, 16, must divide the 11 dim"):
         benchmark_of(library, ann=["faiss:ivfpq"])
 
@@ -84,13 +84,13 @@ def test_one_that_is_not_installed_is_refused(library, monkeypatch):
         with pytest.raises(UnavailableError, match=mends):
             act()
     with pytest.raises(UnfitWorkerError, match=mends):  # which gives the batch to another worker
-        open_index(Index.objects.get()).collections.filled(Ann.parse("faiss:exact"))
+        open_index(Index.objects.get()).collections.ensure_filled(Ann.parse("faiss:exact"))
     work_one(operation)
     assert operation.batches.get().state == "pending"
     assert launched.runs.get().status == "indexing"
 
 
-def test_what_it_fills_is_announced_and_goes_with_the_index(library):
+def test_collection_build_is_announced_and_deleted_with_the_index(library):
     index = Index.objects.get()
     assert missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
         f"{index.pk} faiss_hnsw_8_40",
@@ -104,7 +104,7 @@ def test_what_it_fills_is_announced_and_goes_with_the_index(library):
     assert not folder.exists()
 
 
-def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(transactional_db):
+def test_run_whose_store_mostly_fell_back_fails(transactional_db):
     arms = ["faiss:exact", "faiss:hnsw(m=2, ef_search=1)"]
     library = make_library(filtered=True)
     Query.objects.update(filters={"colour": "green"})
@@ -115,7 +115,7 @@ def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(tra
     assert "were searched exactly: its figures would be those of exact search" in narrow.error_message
 
 
-def test_a_collection_that_is_damaged_between_two_batches_is_mended(library):
+def test_collection_damaged_between_batches_is_repaired(library):
     benchmark = benchmark_of(library, ann=["exact", "sqlite_vec:exact"])
     operation = launch(benchmark)
     work_one(operation)

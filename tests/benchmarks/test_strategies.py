@@ -59,15 +59,15 @@ def test_a_query_that_fell_back_says_so(measured, admin_client):
     lines = list(csv.DictReader(StringIO("".join(write_run(run, measured.dataset_version)))))
     assert [line["fallback_used"] for line in lines][:2] == ["True", "False"]
     page, unlike = (admin_client.get(page_of(result)).content.decode() for result in (fell_back, other))
-    assert "named nothing that it was offered" in page
-    assert "2 answers, 1 kept" in page
-    assert "named nothing that it was offered" not in unlike
+    assert "chose none of the candidates" in page
+    assert "2 answers, 1 cached" in page
+    assert "chose none of the candidates" not in unlike
 
 
-def test_what_a_strategy_passed_by_is_told_so(measured):
+def test_documents_skipped_by_a_strategy_are_reported(measured):
     lod = QueryResult.objects.get(run__index__strategy="lod_embed", query__key="q3", repetition=1)
     document = measured.mapping.collection.documents.get(external_id="A")
-    (lost,) = paths_of(lod, {document.pk: 1}, hits=[], shown=5).lost
+    (lost,) = paths_of(lod, {document.pk: 1}, hits=[], limit=5).lost
     assert lost.sentence == "The index's strategy went on without its document, or without its section."
     assert lost.remedy.startswith("Let the strategy go on with more: doc_top_k")
 
@@ -123,11 +123,11 @@ def test_a_model_is_asked_for_each_query(measured, settings, monkeypatch):
     counts = {(row["query_id"], row["llm_calls"], row["search_time_ms"] == "") for row in rows}
     assert counts == {("q1", "2", False), ("q2", "2", False), ("q3", "", True)}
     assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
-    (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, shown=1).stops.values()
+    (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, limit=1).stops.values()
     assert (stops[0].stage, stops[0].rank) == ("by language model", 1)
 
 
-def test_what_asks_a_language_model_searches_through_a_store(measured, server):
+def test_language_model_strategy_searches_through_stores(measured, server):
     arms = ["exact", "sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)", "hnsw(ef_search=1000)"]
     require_installed(*arms)
     server.answer = lambda prompt: "B, C" if "documents" in prompt else "nothing"
@@ -159,7 +159,7 @@ def test_no_measured_query_is_answered_by_the_warm_up(measured, server):
     assert len(server.asked) == asked, "a repeat is free"
 
 
-def test_what_a_store_misses_is_told(measured, server, monkeypatch):
+def test_chunks_missed_by_a_store_are_reported(measured, server, monkeypatch):
     require_installed("sqlite_vec:exact")
     monkeypatch.setattr(ApproximateView, "nearest", finds_no_chunk(ApproximateView.nearest))
     server.answer = lambda prompt: "nothing"
@@ -196,7 +196,7 @@ def test_a_chunk_that_a_summary_brought_says_so(measured, server):
     assert three.source_id == six.source_id
     assert [(run.embed_calls, run.llm_calls, run.failed_queries) for run in (three, six)] == [(3, 0, 0)] * 2
     beta, zeta = (three.query_results.select_related("query").get(query__key=key) for key in ("q1", "q2"))
-    through = paths_of(beta, {}, hits=beta.document_ids, shown=1).stops
+    through = paths_of(beta, {}, hits=beta.document_ids, limit=1).stops
     assert {stops[0].note for stops in through.values()} == {"found through summary “beta beta beta delta”"}
-    alone = paths_of(zeta, {}, hits=zeta.document_ids[:1], shown=1).stops
+    alone = paths_of(zeta, {}, hits=zeta.document_ids[:1], limit=1).stops
     assert [stops[0].note for stops in alone.values()] == [""]

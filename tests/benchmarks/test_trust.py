@@ -42,7 +42,7 @@ def change_documents(library: Mapping) -> None:
     library.refresh_from_db()
 
 
-def test_an_index_of_documents_that_have_changed_is_not_searched(library):
+def test_index_of_changed_documents_is_not_searched(library):
     before = create_benchmark(library, name="before", matrix={})
     change_documents(library)
     with pytest.raises(MatrixError, match="before its documents changed"):
@@ -99,14 +99,14 @@ def make_pieces() -> Mapping:
     ],
     ids=["chunks of one document", "few candidates", "top_k"],
 )
-def test_a_run_warns_where_its_depth_leaves_too_few_documents(transactional_db, matrix):
+def test_run_warns_when_depth_leaves_too_few_documents(transactional_db, matrix):
     library = make_pieces()
     base = {"top_k_values": [10], "k_values_for_metrics": [10], "indexes": ["pieces"]}
     (warning,) = run_benchmark(library, name="b", matrix=base | matrix).runs.get().warnings
     assert "fewer than 10 documents" in warning
 
 
-def test_a_run_does_not_warn_where_there_was_no_more(library):
+def test_run_does_not_warn_when_nothing_more_exists(library):
     benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     assert [run.warnings for run in benchmark.runs.all()] == [[], [], []]
 
@@ -143,7 +143,7 @@ def test_logical_encodings_are_counted_per_run(library):
     assert made_by["libraries"]["numpy"]
 
 
-def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(library, tmp_path):
+def test_command_prints_report_and_fails_if_every_run_failed(library, tmp_path):
     out = io.StringIO()
     reranker = ("--rerank", "on", "--reranker", str(tmp_path))
     with pytest.raises(CommandError, match="The benchmark failed"):
@@ -153,7 +153,7 @@ def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(lib
     assert report["runs"][0]["metrics"] == {}
 
 
-def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(library):
+def test_event_of_deleted_benchmark_is_complete_with_final_status(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     operation = launch(benchmark)
     fields = set(benchmark_event(operation))
@@ -164,7 +164,7 @@ def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(
     assert (set(event), event["benchmark_id"], event["stage"]) == (fields, None, "completed")
 
 
-def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again(library):
+def test_ended_operation_stays_ended_after_a_restart(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     first = launch(benchmark)
     cancel(benchmark)
@@ -175,7 +175,7 @@ def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again
     assert benchmark_event(first)["status"] == "cancelled"
 
 
-def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_first(library):
+def test_runs_are_announced_once_in_run_order(library):
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     operation = launch(benchmark)
     benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
@@ -258,7 +258,7 @@ def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
         ([0, 1], [np.inf, 0.5], "a score that is not a finite number"),
     ],
 )
-def test_a_list_that_an_index_cannot_have_is_an_error(library, monkeypatch, ids, scores, told):
+def test_impossible_result_list_is_an_error(library, monkeypatch, ids, scores, told):
     lists = [ScoredList(np.array(ids), np.array(scores, float))]
     monkeypatch.setattr(OpenIndex, "nearest", lambda index, queries, *args, **options: lists * len(queries))
     benchmark = run_benchmark(library, name="b", matrix={})

@@ -193,7 +193,7 @@ def test_no_page_is_wider_than_a_phone(page):
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
 
 
-def test_the_leaderboard_fits_a_notebook_and_keeps_its_names_on_a_phone(page):
+def test_leaderboard_fits_a_laptop_and_shows_names_on_phones(page):
     operation = outside(lambda: wait(launch(make_benchmark("Wide"))))
     page.goto(f"/admin/benchmarks/benchmark/{operation.subject_id}/results/")
     board = page.locator("#board-scroll")

@@ -52,7 +52,7 @@ def ticked(page: Page) -> list[str]:
     return boxes
 
 
-def test_what_is_ticked_while_a_preview_is_on_its_way_stays(form):
+def test_boxes_ticked_during_a_preview_request_stay_ticked(form):
     held: list[Route] = []
     form.route(PREVIEW, lambda route: held.append(route))
     tick(form, "second")
@@ -65,7 +65,7 @@ def test_what_is_ticked_while_a_preview_is_on_its_way_stays(form):
     assert ticked(form) == ["second", "third"]
 
 
-def test_a_mapping_brings_its_own_indexes_and_what_cannot_be_read_is_named(form):
+def test_mapping_choice_updates_indexes_and_invalid_values_are_named(form):
     tick(form, "second")
     form.select_option("[name=mapping]", "")
     form.wait_for_selector("#preview >> text=Choose a mapping")
@@ -83,7 +83,7 @@ def test_a_mapping_brings_its_own_indexes_and_what_cannot_be_read_is_named(form)
     assert form.locator("#error_top_k_values p").count() == 0
 
 
-def test_the_choices_of_a_run_are_those_of_its_dataset(page, tmp_path):
+def test_run_import_offers_choices_of_its_dataset(page, tmp_path):
     outside(lambda: make_dataset({"q1": [({"document_id": "a"}, 1)]}))
     page.goto("/admin/benchmarks/benchmark/import-run/")
     run = tmp_path / "mine.run"
@@ -118,7 +118,7 @@ def test_runs_are_compared_once_two_are_ticked(page):
     expect(compare).to_be_enabled(enabled=ticks > 1)
 
 
-def test_no_column_of_two_runs_is_clipped_and_queries_are_readable(page):
+def test_comparison_columns_are_unclipped_and_queries_readable(page):
     def make() -> Benchmark:
         benchmark = search(make_gated(), GOOD, POOR)
         Query.objects.update(text=LONG)

@@ -158,7 +158,7 @@ def tap(page: Page, grade: str) -> None:
     page.keyboard.press(grade)
 
 
-def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes(page, browser):
+def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browser):
     outside(lambda: User.objects.create_user("grace", password="g", is_staff=True, is_superuser=True))
     opened = outside(lambda: opened_for("grace", overlap=0.05, depth=3, budget=10))
     client = Client()

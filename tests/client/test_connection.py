@@ -24,7 +24,7 @@ def short_pauses(monkeypatch):
 
 
 @pytest.mark.parametrize("failure", [(LOST, b""), GATEWAY, BUSY])
-def test_it_sends_what_carries_a_key_again_with_the_same_key(failure):
+def test_idempotent_requests_are_retried_with_the_same_key(failure):
     with scripted(failure, STARTED, STARTED) as site:
         client = Client(site.address)
         assert client.start("b")["operation_uuid"] == "o"
@@ -55,7 +55,7 @@ def test_it_reads_again(failure):
 
 @pytest.mark.parametrize(("failure", "told"), [((LOST, b""), "may be done or not"), (GATEWAY, "502")])
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_it_does_not_send_what_may_have_been_done_again(method, failure, told):
+def test_requests_that_may_have_succeeded_are_not_retried(method, failure, told):
     with scripted(failure) as site:
         with pytest.raises(ClientError, match=told):
             Client(site.address).ask(method, "/collections")
@@ -79,7 +79,7 @@ def test_it_waits_as_long_as_a_busy_site_asks(status, stated, monkeypatch):
 
 
 @pytest.mark.parametrize("stated", ["soon", "-1", "²", "Wed, 21 Oct 2015 07:28:00"])
-def test_it_waits_as_usual_where_a_site_asks_for_nothing_that_can_be_read(stated):
+def test_unreadable_retry_after_uses_the_default_wait(stated):
     with scripted((429, {}, {"Retry-After": stated.encode().decode("latin-1")}), (204, b"")) as site:
         assert Client(site.address).ask("DELETE", "/benchmarks/b") is None
 
@@ -104,7 +104,7 @@ def test_it_says_that_nothing_is_at_an_address(address):
     assert "address" in raised.value.message
 
 
-def test_it_tells_all_of_an_error():
+def test_client_error_holds_all_error_details():
     body = {"detail": "config_matrix.top_k is 0.", "code": "invalid", "errors": {"config_matrix.top_k": ["It is 0."]}}
     with scripted(
         (400, body), (500, {"detail": "The server failed.", "code": "server_error", "reference": "f00"})
@@ -129,7 +129,7 @@ def test_it_tells_all_of_an_error():
     ],
 )
 def test_it_knows_a_stranger(answer):
-    with scripted(answer) as site, pytest.raises(ClientError, match=f"{answer[0]} .*is it the address") as raised:
+    with scripted(answer) as site, pytest.raises(ClientError, match=f"{answer[0]} .*Give the address") as raised:
         Client(site.address).results("b")
     assert (raised.value.code, raised.value.status) == ("not_benchbench", answer[0])
 
@@ -166,7 +166,7 @@ def test_it_says_that_it_was_given_no_token():
             Client(site.address, token="bb_of_another_site").results("b")
 
 
-def test_it_wants_an_address_and_a_token_that_can_be_one(monkeypatch):
+def test_client_requires_an_address_and_a_valid_token(monkeypatch):
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
     with pytest.raises(ClientError, match="BENCHBENCH_URL"):
         Client()
@@ -213,7 +213,7 @@ def test_it_says_each_thing_once():
         ("measure", {"total_rankings": 8, "measured_rankings": 2}, "measure: running, 25 %"),
     ],
 )
-def test_it_tells_how_far_each_kind_is(kind, progress, sentence):
+def test_wait_reports_progress_of_each_kind(kind, progress, sentence):
     said = []
     with scripted(state_of(kind, "running", **progress), state_of(kind, "completed", **progress)) as site:
         Client(site.address).wait("o", progress=said.append, every=0.01)
@@ -228,13 +228,13 @@ def test_it_tells_how_far_each_kind_is(kind, progress, sentence):
         ("running", None, "timeout", "After 0 s it goes on. index: running, 0 %"),
     ],
 )
-def test_what_does_not_complete_is_an_error(status, error, code, told):
+def test_waiting_for_an_incomplete_operation_raises(status, error, code, told):
     with scripted(state_of("index", status, error=error, **INDEX)) as site, pytest.raises(ClientError) as raised:
         Client(site.address).wait("o", timeout=0)
     assert (raised.value.code, told in str(raised.value)) == (code, True)
 
 
-def test_what_was_not_started_is_not_waited_for():
+def test_waiting_for_an_unstarted_operation_raises():
     with pytest.raises(ClientError, match="start it first"):
         Client("http://127.0.0.1:9").wait({"id": "b", "operation_uuid": None})
 
@@ -248,7 +248,7 @@ def test_it_reads_a_list_to_its_end():
 
 
 @pytest.mark.parametrize(("names", "code"), [(["other"], "not_found"), (["library", "library"], "ambiguous")])
-def test_it_finds_one_collection_of_a_name_or_says_why_not(names, code):
+def test_missing_or_ambiguous_collection_names_raise(names, code):
     rows = [{"id": str(number), "name": name} for number, name in enumerate(names)]
     page = (200, {"collections": rows, "total": len(rows), "page": 1, "per_page": 100})
     with scripted(page) as site, pytest.raises(ClientError, match="named 'library'") as raised:

@@ -45,7 +45,7 @@ def refused(act):
     return raised.value.status
 
 
-def test_a_round_is_opened_judged_and_closed_by_the_client(ada, token, site):
+def test_client_opens_judges_and_closes_a_round(ada, token, site):
     runs = [str(run.pk) for run in make_compared().runs.order_by("run_order")]
     with Client(site, token=token) as client:
         opened = client.open_round("fruit", runs, order="queries", measure="AP@4", judges=["ada"])

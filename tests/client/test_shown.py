@@ -34,9 +34,7 @@ ENDS = [
 ]
 
 
-def test_the_ten_lines_judge_a_benchmark_and_say_so_by_their_exit_status(
-    ada, site, manage, token, library, questions_file
-):
+def test_ten_line_pipeline_returns_the_verdict_as_exit_status(ada, site, manage, token, library, questions_file):
     """They do so where nothing but httpx is installed, and time and again."""
     assert sum(bool(line.strip()) for line in PROGRAM[1].splitlines()) == 10
     Collection.objects.update(name="Handbook")
@@ -56,7 +54,7 @@ def test_the_ten_lines_judge_a_benchmark_and_say_so_by_their_exit_status(
         assert ("benchmark: completed, 2 of 2 runs\n## Gate" in done.stdout) == ("## Gate" in told)
 
 
-def test_a_step_of_a_pipeline_that_fails_ends_it_with_a_sentence(tmp_path, monkeypatch, capsys):
+def test_failed_pipeline_step_exits_with_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("benchbench.client.connection.FIRST_PAUSE", 0.001)
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
     for address, told in (("http://127.0.0.1:9", "does the site run?"), (None, "set BENCHBENCH_URL")):
@@ -78,7 +76,7 @@ def make_baseline(client, library, file, by):
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-def test_the_walk_with_curl_goes_as_it_is_told(ada, site, manage, tmp_path):
+def test_documented_curl_walkthrough_works(ada, site, manage, tmp_path):
     for program in ("bash", "curl", "jq"):
         if shutil.which(program) is None:
             pytest.skip(f"There is no {program} here: install it (Debian: apt-get install {program}).")

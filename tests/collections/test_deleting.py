@@ -20,7 +20,7 @@ def fruit(db: None) -> Collection:
     return collection
 
 
-def test_it_deletes_documents_sections_and_what_indexes_left_behind(fruit: Collection) -> None:
+def test_deleting_removes_documents_sections_and_leftover_chunks(fruit: Collection) -> None:
     chunks = ChunkSet.objects.create(collection=fruit, fingerprint="f")
     Chunk.objects.create(chunk_set=chunks, document=fruit.documents.get(), ordinal=0, position=0, text="red")
     delete_collection(fruit)
@@ -37,7 +37,7 @@ def test_documents_go_in_a_few_statements(
     assert not Document.objects.exists()
 
 
-def test_it_refuses_while_a_mapping_or_an_index_uses_it(fruit: Collection) -> None:
+def test_collection_used_by_mapping_or_index_is_not_deleted(fruit: Collection) -> None:
     Index.objects.create(collection=fruit, name="whole")
     with pytest.raises(
         ConflictError, match=r'^The collection "fruit" cannot be deleted: it is used by the index "whole"'
@@ -50,7 +50,7 @@ def test_it_refuses_while_a_mapping_or_an_index_uses_it(fruit: Collection) -> No
     assert Document.objects.count() == 1
 
 
-def test_what_somebody_else_owns_is_counted_and_not_named(fruit: Collection) -> None:
+def test_error_counts_private_objects_without_naming_them(fruit: Collection) -> None:
     bob = User.objects.create_user("bob")
     Index.objects.create(collection=fruit, name="secret", owner=bob)
     with pytest.raises(ConflictError, match=r"used by one index that somebody else owns\. Delete"):
@@ -63,7 +63,7 @@ def test_what_somebody_else_owns_is_counted_and_not_named(fruit: Collection) -> 
         delete_collection(fruit)
 
 
-def test_what_the_team_does_not_see_is_not_named_to_it(fruit: Collection) -> None:
+def test_error_hides_names_the_team_cannot_see(fruit: Collection) -> None:
     ada, team = User.objects.create_user("ada"), Group.objects.create(name="search")
     Collection.objects.update(owner=ada, team=team)
     fruit.refresh_from_db()

@@ -35,14 +35,14 @@ def test_it_describes_a_file_and_prefixes_its_uri(tmp_path: Path) -> None:
     assert record.uri == "https://intranet/guides/install.md"
 
 
-def test_it_reads_the_folders_within_sorted_by_path_and_leaves_out_what_is_hidden_or_another_kind(
+def test_scan_sorts_paths_and_skips_hidden_or_unsupported_files(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, b_dot_txt="b", B_dot_TXT="B", a__z_dot_rst="z", a__c_dot_HTM="c", a_dot_pdf="p", code_dot_py="1")
     write(tmp_path, _dot_git__x_dot_txt="hidden", _dot_hidden_dot_md="hidden")
     found = scan(tmp_path)
     assert found.files == ("B.TXT", "a/c.HTM", "a/z.rst", "b.txt")
-    assert found.others == 2
+    assert found.skipped == 2
 
 
 def test_it_follows_no_link_that_leaves_the_folder(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_it_imports_a_folder_and_reports(folder: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.django_db
-def test_it_brings_a_collection_up_to_date_and_reports_as_json(
+def test_command_updates_a_collection_and_reports_json(
     folder: Path, admin_user: User, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("import_collection", folder, name="letters", owner="admin")

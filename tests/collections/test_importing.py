@@ -63,7 +63,7 @@ def test_it_stores_documents(fruit: Collection) -> None:
     assert pear.content_hash == sha256(b"Pear\nA green fruit.").hexdigest()
 
 
-def test_it_recognises_what_is_unchanged(fruit: Collection) -> None:
+def test_unchanged_documents_are_not_rewritten(fruit: Collection) -> None:
     import_documents(fruit, [APPLE, PEAR])
     before = list(fruit.documents.values_list("id", "updated_at"))
     fingerprint = fruit.fingerprint
@@ -77,7 +77,7 @@ def test_it_recognises_what_is_unchanged(fruit: Collection) -> None:
     [{"text": "Brown."}, {"title": "P."}, {"uri": "u"}, {"metadata": {"a": 1}}, {"file_name": "f"}],
     ids=lambda changes: next(iter(changes)),
 )
-def test_it_updates_what_changed_in_place(fruit: Collection, changes: dict[str, object]) -> None:
+def test_changed_documents_are_updated_in_place(fruit: Collection, changes: dict[str, object]) -> None:
     import_documents(fruit, [APPLE, PEAR])
     before = fruit.documents.get(external_id="pear")
     changed = replace(PEAR, **changes)  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def test_it_updates_what_changed_in_place(fruit: Collection, changes: dict[str, 
     assert after.content_hash == changed.hash()
 
 
-def test_it_removes_what_is_missing_by_a_date_and_takes_it_back(fruit: Collection) -> None:
+def test_missing_documents_are_marked_removed_and_can_return(fruit: Collection) -> None:
     import_documents(fruit, [APPLE, PEAR])
     full = fruit.fingerprint
     assert import_documents(fruit, [APPLE]) == ImportReport(unchanged=1, removed=1)
@@ -103,22 +103,22 @@ def test_it_removes_what_is_missing_by_a_date_and_takes_it_back(fruit: Collectio
     assert fruit.fingerprint == full
 
 
-def test_it_keeps_what_is_missing_when_asked(fruit: Collection) -> None:
+def test_missing_documents_are_kept_on_request(fruit: Collection) -> None:
     import_documents(fruit, [APPLE, PEAR])
     assert import_documents(fruit, [PLUM], remove_missing=False) == ImportReport(created=1)
     assert fruit.document_count == 3
 
 
 def test_it_counts_documents_stated_twice_alike(fruit: Collection) -> None:
-    other_order = replace(APPLE, metadata=dict(reversed(APPLE.metadata.items())), place="line 9")
+    other_order = replace(APPLE, metadata=dict(reversed(APPLE.metadata.items())), location="line 9")
     assert import_documents(fruit, [APPLE, PEAR, other_order, APPLE]) == ImportReport(created=2, duplicates=2)
 
 
-def test_it_refuses_an_id_stated_twice_with_other_content_and_keeps_nothing(fruit: Collection) -> None:
+def test_conflicting_duplicate_ids_are_refused_and_nothing_stored(fruit: Collection) -> None:
     import_documents(fruit, [PLUM])
     fingerprint = fruit.fingerprint
     filler = [DocumentRecord(f"filler {number}", "", "") for number in range(1500)]
-    other = replace(APPLE, text="Not a fruit.", place="corpus.jsonl, line 1502")
+    other = replace(APPLE, text="Not a fruit.", location="corpus.jsonl, line 1502")
     sentence = r"'apple' \(corpus\.jsonl, line 1502\) was stated before with other .* such as \"version\": \["
     with pytest.raises(DocumentError, match=sentence):
         import_documents(fruit, [APPLE, *filler, other])
@@ -140,7 +140,7 @@ def test_it_refuses_an_import_of_nothing(fruit: Collection) -> None:
     assert fruit.documents.filter(removed_at=None).count() == 1
 
 
-def test_it_stores_more_documents_than_one_chunk_and_tells_its_progress(fruit: Collection) -> None:
+def test_several_chunks_are_stored_with_progress(fruit: Collection) -> None:
     told: list[int] = []
     records = (DocumentRecord(str(number), "", f"text {number}") for number in range(2500))
     assert import_documents(fruit, records, on_progress=told.append).created == 2500
@@ -150,7 +150,7 @@ def test_it_stores_more_documents_than_one_chunk_and_tells_its_progress(fruit: C
 SECTIONS = (SectionRecord("s1", "Colour", 1, 0, 5), SectionRecord("s2", "Kind", 2, 6, 12))
 
 
-def test_it_stores_sections_and_replaces_them_only_where_they_differ(fruit: Collection) -> None:
+def test_sections_are_replaced_only_if_they_differ(fruit: Collection) -> None:
     import_documents(fruit, [replace(APPLE, sections=SECTIONS), replace(PEAR, sections=SECTIONS)])
     apple, pear = fruit.documents.all()
     assert [(s.section_id, s.ordinal, s.heading, s.level, s.start, s.end) for s in apple.sections.all()] == [
@@ -185,9 +185,9 @@ def test_it_stores_sections_and_replaces_them_only_where_they_differ(fruit: Coll
         ),
     ],
 )
-def test_it_refuses_what_cannot_be_stored(fruit: Collection, record: DocumentRecord, sentence: str) -> None:
+def test_unstorable_documents_are_refused(fruit: Collection, record: DocumentRecord, sentence: str) -> None:
     with pytest.raises(DocumentError, match=sentence):
-        import_documents(fruit, [APPLE, replace(record, place="line 3")])
+        import_documents(fruit, [APPLE, replace(record, location="line 3")])
     assert not fruit.documents.exists()
 
 
@@ -198,7 +198,7 @@ def test_it_stores_the_longest_keys_that_it_admits(fruit: Collection) -> None:
     assert import_documents(fruit, [record]).created == 1
 
 
-def test_the_fingerprint_covers_ids_hashes_titles_and_texts_and_no_order(fruit: Collection) -> None:
+def test_fingerprint_covers_document_content_but_not_order(fruit: Collection) -> None:
     def state(*records: DocumentRecord) -> str:
         import_documents(fruit, records)
         return fruit.fingerprint

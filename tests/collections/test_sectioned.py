@@ -40,7 +40,7 @@ def spans(record: DocumentRecord) -> dict[str, str]:
     return {section.section_id: record.text[section.start : section.end] for section in record.sections}
 
 
-def test_sections_are_flattened_depth_first_and_are_the_text_where_there_is_no_markdown(tmp_path: Path) -> None:
+def test_without_markdown_sections_are_flattened_into_the_text(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
     (record,) = read(tmp_path)
     assert (record.external_id, record.title, record.metadata) == ("A", "About", {"source": "wiki"})
@@ -49,7 +49,7 @@ def test_sections_are_flattened_depth_first_and_are_the_text_where_there_is_no_m
     assert [section.level for section in record.sections] == [1, 2, 1]
 
 
-def test_the_markdown_beside_it_is_the_text_and_sections_are_found_in_it(tmp_path: Path) -> None:
+def test_adjacent_markdown_is_the_text_and_locates_sections(tmp_path: Path) -> None:
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents/a.json").write_text(json.dumps(DOCUMENT))
     text = "# About\n\nThree\n\n## One\n\nfirst\n\n### Two ###\nsecond\n\nand third\n"
@@ -108,7 +108,7 @@ def test_it_reads_documents_in_file_order(tmp_path: Path) -> None:
     pears, seven = read_corpus(path)
     assert (pears.external_id, pears.title, pears.text, pears.uri) == ("b", "Pears", "Green.", "shop:b")
     assert pears.metadata == {"year": 1999}
-    assert (seven.external_id, seven.title, seven.text, seven.place) == ("7", "", "", "corpus.jsonl, line 3")
+    assert (seven.external_id, seven.title, seven.text, seven.location) == ("7", "", "", "corpus.jsonl, line 3")
 
 
 def test_it_reads_a_gzipped_corpus_or_says_why_not(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def beir(directory: Path, *, queries: str = QUERIES, header: str = HEADER, rows:
     return directory
 
 
-def test_it_reads_the_queries_of_the_split_in_file_order(tmp_path):
+def test_queries_of_a_split_are_read_in_file_order(tmp_path):
     record = read_beir(beir(tmp_path, rows="2\tplum tree\t-1\nq1\tapple\t4\n2\tberry\t2\nq1\tapple\t4\n"))
     assert record.queries == [
         QueryRecord("q1", "red", [JudgmentRecord({"document_id": "apple"}, 4)], split="test"),
@@ -92,7 +92,7 @@ def test_it_requires_the_header(tmp_path, header):
         read_beir(beir(tmp_path, header=header))
 
 
-def test_it_lists_the_splits_when_one_is_asked_for_that_is_not_there(tmp_path):
+def test_unknown_split_error_lists_available_splits(tmp_path):
     beir(tmp_path)
     (tmp_path / "qrels/dev.tsv.gz").touch()
     with pytest.raises(BenchbenchError, match=r"has no split 'train': the splits there are dev, test\."):
@@ -185,7 +185,7 @@ def test_a_collection_is_imported_whole(library, tmp_path):
     assert Mapping.objects.get().status == "resolved"
 
 
-def test_what_is_not_there_is_a_sentence(library, tmp_path):
+def test_missing_or_invalid_datasets_give_clear_errors(library, tmp_path):
     with pytest.raises(CatalogueError, match=r"ir_datasets knows no 'fruit-salad'\."):
         read_catalogue("fruit-salad")
     with pytest.raises(
@@ -226,7 +226,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_a_file_of_that_name_is_no_id_for_the_browser(admin_client):
+def test_uploaded_file_name_is_not_a_catalogue_id(admin_client):
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.urls import reverse
 

@@ -28,14 +28,14 @@ def grades(dataset: Dataset, number: int) -> dict[str, int]:
     return {judgment.doc_ref["document_id"]: judgment.grade for judgment in version.judgments}
 
 
-def test_a_draft_is_opened_once_and_begins_as_the_newest_version(fruit):
+def test_draft_is_opened_once_from_the_newest_version(fruit):
     draft = open_draft(fruit)
     assert (draft.number, draft.frozen_at) == (2, None)
     assert open_draft(fruit) == draft
     assert grades(fruit, 2) == grades(fruit, 1) == {"apple": 3}
 
 
-def test_edits_gather_in_the_draft_and_leave_the_frozen_version_alone(fruit):
+def test_edits_change_the_draft_not_the_frozen_version(fruit):
     set_judgment(fruit, "red", PEAR, 1, judge="mara")
     set_judgment(fruit, "red", APPLE, 2)
     set_judgment(fruit, "red", APPLE, 0, note="It was green.")
@@ -66,7 +66,7 @@ def test_stating_the_same_again_changes_nothing(fruit):
     assert (one.pk, one.created_at) == (first.pk, first.created_at), "an edit of an edit keeps its row"
 
 
-def test_it_refuses_what_is_no_judgment_and_no_draft(fruit):
+def test_invalid_judgments_and_missing_drafts_are_refused(fruit):
     with pytest.raises(DatasetError, match="has no query 'blue'"):
         set_judgment(fruit, "blue", APPLE, 1)
     with pytest.raises(DatasetError, match="The reference to the document has the unknown key 'url'"):
@@ -105,7 +105,7 @@ def test_a_judgment_is_removed_from_the_draft_alone(fruit):
     assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
 
 
-def test_what_is_not_judged_cannot_be_removed_and_begins_no_draft(fruit):
+def test_removing_a_missing_judgment_fails_without_a_draft(fruit):
     with pytest.raises(DatasetError, match="has no judgment of that document"):
         remove_judgment(fruit, "red", PEAR)
     with pytest.raises(DatasetError, match="has no query 'blue'"):
@@ -126,7 +126,7 @@ def test_a_discarded_draft_leaves_nothing_behind(fruit):
     assert grades(fruit, freeze(fruit).number) == {"apple": 2}, "the next draft has the same number"
 
 
-def test_discarding_brings_back_queries_that_were_worded_anew_or_removed(fruit):
+def test_discarding_restores_reworded_and_removed_queries(fruit):
     set_judgment(fruit, "red", PEAR, 1)
     freeze(fruit)
     frozen = {version.number: version.content_hash for version in fruit.versions.all()}
@@ -138,7 +138,7 @@ def test_discarding_brings_back_queries_that_were_worded_anew_or_removed(fruit):
     assert {version.number: stored_hash(version) for version in fruit.versions.all()} == frozen
 
 
-def test_a_draft_counts_what_it_changes(fruit):
+def test_draft_counts_its_changes(fruit):
     draft = open_draft(fruit)
     assert (changes_of(draft).total, changes_of(draft).sentence) == (0, "no changes")
     set_judgment(fruit, "red", PEAR, 1)
@@ -190,13 +190,13 @@ def test_the_same_again_opens_no_draft(fruit):
         (edit(APPLE, 40_000), "judgments[1].grade", "out of range"),
     ],
 )
-def test_one_that_is_wrong_is_named_and_none_is_kept(fruit, wrong, field, told):
+def test_one_invalid_edit_is_named_and_none_is_stored(fruit, wrong, field, told):
     with pytest.raises(DatasetError, match=told) as raised:
         edit_judgments(fruit, [edit(PEAR, 1), wrong, edit(APPLE, 0)])
     assert raised.value.field == field
     assert (draft_of(fruit), Judgment.objects.count()) == (None, 1)
 
 
-def test_it_takes_few_queries_whatever_their_number(fruit, django_assert_max_num_queries):
+def test_bulk_edit_uses_few_database_queries(fruit, django_assert_max_num_queries):
     with django_assert_max_num_queries(16):
         edit_judgments(fruit, [edit({"document_id": str(number)}, 1) for number in range(200)])

@@ -94,7 +94,7 @@ class TestTable:
     def test_its_errors_name_file_and_column(self, tmp_path, content, sentence):
         assert said(write_file(tmp_path / "t.csv", content), format="table").startswith(sentence)
 
-    def test_a_column_that_holds_no_field_is_an_error_unless_it_is_left_out(self, tmp_path):
+    def test_unknown_column_is_an_error_unless_ignored(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
         assert said(path).startswith("t.csv has a column that holds no field: 'mood', 'tone'. Say which field it holds")
         assert said(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
@@ -102,7 +102,7 @@ class TestTable:
         stars = write_file(tmp_path / "s.csv", "query_key,query_text,uri,grade,stars\nq1,red,u,1,2\n")
         assert said(stars, columns={"grade": "stars"}).startswith("s.csv has a column that holds no field: 'grade'.")
 
-    def test_a_later_line_may_state_more_fields_and_nothing_unknown(self, tmp_path):
+    def test_later_lines_may_add_known_fields_only(self, tmp_path):
         lines = [
             {"query_key": "q1", "query_text": "red", "uri": "u", "grade": 1},
             {"query_key": "q1", "uri": "v", "grade": 0, "category": "colour"},
@@ -117,7 +117,7 @@ class TestTable:
         path = write_file(tmp_path / "t.csv", f'text,n\n"\'{text}",1\n')
         assert [row["text"] for _, row in read_table(path)[1]] == [text]
 
-    def test_an_apostrophe_before_a_formula_is_no_part_of_a_cell(self, tmp_path):
+    def test_apostrophe_before_a_formula_is_stripped(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\nq1,'=1+1,'u,-1\n")
         assert read_dataset(path).queries == [QueryRecord("q1", "=1+1", [JudgmentRecord({"uri": "'u"}, -1)])]
 

@@ -115,7 +115,7 @@ def test_the_whole_file_is_read(file, tmp_path):
 
 
 @pytest.mark.parametrize(("file", "path", "place", "key"), MUST, ids=[f"{place}.{key}" for _, _, place, key in MUST])
-def test_a_key_that_must_be_there_is_missed_by_name(file, path, place, key, tmp_path):
+def test_missing_required_key_is_named(file, path, place, key, tmp_path):
     stated = at(FILES[file][0], path)
     without = {name: value for name, value in stated.items() if name != key}
     message = said(tmp_path, file, path, without)
@@ -123,7 +123,7 @@ def test_a_key_that_must_be_there_is_missed_by_name(file, path, place, key, tmp_
 
 
 @pytest.mark.parametrize(("file", "path", "place"), [one[:3] for one in OBJECTS], ids=[one[2] for one in OBJECTS])
-def test_a_key_that_is_not_known_and_what_is_no_object_are_named(file, path, place, tmp_path):
+def test_unknown_keys_and_non_objects_are_named(file, path, place, tmp_path):
     message = said(tmp_path, file, path, at(FILES[file][0], path) | {"colour": 1})
     assert re.match(rf"{re.escape(place)}( \(query 'q1'\))? has the unknown key 'colour': known are \w+, ", message)
     message = said(tmp_path, file, path, 7)
@@ -176,7 +176,7 @@ def test_an_import_keeps_all_or_nothing(source, tmp_path):
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_format_is_told_or_refused_in_a_sentence(source, tmp_path):
+def test_damaged_files_are_read_or_refused_with_a_message(source, tmp_path):
     fuzz(read_dataset, writer(tmp_path / "data", SOURCES[source]), examples=60)
 
 

@@ -105,7 +105,7 @@ def test_it_refuses_other_content_without_a_new_version(label):
     assert Query.objects.count() == 2
 
 
-def test_a_new_version_keeps_equal_rows_and_leaves_the_old_version_as_it_was():
+def test_new_version_reuses_equal_rows_and_preserves_old_version():
     first = import_dataset(FRUIT).version
     before = held(first)
     kept = Judgment.objects.get(doc_ref={"uri": "shop:plum"}).pk
@@ -130,7 +130,7 @@ def test_a_new_version_keeps_equal_rows_and_leaves_the_old_version_as_it_was():
         import_dataset(replace(FRUIT, queries=[red, green]))
 
 
-def test_a_changed_query_takes_its_judgments_along_and_a_removed_one_may_come_back():
+def test_changed_query_keeps_judgments_and_removed_query_may_return():
     first = import_dataset(FRUIT).version
     second = import_dataset(replace(FRUIT, label="2", queries=[replace(RED, text="crimson fruit")])).version
     third = import_dataset(replace(FRUIT, label="3", queries=[RED, BLUE])).version
@@ -193,7 +193,7 @@ def test_it_warns_of_queries_that_nothing_answers():
         ),
     ],
 )
-def test_it_refuses_what_cannot_be_stored_and_keeps_nothing(record, sentence):
+def test_unstorable_dataset_is_refused_and_nothing_stored(record, sentence):
     with pytest.raises(DatasetError, match=sentence):
         import_dataset(record)
     assert not Dataset.objects.exists()
@@ -226,7 +226,7 @@ def test_it_imports_and_reports(tmp_path, capsys):
     assert err == "Queries without a judgment: q2.\n"
 
 
-def test_it_makes_a_new_version_under_a_label_and_reports_as_json(tmp_path, capsys):
+def test_command_creates_a_labelled_version_and_reports_json(tmp_path, capsys):
     file = write(tmp_path / "fruit.json")
     call_command("import_dataset", file, name="colours")
     write(file, query_text="crimson")

@@ -55,13 +55,13 @@ def test_it_adds_a_query_with_its_judgments(fruit):
         (QueryRecord("k", "t", [JudgmentRecord({"uri": "u" * 2_001}, 1)]), "a uri of more than 2,000 characters"),
     ],
 )
-def test_it_refuses_what_is_no_new_query(fruit, record, told):
+def test_invalid_or_existing_queries_are_refused(fruit, record, told):
     with pytest.raises((DatasetError, QueryExistsError), match=told):
         add_query(fruit, record)
     assert draft_of(fruit) is None
 
 
-def test_a_query_that_is_worded_anew_keeps_its_judgments(fruit):
+def test_reworded_query_keeps_its_judgments(fruit):
     old = Query.objects.get()
     set_judgment(fruit, "red", PEAR, 1, note="late")
     new = edit_query(old, {"text": "crimson fruit", "category": "colour"})
@@ -83,7 +83,7 @@ def test_the_same_wording_opens_no_draft(fruit):
         edit_query(query, {"text": " "})
 
 
-def test_what_only_frozen_versions_have_is_not_edited(fruit):
+def test_queries_only_in_frozen_versions_cannot_be_edited(fruit):
     old = Query.objects.get()
     new = edit_query(old, {"text": "crimson fruit"})
     with pytest.raises(OutdatedError, match=f"changed in version 2: edit the one of the id {new.pk}"):
@@ -168,7 +168,7 @@ def test_a_draft_is_held_against_the_version_before_it(dataset):
 
 
 @pytest.mark.django_db
-def test_what_is_edited_there_and_back_is_no_difference(dataset, django_assert_num_queries):
+def test_reverted_edits_are_no_difference(dataset, django_assert_num_queries):
     for grade, words in ((3, "Other?"), (1, "What is kept?")):
         set_judgment(dataset, "kept", A, grade, source="import")
         edit_query(dataset.queries.get(key="kept", until=None), {"text": words})

@@ -104,7 +104,7 @@ def judgments(record: DatasetRecord) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_is_told_by_its_content_and_says_which_it_was(format, tmp_path):
+def test_every_format_is_detected_by_content_and_recorded(format, tmp_path):
     path = VALID[format](tmp_path)
     assert detect(path) == format
     record = read_dataset(path)
@@ -152,7 +152,7 @@ def test_a_directory_may_come_as_a_zip(format, folder, tmp_path):
     assert judgments(read_dataset(tmp_path / "inside.zip")) == judgments(read_dataset(path))
 
 
-def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path):
+def test_non_dataset_files_are_identified_with_a_remedy(tmp_path):
     for name, content, sentence in [
         ("t.tsv", TOPICS_TSV, "t.tsv holds the topics of TREC without judgments"),
         ("t.xml", "<top><num>1<title>red</top>", "t.xml holds the topics of TREC without judgments"),
@@ -189,12 +189,12 @@ class TestTrec:
         assert record.warnings == ["Topics without a judgment, left out: q2."]
         assert (record.name, record.source_format) == ("qrels", "trec")
 
-    def test_white_space_that_parts_no_column_is_part_of_an_id(self, tmp_path):
+    def test_non_separating_whitespace_belongs_to_the_id(self, tmp_path):
         topics = write_file(tmp_path / "t", "q1\tred\n")
         record = read_dataset(write_file(tmp_path / "q", "q1 0 d\u00a01 1\n"), topics=topics)
         assert record.queries[0].judgments == [JudgmentRecord({"document_id": "d\u00a01"}, 1)]
 
-    def test_what_the_author_wrote_of_a_topic_is_kept(self, tmp_path):
+    def test_topic_description_and_narrative_are_kept(self, tmp_path):
         topics = write_file(tmp_path / "t", "<top><num> Number: q1<title>red<desc> Description: any red<narr>x</top>")
         record = read_dataset(write_file(tmp_path / "q", "q1 0 d 1\n"), topics=topics)
         assert record.queries[0].metadata == {"description": "any red", "narrative": "x"}
@@ -238,7 +238,7 @@ class TestSectioned:
         assert first.judgments == [JudgmentRecord({"document_id": "A"}, 1, section_refs=["s1", "s9"])]
         assert (first.difficulty, first.query_type) == ("unknown", "unknown")
 
-    def test_what_the_documents_lack_is_counted_and_named(self, tmp_path):
+    def test_missing_documents_and_sections_are_counted_and_named(self, tmp_path):
         record = read_dataset(sectioned(tmp_path))
         assert record.dangling == 2
         assert list(record.warnings) == [

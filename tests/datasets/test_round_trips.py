@@ -23,7 +23,7 @@ from tests.datasets.samples import SAMPLES, WHOLE, by_id, records
 def again(record: DatasetRecord, format: str, folder: Path, *, split: str = "") -> DatasetRecord:
     """Write a record in a format, and read it."""
     export = export_record(record, format, name=record.name)
-    path = export.place(folder / "made")
+    path = export.save(folder / "made")
     return read_dataset(path, format=format, split=split)
 
 
@@ -61,7 +61,7 @@ def test_import_export_import_gives_the_same_content(format, tmp_path):
     split = SAMPLES[format].metadata["split"] if format == "beir" else ""
     export = export_record(stored, format, name="first")
     for ending in ("", ".gz") if export.writer.extension else ("", ".zip"):
-        path = export.place(tmp_path / f"file.{export.writer.extension or 'd'}{ending}")
+        path = export.save(tmp_path / f"file.{export.writer.extension or 'd'}{ending}")
         second = import_dataset(read_dataset(path, format=format, split=split), name=path.name)
         assert second.version.content_hash == first.content_hash
         assert second.report.outcome == "created"
@@ -72,20 +72,20 @@ def test_import_export_import_gives_the_same_content(format, tmp_path):
 @given(data=st.data())
 @pytest.mark.fuzz
 @pytest.mark.thorough
-def test_whatever_a_dataset_holds_is_given_back_told_or_refused(format, data, tmp_path):
+def test_exported_datasets_read_back_equal_or_are_refused(format, data, tmp_path):
     record = data.draw(records(format))
     check(record)
     with TemporaryDirectory(dir=tmp_path) as name:
         folder = Path(name)
         try:
             export = export_record(record, format, name="x")
-            path = export.place(folder / "made")
+            path = export.save(folder / "made")
         except BenchbenchError as error:
             assert (error.message[-1], list(folder.iterdir())) == (".", [])  # noqa: PT017 -- whether it raises is drawn
             return
-        for split in {query.split for query in export.held.queries} if format == "beir" else {""}:
-            part = [query for query in export.held.queries if query.split == split]
-            held = replace(export.held, queries=part, metadata={"split": split}) if split else export.held
+        for split in {query.split for query in export.record.queries} if format == "beir" else {""}:
+            part = [query for query in export.record.queries if query.split == split]
+            held = replace(export.record, queries=part, metadata={"split": split}) if split else export.record
             assert same(read_dataset(path, format=format, split=split), held)
 
 
@@ -105,7 +105,7 @@ TOLD = (
 )
 
 
-def test_what_a_format_has_no_place_for_is_told():
+def test_export_warns_of_fields_the_format_cannot_hold():
     first, second, third = WHOLE.queries
     named = [replace(first, judgments=first.judgments[:1]), second, replace(third, judgments=by_id(1))]
     assert export_record(replace(WHOLE, queries=named), "beir", name="x").warnings == TOLD
@@ -119,7 +119,7 @@ def test_what_a_format_has_no_place_for_is_told():
         ("UPLOAD_BYTES", 1_000, "it has more than 1,000 bytes, which is the most that is allowed."),
     ],
 )
-def test_what_its_reader_would_not_take_again_is_told(limit, most, said, settings, tmp_path):
+def test_export_warns_if_its_reader_would_refuse_it(limit, most, said, settings, tmp_path):
     export = export_record(WHOLE, "benchbench-json", name="x")
     assert export.warnings == ()
     setattr(settings, f"BENCHMARK_DATASET_MAX_{limit}", most)
@@ -130,10 +130,10 @@ def test_what_its_reader_would_not_take_again_is_told(limit, most, said, setting
     )
     assert said in warning
     with pytest.raises(BenchbenchError, match=f"{most:,}"):
-        read_dataset(export.place(tmp_path / "x.json"))
+        read_dataset(export.save(tmp_path / "x.json"))
 
 
-def test_what_schema_1_has_no_place_for_is_told():
+def test_export_warns_of_fields_schema_1_cannot_hold():
     judged = JudgmentRecord({"uri": "u"}, 1, section_refs=["s"], source="human", judge="mara", note="sure")
     record = DatasetRecord("x", [QueryRecord("q1", "red", [judged, replace(judged, doc_ref={"uri": "v"})])])
     assert export_record(record, "benchbench-json", name="x").warnings == (
@@ -194,7 +194,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("format", "query", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_what_would_become_wrong_is_refused(format, query, sentence):
+def test_exports_that_would_corrupt_data_are_refused(format, query, sentence):
     said = refusal(format, query)
     assert sentence in said
     assert said.endswith(".")

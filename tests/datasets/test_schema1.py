@@ -102,7 +102,7 @@ def test_it_reads_a_dataset():
     assert (third.judgments, third.slices, third.filters, third.metadata) == ([], [], {}, {})
 
 
-def test_it_reads_what_is_stated_in_another_way():
+def test_equivalent_spellings_read_the_same():
     record = parse({"queries": [{"query_key": "q1", "query_text": "x"}]})
     assert (record.name, record.label, record.schema_version, record.metadata) == ("", "", "1.0", {})
     assert parse(b"\xef\xbb\xbf" + json.dumps(FULL).encode()) == parse(FULL)
@@ -120,7 +120,7 @@ def test_it_counts_a_judgment_stated_twice_once():
     assert record.duplicates == 1
 
 
-def test_a_key_of_a_reference_that_is_null_is_not_stated():
+def test_null_reference_keys_are_ignored():
     record = parse(judged({"doc_ref": {"document_id": None, "uri": "u", "path": None}}, "u"))
     assert record.queries[0].judgments == [JudgmentRecord({"uri": "u"}, 2)]
     assert "is empty" in refusal(judged({"doc_ref": {"document_id": None}})).message
@@ -134,7 +134,7 @@ def test_a_key_of_a_reference_that_is_null_is_not_stated():
         *(("difficulty", {}), ("split", 0), ("filters", []), ("filters", "season"), ("evidence", "red")),
     ],
 )
-def test_a_key_of_ours_that_holds_something_else_stays_plain_metadata(name, value):
+def test_invalid_reserved_query_keys_stay_plain_metadata(name, value):
     record = parse(query(metadata={name: value, "topic": "security"}))
     (kept,) = record.queries
     assert kept == replace(parse(query()).queries[0], metadata={name: value, "topic": "security"})
@@ -144,7 +144,7 @@ def test_a_key_of_ours_that_holds_something_else_stays_plain_metadata(name, valu
 
 
 @pytest.mark.parametrize(("key", "value"), [("name", 1), ("version", True), ("version", {}), ("slice_definitions", [])])
-def test_so_does_what_a_dataset_says_of_itself(key, value):
+def test_invalid_reserved_dataset_keys_stay_plain_metadata(key, value):
     record = parse(query() | {"metadata": {key: value}})
     assert (record.name, record.label, record.slice_definitions, record.metadata) == ("", "", {}, {key: value})
     assert record.warnings[0].startswith(f"metadata.{key} is ")

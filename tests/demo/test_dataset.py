@@ -40,7 +40,7 @@ def judgments(query: dict[str, Any]) -> dict[str, int]:
     return {item["doc_ref"]["uri"]: item["relevance_grade"] for item in query["relevant_docs"]}
 
 
-def test_every_document_has_an_id_of_its_own_and_says_what_it_is(documents):
+def test_every_document_has_a_unique_id_and_a_kind(documents):
     assert 800 <= len(documents) <= 1200
     assert len({each["_id"] for each in documents}) == len(documents)
     for each in documents:
@@ -52,7 +52,7 @@ def test_every_document_has_an_id_of_its_own_and_says_what_it_is(documents):
         assert each["metadata"]["module"]
 
 
-def test_no_document_shows_a_memory_address_or_the_machine_it_was_made_on(snapshot):
+def test_no_document_contains_memory_addresses_or_machine_paths(snapshot):
     for trace in (b" at 0x", b"bin/python3.11", b".venv", b"pyenv"):
         assert trace not in snapshot
 
@@ -77,7 +77,7 @@ def test_the_dataset_keeps_its_limits_and_categories(dataset):
     assert all(each["slices"] for each in described)
 
 
-def test_every_judgment_names_a_document_of_the_collection_and_a_grade_of_the_scale(documents, dataset):
+def test_every_judgment_has_a_known_document_and_valid_grade(documents, dataset):
     uris = {each["uri"] for each in documents}
     for query in dataset["queries"]:
         assert judgments(query).keys() <= uris

@@ -108,8 +108,8 @@ POINTS = {
     "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
     "isolated: searched": Point("apps.benchmarks.running.execution", "isolated_queries", "after"),
     "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),
-    "measure: commit begun": Point("apps.benchmarks.measuring.again", "keep_values"),
-    "measure: commit stored": Point("apps.benchmarks.measuring.again", "keep_values", "after"),
+    "measure: commit begun": Point("apps.benchmarks.measuring.again", "store_values"),
+    "measure: commit stored": Point("apps.benchmarks.measuring.again", "store_values", "after"),
     "measure: finished": Point("apps.benchmarks.measuring.again", "measure_again", "after"),
     "model: encoded": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch", "made"),
 }

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="Only root may mount a
 
 
 @pytest.mark.parametrize("scenario", FULL, ids=str)
-def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew, scenario, tmp_path):
+def test_full_disk_is_named_and_needs_only_a_retry(crew, scenario, tmp_path):
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)
     operation = kind.start()
@@ -56,7 +56,7 @@ MOST = 8 * MIB  # of which daphne, Django and the upload each take the size of w
 
 
 @pytest.mark.parametrize("way", ["page", "API"])
-def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(crew, way, manage, processes, tmp_path):
+def test_upload_to_full_disk_fails_and_the_next_succeeds(crew, way, manage, processes, tmp_path):
     folder = tmp_path / "temporary"
     disk = ("-m", "tests.faults.small_disk", str(folder), str(MOST))
     site = serving(lambda *command, **more: manage(*disk, *command, **more), TMPDIR=str(folder))
@@ -87,7 +87,7 @@ def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(crew, way, 
     assert Dataset.objects.count() == 1
 
 
-def test_a_full_disk_of_the_data_folder_is_told_and_the_next_upload_is_taken(crew, tmp_path):
+def test_full_data_folder_is_reported_and_next_upload_succeeds(crew, tmp_path):
     """The part of it that is the embedded database, which has no room for the rows."""
     disk = ("-m", "tests.faults.small_disk", str(FOR_ROOT), str(256 * MIB))
     environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}

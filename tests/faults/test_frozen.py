@@ -31,7 +31,7 @@ FROZEN = scenarios(
 
 
 @pytest.mark.parametrize("scenario", FROZEN, ids=str)
-def test_another_worker_ends_what_a_frozen_one_began(crew: Crew, scenario: Scenario) -> None:
+def test_another_worker_finishes_a_frozen_workers_operation(crew: Crew, scenario: Scenario) -> None:
     survive(crew, scenario)
 
 
@@ -49,7 +49,7 @@ def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> N
 
 
 @pytest.mark.parametrize("point", ["index: words", "index: commit stored"])
-def test_a_cancelled_build_of_a_frozen_worker_holds_nobody_up_and_is_freed(crew: Crew, point: str) -> None:
+def test_cancelled_build_of_a_frozen_worker_blocks_no_work(crew: Crew, point: str) -> None:
     """Its transaction stays open until this test lets it go: the sweep leaves what it holds to a later one."""
     hour = {"BENCHBENCH_LEASE_SECONDS": 3600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 3600}
     operation = KINDS["index"].start()
@@ -71,7 +71,7 @@ def of_workers() -> int:
 
 
 @pytest.mark.parametrize("point", ["benchmark: commit stored", "benchmark: finished"])
-def test_other_work_goes_on_beside_a_frozen_worker(crew: Crew, point: str) -> None:
+def test_other_work_continues_despite_a_frozen_worker(crew: Crew, point: str) -> None:
     """Its transactions stay open for an hour here: nothing of it is needed by others."""
     hour = {"BENCHBENCH_LEASE_SECONDS": 3600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 3600}
     KINDS["benchmark"].start()

@@ -25,7 +25,7 @@ def test_a_worker_that_hangs_or_dies_is_replaced(crew, scenario):
 
 
 @pytest.mark.parametrize("point", ["benchmark: encoding", "benchmark: reranking"])
-def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew, point):
+def test_hanging_model_fails_only_its_query(crew, point):
     kind = KINDS["benchmark"]
     expected = undisturbed(kind)
     query = Query.objects.filter(dataset=library().dataset).order_by("pk")[4]
@@ -42,7 +42,7 @@ def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew, point):
     assert rankings | failed == expected["rankings"] | failed
 
 
-def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew):
+def test_hanging_store_fails_only_its_query(crew):
     kind = KINDS["store"]
     expected = undisturbed(kind)["rankings"]
     operation = kind.start()

@@ -71,7 +71,7 @@ class Away:
     ],
     ids=["drips for ever", "says nothing", "fails", "talks nonsense", "is overloaded for a moment"],
 )
-def test_a_query_that_gets_no_answer_is_its_own_error_alone(crew, server, settings, disturb, said):
+def test_missing_llm_answer_fails_only_its_query(crew, server, settings, disturb, said):
     texts = dict(Query.objects.filter(dataset=library().dataset).order_by("pk").values_list("pk", "text"))
     hit = list(texts)[HIT]
     server.answer = lambda prompt: next(text for text in texts.values() if text in prompt)

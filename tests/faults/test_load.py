@@ -115,7 +115,7 @@ def left_when_the_first_ended(operations: list[Operation]) -> list[float]:
     return sorted(shares)
 
 
-def test_nobody_is_refused_nobody_waits_for_the_others(crew, serve, proxy, processes):
+def test_concurrent_users_are_neither_refused_nor_delayed(crew, serve, proxy, processes):
     mapping = make_library(queries=QUERIES, documents=30)
     made = [create_benchmark(mapping, name=f"load of {name}", matrix=MATRIX) for name in OWNERS]
     sites = [serve(), serve()]

@@ -50,7 +50,7 @@ def test_a_query_without_a_vector_fails_alone(crew, scenario):
 
 
 @pytest.mark.parametrize("scenario", INDEXING, ids=str)
-def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_whole(crew, scenario):
+def test_invalid_vectors_fail_an_index_until_the_model_works(crew, scenario):
     kind = KINDS["index"]
     expected = undisturbed(kind)
     library()

@@ -32,7 +32,7 @@ def test_a_worker_whose_sessions_are_ended_begins_new_ones(crew, scenario):
 
 
 @pytest.mark.parametrize("scenario", RESTARTED, ids=str)
-def test_what_was_committed_outlives_an_immediate_stop(crew, scenario):
+def test_committed_data_survives_an_immediate_stop(crew, scenario):
     survive(crew, scenario, connect_again)
 
 

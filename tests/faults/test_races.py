@@ -143,7 +143,7 @@ def _active() -> bool:
     return Operation.objects.filter(status__in=("pending", "running")).exists()
 
 
-def test_whatever_people_do_at_once_ends_well(crew):
+def test_concurrent_user_actions_end_consistently(crew):
     seen: Counter[str] = Counter()
     benchmark = run_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)
     machine = type("Life", (Life,), {"crew": crew, "seen": seen, "undisturbed": found_by(benchmark)})

@@ -45,7 +45,7 @@ def test_the_greatest_dataset_takes_bounded_memory(crew, upload, processes):
     assert grown < GROWTH_MB
 
 
-def test_a_site_that_is_killed_amid_an_upload_leaves_no_file(crew, upload, processes, tmp_path):
+def test_site_killed_during_an_upload_leaves_no_file(crew, upload, processes, tmp_path):
     site = processes[-1]
     descriptors = Path(f"/proc/{site.pid}/fd")
 

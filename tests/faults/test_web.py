@@ -22,7 +22,7 @@ WATCHED = [
 
 
 @pytest.mark.parametrize("scenario", WATCHED, ids=str)
-def test_whoever_watched_is_right_when_they_come_back(crew, scenario, serve, processes):
+def test_reconnecting_watcher_gets_the_correct_state(crew, scenario, serve, processes):
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)
     operation = kind.start()

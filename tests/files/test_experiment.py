@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import PRESETS, experiment_of, kept_documents, read_experiment
+from benchbench.files.experiment import PRESETS, experiment_of, read_experiment, select_documents
 from benchbench.ir.planning.ann import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
@@ -87,19 +87,19 @@ def test_it_fills_in_every_default(tmp_path):
     }
 
 
-def test_what_it_writes_reads_as_the_same(tmp_path):
+def test_written_experiments_read_back_equal(tmp_path):
     for stated in (MINIMAL, yaml.safe_dump(FULL)):
         experiment = read(tmp_path, stated)
         assert read(tmp_path, experiment.as_yaml()) == experiment
-        assert experiment_of(json.loads(json.dumps(experiment.as_dict())), where="config") == experiment
+        assert experiment_of(json.loads(json.dumps(experiment.as_dict())), location="config") == experiment
     assert experiment.as_dict() == FULL
     assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL)
 
 
-def test_texts_that_look_like_something_else_are_written_as_texts(tmp_path):
+def test_texts_resembling_other_types_are_quoted(tmp_path):
     for text in ("1e5", "1.0e+5", "12e45", "no", "017", "2026-11-22", "null", "~", "0x1F"):
         stated = FULL | {"description": text}
-        assert read(tmp_path, experiment_of(stated, where="config").as_yaml()).description == text
+        assert read(tmp_path, experiment_of(stated, location="config").as_yaml()).description == text
 
 
 @pytest.mark.parametrize(("name", "documents", "runs"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", None, 5)])
@@ -117,7 +117,7 @@ def test_it_may_name_every_store(tmp_path, name):
 
 @pytest.mark.parametrize(("most", "kept"), [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")])
 def test_expected_documents_are_kept_and_then_the_first_ones(most, kept):
-    assert kept_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
+    assert select_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_expected_documents_are_kept_and_then_the_first_ones(most, kept):
         (b"a: \x01", "e.yaml cannot be read as YAML"),
     ],
 )
-def test_what_is_no_plain_yaml_is_refused(tmp_path, stated, said):
+def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
     with pytest.raises(BenchbenchError, match=said):
         read(tmp_path, stated)
 
@@ -201,13 +201,13 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path, stated, said):
     ],
     ids=str,
 )
-def test_what_is_stated_wrongly_is_named(tmp_path, others, said):
+def test_invalid_values_are_named(tmp_path, others, said):
     with pytest.raises(BenchbenchError, match=said):
         read(tmp_path, json.dumps(changed(**others)))
 
 
 def require_same_again(experiment):
-    assert experiment_of(experiment.as_dict(), where="again") == experiment
+    assert experiment_of(experiment.as_dict(), location="again") == experiment
 
 
 @pytest.mark.fuzz
@@ -223,6 +223,6 @@ def test_it_survives_damaged_bytes(tmp_path):
 @pytest.mark.fuzz
 def test_it_survives_damaged_values():
     fuzz(
-        lambda value: require_same_again(experiment_of(value, where="e.yaml")),
+        lambda value: require_same_again(experiment_of(value, location="e.yaml")),
         lambda damages: damaged_value(FULL, damages),
     )

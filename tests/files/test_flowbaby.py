@@ -21,7 +21,7 @@ def entries(*scored):
 
 
 class TestDataset:
-    def test_it_reads_topics_judgments_and_what_is_said_of_them(self, flowbaby):
+    def test_topics_judgments_and_metadata_are_read(self, flowbaby):
         dataset = read_dataset(flowbaby())
         assert dataset.metadata.dataset_id == "golden"
         assert dataset.metadata.canonicalization_version == "v1"
@@ -30,7 +30,7 @@ class TestDataset:
         assert dataset.qrels == {"q1": {"doc1": 1, "doc2": 1}, "q2": {"doc3": 2, "doc4": 1}, "q3": {"doc5": 1}}
         assert dataset.warnings == ()
 
-    def test_what_is_not_stated_has_its_default(self, flowbaby):
+    def test_missing_metadata_gets_defaults(self, flowbaby):
         dataset = read_dataset(flowbaby(metadata=None, topics=TOPICS[2:], qrels=[]))
         assert (dataset.metadata.dataset_id, dataset.metadata.version) == ("golden-v1", "1.0")
 
@@ -43,7 +43,7 @@ class TestDataset:
         ):
             dataset.of_split("validation")
 
-    def test_it_warns_of_what_the_data_contradict(self, flowbaby):
+    def test_metadata_contradicting_the_data_gives_warnings(self, flowbaby):
         metadata = METADATA | {"slice_definitions": {"b": ""}}
         topics = [TOPICS[0] | {"expected_positive_count": 3}, *TOPICS[1:]]
         assert read_dataset(flowbaby(metadata=metadata, topics=topics)).warnings == (
@@ -86,7 +86,7 @@ class TestDataset:
             ({"metadata": "{"}, r"metadata\.json is not JSON"),
         ],
     )
-    def test_it_refuses_what_is_damaged(self, flowbaby, others, sentence):
+    def test_damaged_files_are_refused(self, flowbaby, others, sentence):
         with pytest.raises(BenchbenchError, match=sentence):
             read_dataset(flowbaby(**others))
 
@@ -127,7 +127,7 @@ class TestRun:
             (entries((" ", 1, 1)), r"entries\[0\]\.canonical_item_id is blank"),
         ],
     )
-    def test_it_refuses_what_is_damaged(self, written, content, sentence):
+    def test_damaged_files_are_refused(self, written, content, sentence):
         with pytest.raises(BenchbenchError, match=sentence):
             read_run(written(content, "run.json"))
 
@@ -150,7 +150,7 @@ def compare(*changes):
     return compare_summaries(*(read_as(Summary, SUMMARY | change) for change in changes))
 
 
-def test_it_tells_what_changed():
+def test_comparison_reports_changed_values():
     later = {"run_id": "two", "git_sha": "def", "metrics": {"mrr": 0.75, "ndcg@5": 0.25}, "duration_ms": 1000}
     found = compare({}, later)
     assert {name: of["difference"] for name, of in found["measures"].items()} == {"mrr": 0.25, "ndcg@5": 0.0}
@@ -169,12 +169,12 @@ def test_it_tells_what_changed():
         ({"profile": "a"}, {"profile": "b"}, "different aggregation profiles: 'a' and 'b'"),
     ],
 )
-def test_it_refuses_what_is_of_something_else(before, after, said):
+def test_incomparable_summaries_are_refused(before, after, said):
     with pytest.raises(IncomparableSummariesError, match=said):
         compare(before, after)
 
 
-def test_it_warns_of_what_may_move_a_figure_besides():
+def test_comparison_warns_of_other_causes_of_change():
     warnings = compare({}, {"query_count": 9, "metrics": {"mrr": 0.5, "map@5": 1}})["warnings"]
     assert "They count 10 and 9 queries" in warnings[0]
     assert warnings[1] == "Only one of them has ndcg@5, map@5."
@@ -195,6 +195,6 @@ def test_it_warns_of_what_may_move_a_figure_besides():
         (SUMMARY | {"duration_ms": "long"}, 'duration_ms must be a number, not "long"'),
     ],
 )
-def test_it_names_what_is_wrong_with_a_summary(written, content, said):
+def test_invalid_summary_error_names_the_problem(written, content, said):
     with pytest.raises(BenchbenchError, match=rf"^summary\.json,? {said}"):
         read_summary(written(content, "summary.json"))

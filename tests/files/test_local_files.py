@@ -15,8 +15,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.files import archives
 from benchbench.files.archives import require_unpacked_size, unpacked
 from benchbench.local_files import sealed
-from benchbench.local_files.placing import OutputError, place_directory, place_pieces, write_zip
-from benchbench.local_files.sealed import SEAL_BYTES, kept_array
+from benchbench.local_files.placing import OutputError, write_directory, write_file_pieces, write_zip
+from benchbench.local_files.sealed import SEAL_BYTES, load_array
 from tests.files.samples import spoil, ways
 
 
@@ -52,7 +52,7 @@ def test_a_path_that_leads_out_is_refused(name, tmp_path):
 @pytest.mark.parametrize(
     "name", ["n" * 256, "ü" * 128, "d" * 256 + "/x", "/".join(["d" * 200] * 16), "x" * 60_000], ids=len
 )
-def test_a_name_that_is_too_long_is_refused_without_a_folder_of_the_server(name, tmp_path):
+def test_too_long_name_error_hides_server_folders(name, tmp_path):
     said = refusal(archive(tmp_path / "a.zip", (name, b"x")))
     assert "is too long: a name has at most 255 bytes" in said
     assert "/tmp" not in said
@@ -60,7 +60,7 @@ def test_a_name_that_is_too_long_is_refused_without_a_folder_of_the_server(name,
     assert len(said) < 600
 
 
-def test_what_cannot_be_written_tells_no_folder(tmp_path, monkeypatch):
+def test_write_error_hides_server_folders(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.zip", ("x", b"1"))
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "secret"))
     monkeypatch.setattr(archives, "_write", Mock(side_effect=error))
@@ -80,7 +80,7 @@ def test_links_repeated_files_and_too_many_are_refused(tmp_path, monkeypatch):
     assert "holds 2 files, and at most 1 are allowed" in refusal(archive(tmp_path / "a.zip", ("x", b""), ("y", b"")))
 
 
-def test_what_unpacks_to_too_much_or_is_no_zip_is_refused(tmp_path):
+def test_oversized_or_invalid_archives_are_refused(tmp_path):
     zeros = bytes(10**6)
     assert "unpacks to more bytes than are allowed" in refusal(archive(tmp_path / "a.zip", ("x", zeros)))
     assert "unpacks to more than" in refusal(archive(tmp_path / "a.zip", ("x.gz", gzip.compress(zeros))), 5000)
@@ -102,44 +102,44 @@ def broken():
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        place_pieces(broken(), tmp_path / "a")
+        write_file_pieces(broken(), tmp_path / "a")
     assert not os.listdir(tmp_path)
-    place_pieces(["ü", b"\xff"], tmp_path / "a")
+    write_file_pieces(["ü", b"\xff"], tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == "ü".encode() + b"\xff"
     with pytest.raises(ZeroDivisionError):
-        place_pieces(broken(), tmp_path / "a", force=True)
+        write_file_pieces(broken(), tmp_path / "a", force=True)
     assert os.listdir(tmp_path) == ["a"]
     assert (tmp_path / "a").read_bytes() == "ü".encode() + b"\xff"
 
 
 def test_a_file_is_replaced_by_force_only(tmp_path):
-    place_pieces(["1"], tmp_path / "a")
+    write_file_pieces(["1"], tmp_path / "a")
     with pytest.raises(OutputError, match="a exists already: choose another --output, or give --force to replace it"):
-        place_pieces(["2"], tmp_path / "a")
-    place_pieces(["3"], tmp_path / "a", force=True)
+        write_file_pieces(["2"], tmp_path / "a")
+    write_file_pieces(["3"], tmp_path / "a", force=True)
     assert (tmp_path / "a").read_text() == "3"
 
 
 def test_equal_content_is_packed_into_equal_bytes(tmp_path):
     for name in ("a.gz", "b.gz"):
-        place_pieces(["red"], tmp_path / name)
+        write_file_pieces(["red"], tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"red"
 
 
 def test_a_directory_appears_whole_and_replaces_none(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        place_directory({"a": ["1"], "b/c": broken()}, tmp_path / "d")
+        write_directory({"a": ["1"], "b/c": broken()}, tmp_path / "d")
     assert not os.listdir(tmp_path)
-    place_directory({"a": ["1"], "b/c": ["2"]}, tmp_path / "d")
+    write_directory({"a": ["1"], "b/c": ["2"]}, tmp_path / "d")
     assert (tmp_path / "d/b/c").read_text() == "2"
     assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == stat.S_IMODE((tmp_path / "d/b").stat().st_mode)
     with pytest.raises(OutputError, match="d exists already: choose another --output, or remove it first"):
-        place_directory({"a": ["1"]}, tmp_path / "d")
+        write_directory({"a": ["1"]}, tmp_path / "d")
 
 
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
-    for write in (lambda path: place_pieces(["1"], path), lambda path: place_directory({"a": ["1"]}, path)):
+    for write in (lambda path: write_file_pieces(["1"], path), lambda path: write_directory({"a": ["1"]}, path)):
         with pytest.raises(OutputError, match="cannot be written: No such file or directory"):
             write(tmp_path / "absent" / "a")
 
@@ -169,7 +169,7 @@ class Kept:
             self.made += 1
             return [self.rows[:7], self.rows[7:]]
 
-        return kept_array(self.file, dtype, shape, holds=holds, make=make)
+        return load_array(self.file, dtype, shape, holds=holds, make=make)
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_it_is_made_once_and_mapped_read_only(kept):
 @pytest.mark.parametrize(
     "way", [pytest.param(way, id=name) for name, way in ways(row=16, header=slice(-256, None)).items()]
 )
-def test_a_damaged_file_is_made_anew(kept, way, caplog):
+def test_damaged_file_is_rebuilt(kept, way, caplog):
     kept.get()
     spoil(kept.file, way)
     assert np.array_equal(kept.get(), ROWS)
@@ -199,7 +199,7 @@ def test_a_damaged_file_is_made_anew(kept, way, caplog):
     assert f"{kept.file} is damaged, or was made of something else: it is made anew." in caplog.text
 
 
-def test_damage_that_keeps_size_and_times_is_found_by_another_process(kept):
+def test_damage_preserving_size_and_times_is_detected(kept):
     kept.get()
     before = kept.file.stat()
     spoil(kept.file, lambda content: content[::-1])
@@ -207,7 +207,7 @@ def test_damage_that_keeps_size_and_times_is_found_by_another_process(kept):
     assert np.array_equal(kept.get(), ROWS)
 
 
-def test_a_sound_file_of_something_else_is_made_anew(kept, tmp_path):
+def test_valid_file_of_other_content_is_rebuilt(kept, tmp_path):
     others = (
         Kept(tmp_path / "1", ROWS[::-1]).get(holds="b"),  # of another index: the same rows in another order
         Kept(tmp_path / "2", ROWS.astype(np.int8)).get(dtype=np.int8),
@@ -222,7 +222,7 @@ def test_a_sound_file_of_something_else_is_made_anew(kept, tmp_path):
         assert kept.made == 1 + number
 
 
-def test_any_number_of_rows_where_the_reader_does_not_know(kept):
+def test_unknown_row_count_accepts_any_number(kept):
     for _ in range(2):
         assert kept.get(shape=(-1, 4)).shape == (10, 4)
     kept.file.write_bytes(kept.file.read_bytes()[16:])
@@ -230,7 +230,7 @@ def test_any_number_of_rows_where_the_reader_does_not_know(kept):
     assert kept.made == 2
 
 
-def test_it_is_read_whole_once_until_somebody_writes_it(kept, monkeypatch):
+def test_file_is_verified_once_until_it_changes(kept, monkeypatch):
     kept.get()
     reads = []
     read = sealed._is_sealed
@@ -242,7 +242,7 @@ def test_it_is_read_whole_once_until_somebody_writes_it(kept, monkeypatch):
     assert len(reads) == 1
 
 
-def test_it_has_its_name_only_when_it_is_on_the_disk(kept, monkeypatch):
+def test_file_is_synced_before_it_is_renamed(kept, monkeypatch):
     done = []
     sync, replace = os.fsync, os.replace
 
@@ -256,7 +256,7 @@ def test_it_has_its_name_only_when_it_is_on_the_disk(kept, monkeypatch):
     assert done == [f"{ROWS.nbytes + SEAL_BYTES} bytes", "name", "folder"]
 
 
-def test_what_a_killed_process_left_goes_after_an_hour(kept):
+def test_leftover_temporary_files_are_deleted_after_an_hour(kept):
     kept.file.parent.mkdir()
     old, new = (kept.file.parent / f".a.vectors.{name}" for name in ("old", "new"))
     for left in (old, new):
@@ -266,7 +266,7 @@ def test_what_a_killed_process_left_goes_after_an_hour(kept):
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_rows_of_another_number_are_an_error_and_leave_no_other_array(kept):
+def test_wrong_row_count_is_an_error(kept):
     with pytest.raises(OutputError, match="does not hold what was just written to it"):
         kept.get(shape=(11, 4))
 

@@ -31,44 +31,44 @@ def folder(tmp_path):
 def filled(folder, **options):
     packs = Packs(folder)
     for name, content in RECORDS.items():
-        packs.add(name, content, most=options.get("most", MOST))
+        packs.add(name, content, max_bytes=options.get("most", MOST))
     return packs
 
 
-def test_records_are_read_by_who_added_them_and_by_others(folder):
+def test_records_are_read_by_writer_and_other_readers(folder):
     for packs in (filled(folder), Packs(folder)):
         assert packs.read([*RECORDS, key("unknown")]) == RECORDS
-        assert packs.known([*RECORDS, key("unknown")]) == RECORDS.keys()
+        assert packs.find_keys([*RECORDS, key("unknown")]) == RECORDS.keys()
     assert len(os.listdir(folder)) == 1
     assert packed_bytes(folder.parent) == sum(OVERHEAD + len(content) for content in RECORDS.values())
 
 
-def test_what_another_adds_is_seen(folder):
+def test_records_added_by_another_instance_are_visible(folder):
     one, other = Packs(folder), Packs(folder)
     for number, (name, content) in enumerate(RECORDS.items()):
         packs, reader = (one, other) if number % 2 else (other, one)
-        assert not reader.known([name])
+        assert not reader.find_keys([name])
         assert not packs.read([name])  # as whoever adds has looked
-        packs.add(name, content, most=MOST)
-        assert reader.known([name]) == {name}
+        packs.add(name, content, max_bytes=MOST)
+        assert reader.find_keys([name]) == {name}
         assert reader.read([name]) == {name: content}
     assert len(os.listdir(folder)) == 1
 
 
-def test_a_full_disk_is_a_sentence_and_costs_nothing_that_was_kept(folder):
+def test_full_disk_gives_an_error_and_loses_no_records(folder):
     packs, more = filled(folder), b"more " * 1000
     (pack,) = folder.iterdir()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (pack.stat().st_size + 100, limits[1]))
     try:
         with pytest.raises(OutputError) as raised:
-            packs.add(key("more"), more, most=MOST)
+            packs.add(key("more"), more, max_bytes=MOST)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert raised.value.message.startswith(f"{pack} cannot be written: File too large. Make room for ")
     for one in (packs, Packs(folder)):
         assert one.read([*RECORDS, key("more")]) == RECORDS
-    packs.add(key("more"), more, most=MOST)
+    packs.add(key("more"), more, max_bytes=MOST)
     assert Packs(folder).read([*RECORDS, key("more")]) == RECORDS | {key("more"): more}
 
 
@@ -77,7 +77,7 @@ WAYS = ways(row=OVERHEAD + len(RECORDS[key("0")]), header=slice(0, OVERHEAD))
 
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["its adder", "another"])
 @pytest.mark.parametrize("way", [pytest.param(way, id=name) for name, way in WAYS.items()])
-def test_a_damaged_record_is_missing_and_is_added_anew(folder, way, is_fresh):
+def test_damaged_record_is_missing_and_can_be_added_again(folder, way, is_fresh):
     packs = filled(folder)
     (file,) = folder.iterdir()
     spoil(file, way)
@@ -85,7 +85,7 @@ def test_a_damaged_record_is_missing_and_is_added_anew(folder, way, is_fresh):
     found = packs.read(list(RECORDS))
     assert found.items() <= RECORDS.items()
     for name in RECORDS.keys() - found.keys():
-        packs.add(name, RECORDS[name], most=MOST)
+        packs.add(name, RECORDS[name], max_bytes=MOST)
     for reader in (packs, Packs(folder)):
         assert reader.read(list(RECORDS)) == RECORDS
 
@@ -116,11 +116,11 @@ def test_packs_that_went_are_forgotten(folder):
     kept = trim_packs(folder.parent, 3 * len(RECORDS[key("0")]) + 3 * OVERHEAD)
     assert kept == packed_bytes(folder.parent) > 0
     assert packs.read(list(RECORDS)).keys() == set(list(RECORDS)[3:])
-    assert packs.known(list(RECORDS)) == set(list(RECORDS)[3:])
+    assert packs.find_keys(list(RECORDS)) == set(list(RECORDS)[3:])
     trim_packs(folder.parent, 0)
     folder.rmdir()
     assert not packs.read(list(RECORDS))
-    packs.add(key("0"), b"again", most=MOST)
+    packs.add(key("0"), b"again", max_bytes=MOST)
     assert Packs(folder).read([key("0")]) == {key("0"): b"again"}
 
 
@@ -130,10 +130,10 @@ def test_a_pack_that_was_used_lately_stays(folder):
         os.utime(file, (0, 0))
     Packs(folder).read([key("2")])
     trim_packs(folder.parent, 2 * len(RECORDS[key("0")]))
-    assert Packs(folder).known(list(RECORDS)) == {key("2")}
+    assert Packs(folder).find_keys(list(RECORDS)) == {key("2")}
 
 
-def test_a_record_that_was_added_anew_counts_though_its_damaged_pack_is_looked_at_again(folder):
+def test_readded_record_survives_rescan_of_its_damaged_pack(folder):
     packs = filled(folder)
     (file,) = folder.iterdir()
     size = OVERHEAD + len(RECORDS[key("0")])
@@ -141,11 +141,11 @@ def test_a_record_that_was_added_anew_counts_though_its_damaged_pack_is_looked_a
         spoil(file, lambda content, end=(number + 1) * size: content[: end - 1] + b"?" + content[end:])
         name = key(str(number))
         assert not packs.read([name])
-        packs.add(name, RECORDS[name], most=MOST)
+        packs.add(name, RECORDS[name], max_bytes=MOST)
     assert packs.read([key("0"), key("1")]) == {name: RECORDS[name] for name in (key("0"), key("1"))}
 
 
-def test_a_pack_that_goes_while_it_is_read_harms_nothing(folder, monkeypatch):
+def test_pack_deleted_during_a_read_is_harmless(folder, monkeypatch):
     packs = filled(folder)
     (file,) = folder.iterdir()
     os.utime(file, (0, 0))  # unused for long: one that is deleted to make room
@@ -170,7 +170,7 @@ class Half(bytes): pass
 with writing(folder.parent):
     packs = Packs(folder)
     packs.read([bytes(32)])
-    packs.add(bytes(32), b"whole", most=10**6)
+    packs.add(bytes(32), b"whole", max_bytes=10**6)
     (pack,) = folder.iterdir()
     whole = pack.read_bytes()
     with pack.open("ab") as file:
@@ -181,7 +181,7 @@ with writing(folder.parent):
 """
 
 
-def test_a_process_that_is_killed_while_it_adds_harms_nothing(folder):
+def test_process_killed_while_adding_corrupts_nothing(folder):
     command = [sys.executable, "-c", KILLED, str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"half\n"
@@ -190,6 +190,6 @@ def test_a_process_that_is_killed_while_it_adds_harms_nothing(folder):
     packs = Packs(folder)
     with writing(folder.parent):  # the lock is free
         assert packs.read([bytes(32), key("0")]) == {bytes(32): b"whole"}
-        packs.add(key("0"), b"next", most=MOST)
+        packs.add(key("0"), b"next", max_bytes=MOST)
     for reader in (packs, Packs(folder)):
         assert reader.read([bytes(32), key("0")]) == {bytes(32): b"whole", key("0"): b"next"}

@@ -70,20 +70,20 @@ class TestQrels:
 
 
 class TestRun:
-    def test_it_groups_the_lines_of_a_query_wherever_they_are(self, written):
+    def test_scattered_lines_of_a_query_are_grouped(self, written):
         run = read_run(written("q1 Q0 d1 1 .5 tag\nq2 Q0 d1 7 1e-3 tag and more\n\nq1 Q0 ü 1 -inf t", "run.gz"))
         assert {query: (of.documents, of.scores) for query, of in run.items()} == {
             "q1": ([b"d1", "ü".encode()], [0.5, -float("inf")]),
             "q2": ([b"d1"], [0.001]),
         }
 
-    def test_ids_of_any_bytes_can_be_measured_and_utf_8_kept(self, written):
+    def test_ids_of_any_bytes_rank_but_text_requires_utf8(self, written):
         ranked = read_run(written(b"q1 Q0 d\xff 1 1 t\nq1 Q0 d 1 1 t"))["q1"].ranking()
         assert ranked == [b"d\xff", b"d"]
         with pytest.raises(BenchbenchError, match="Query q1 has a document whose id is not UTF-8"):
-            as_text(ranked, where="Query q1")
-        assert as_text(["ü".encode(), b"d"], where="Query q1") == ["ü", "d"]
-        assert as_text([], where="Query q1") == []
+            as_text(ranked, location="Query q1")
+        assert as_text(["ü".encode(), b"d"], location="Query q1") == ["ü", "d"]
+        assert as_text([], location="Query q1") == []
 
     def test_a_broken_archive_is_a_sentence(self, tmp_path):
         path = tmp_path / "run.gz"
@@ -136,17 +136,17 @@ def flowbaby(entries):
 
 
 @pytest.mark.parametrize("name", ["a.run", "a.run.gz"])
-def test_it_ranks_a_trec_run_by_score_and_then_by_id_descending(tmp_path, name):
+def test_trec_run_ranks_by_score_then_id_descending(tmp_path, name):
     path = write(tmp_path / name, TREC_RUN)
     found = read_run_file(path, {"q1"})
-    assert (found.format, found.tags, found.others, found.first_others) == ("trec", ("mine",), 1, ("q9",))
+    assert (found.format, found.tags, found.unknown_count, found.first_unknown) == ("trec", ("mine",), 1, ("q9",))
     assert found.rankings["q1"].documents == ["c", "b", "a"]
     assert found.rankings["q1"].scores.tolist() == [0.7, 0.5, 0.5]
     assert (found.tied, found.results) == (1, 3)
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_pipe_is_refused_since_it_is_read_more_than_once(tmp_path):
+def test_pipes_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for format in ("", "trec", "flowbaby"):
         with pytest.raises(BenchbenchError, match="pipe is a pipe, which gives its content once: write it to a file"):
@@ -161,9 +161,9 @@ def test_scores_that_are_equal_as_singles_are_ties(tmp_path):
     assert (found.tied, found.tags) == (1, ("x", "y"))
 
 
-def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path):
+def test_flowbaby_run_uses_its_own_or_the_requested_order(tmp_path):
     agreed = read_run_file(write(tmp_path / "a.json", flowbaby(ENTRIES)), {"q1"})
-    assert (agreed.format, agreed.tags, agreed.others) == ("flowbaby", ("ours",), 1)
+    assert (agreed.format, agreed.tags, agreed.unknown_count) == ("flowbaby", ("ours",), 1)
     assert agreed.rankings["q1"].documents == ["b", "a"]
     rising = write(tmp_path / "b.json", flowbaby([("q1", "b", 1, 0.1), ("q1", "a", 2, 0.5)]))
     with pytest.raises(BenchbenchError, match="ranks and scores that disagree"):
@@ -182,12 +182,12 @@ def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path):
         ("empty.run", "\n", "empty.run is empty"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path, name, content, sentence):
+def test_errors_name_their_location(tmp_path, name, content, sentence):
     with pytest.raises(BenchbenchError, match=sentence):
         read_run_file(write(tmp_path / name, content), {"q1"})
 
 
-def test_a_format_that_is_told_is_not_looked_for(tmp_path):
+def test_explicit_format_skips_detection(tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a 1 2\n")
     with pytest.raises(BenchbenchError, match=r"a\.run, line 1, has 5 columns"):
         read_run_file(path, {"q1"}, format="trec")
@@ -196,4 +196,4 @@ def test_a_format_that_is_told_is_not_looked_for(tmp_path):
     with pytest.raises(BenchbenchError, match="there are trec, flowbaby"):
         read_run_file(path, {"q1"}, format="csv")
     path = write(tmp_path / "a.run", "q1 Q0 a 1 2 x\nq2 Q0 b 2 1 x\nq2 Q0 b 3 1 x\n")
-    assert read_run_file(path, {"q1"}).others == 1
+    assert read_run_file(path, {"q1"}).unknown_count == 1

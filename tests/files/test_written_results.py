@@ -64,7 +64,7 @@ def test_a_query_that_timed_out_is_in_no_mean():
     assert content["per_category"]["a"]["count"] == 4
 
 
-def test_only_what_the_limit_returns_counts():
+def test_only_results_within_the_limit_count():
     late = answer(["a"], [f"x{n}" for n in range(10)] + ["a"])
     content = baseline([late], when=WHEN, search_mode="dense", seconds=None)
     assert content["aggregate_metrics"]["mrr"] == 0
@@ -164,7 +164,7 @@ def content(answers, **options):
     return baseline(answers, when=when, search_mode="dense", seconds=45.23, **options)
 
 
-def test_it_tells_each_query_and_the_totals():
+def test_report_shows_each_query_and_the_totals():
     found = content(ANSWERS)
     lines = opening("Which search?", source="queries.json", queries=3)
     for place, detail in enumerate(found["detailed_results"], start=1):
@@ -187,7 +187,7 @@ def test_difficulties_come_in_their_order_and_counts_are_aligned():
     ]
 
 
-def test_totals_tell_what_had_no_answer_or_was_cut():
+def test_totals_report_missing_and_truncated_results():
     told = closing(content([ANSWERS[2]]))
     assert "  Precision@3:      –" in told
     assert "  Mean MRR:         –" in told
@@ -241,7 +241,7 @@ def test_an_error_has_a_column_where_there_is_one():
     )
 
 
-def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking():
+def test_search_has_one_line_per_cutoff():
     texts = {3: Content(0.5, 1, 0)}
     found = search(section_rank=3, expected_sections="s2,s1", search_time_ms=2.5, execution="shared", content=texts)
     first, third = (search_line(FLAT, row) for row in search_rows(found, [1, 3]))
@@ -283,7 +283,7 @@ def test_a_query_is_found_and_a_search_counted_once():
         ({"error": "Late.", "documents": ()}, "0.5"),
     ],
 )
-def test_consistency_is_of_what_all_repetitions_list(second, expected):
+def test_consistency_compares_results_of_all_repetitions(second, expected):
     failed = [search("q0", run, error="Late.") for run in (1, 2)]
     searches = [search("q1"), search("q1", 2, **second), search("q2"), search("q2", 2), *failed]
     assert summary_row(searches, [5])["consistency_score"] == expected

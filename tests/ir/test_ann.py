@@ -36,7 +36,7 @@ class TestText:
         assert Ann.parse("ivfflat(probes=7)").build == {"lists": 100, "storage": "vector"}
         assert Ann.parse("hnsw(storage=binary)").build != Ann.parse("hnsw").build
 
-    def test_a_list_is_split_between_settings_and_not_between_options(self):
+    def test_list_is_split_between_settings_but_not_options(self):
         calls = "exact, hnsw(m=8, ef_search=100),ivfflat"
         assert split_calls(calls) == ["exact", "hnsw(m=8, ef_search=100)", "ivfflat"]
         assert split_calls(" , ") == []
@@ -49,9 +49,9 @@ class TestErrors:
             ("diskann", 'no method "diskann"; there are exact, hnsw, ivfflat.'),
             ({"method": ["hnsw"]}, 'no method ["hnsw"]; there are'),
             ({"m": 8}, '{"m": 8} names no method; there are exact, hnsw, ivfflat.'),
-            ("", '"" is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).'),
-            ("hnsw(m=8", '"hnsw(m=8" is not a setting such as'),
-            ("hnsw m=8", '"hnsw m=8" is not a setting such as'),
+            ("", '"" is not a setting like exact, hnsw or hnsw(ef_search=100, storage=halfvec).'),
+            ("hnsw(m=8", '"hnsw(m=8" is not a setting like'),
+            ("hnsw m=8", '"hnsw m=8" is not a setting like'),
             ("hnsw(8)", '"8" is not an option such as ef_search=100.'),
             ("ivfflat(lists=)", '"lists=" is not an option such as probes=10.'),
             ("hnsw(m=8, m=9)", "m is there more than once."),
@@ -68,7 +68,7 @@ class TestErrors:
             ("ivfflat(lists=5, probes=6)", "probes: 6 is more than the 5 lists there are."),
         ],
     )
-    def test_each_lists_what_there_is(self, stated, sentence):
+    def test_each_error_lists_the_valid_choices(self, stated, sentence):
         with pytest.raises(AnnError) as raised:
             Ann.parse(stated)
         assert sentence in raised.value.message
@@ -105,7 +105,7 @@ class TestRecall:
     def test_the_share_of_the_exact_top_that_was_found(self, ids, scores, k, share):
         assert recall(ScoredList(np.array(ids, np.int64), np.array(scores, float)), self.TRUTH, k) == share
 
-    def test_where_other_chunks_were_looked_at_only_those_of_the_exact_list_count(self):
+    def test_recall_counts_only_exact_chunks_when_sets_differ(self):
         nearer = ScoredList(np.array([5, 2]), np.array([0.95, 0.8]))
         assert recall(nearer, self.TRUTH, 2) == 1
         assert recall(nearer, self.TRUTH, 2, of_same_set=False) == 1 / 2

@@ -35,7 +35,7 @@ def test_it_refuses_rules_that_it_does_not_know():
         rules("v2")
 
 
-def test_it_exports_what_was_retrieved_in_order_of_score():
+def test_results_are_exported_in_score_order():
     run = export_retrieval_results_to_run(
         {
             "q1": [
@@ -61,7 +61,7 @@ def test_it_exports_what_was_retrieved_in_order_of_score():
     )
 
 
-def test_it_takes_the_types_of_live_systems_and_gives_those_of_json():
+def test_live_system_types_are_converted_to_json_types():
     query, topic = UUID(int=1), UUID(int=2)
     live = {
         query: [
@@ -82,7 +82,7 @@ def test_it_takes_the_types_of_live_systems_and_gives_those_of_json():
     assert {type(value) for entry in run.entries for value in astuple(entry)} == {str, int, float}
 
 
-def test_the_documented_lines_write_a_file_that_can_be_scored(tmp_path, monkeypatch):
+def test_documented_example_writes_a_scorable_file(tmp_path, monkeypatch):
     documented = (Path(__file__).parents[2] / "docs" / "scoring.md").read_text().split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
     exec(documented, {"results": {"q1": [result(0.5, topic_id="a")]}})
@@ -97,7 +97,7 @@ def test_the_documented_lines_write_a_file_that_can_be_scored(tmp_path, monkeypa
         ({"q1": [result(1.0, topic_id=2.5)]}, r"2\.5 is no topic_id: it must be a text, a UUID or a whole number"),
     ],
 )
-def test_it_refuses_what_is_no_id(results, sentence):
+def test_invalid_ids_are_rejected(results, sentence):
     with pytest.raises(CanonicalizationError, match=sentence):
         export_retrieval_results_to_run(results, "run")
 

@@ -27,12 +27,12 @@ class TestHash:
             {"ann": "hnsw"},
         ],
     )
-    def test_every_key_that_is_not_at_its_default_enters_it(self, other):
+    def test_every_key_off_its_default_changes_the_hash(self, other):
         assert Configuration(**{"top_k": 10, **other}).hash != CLASSIC.hash
 
 
 class TestDict:
-    def test_it_holds_index_and_the_classic_keys_and_others_where_they_differ(self):
+    def test_dict_has_classic_keys_and_non_default_others(self):
         classic = {"index": None, "search_mode": "dense", "use_reranker": False, "top_k": 10}
         assert CLASSIC.as_dict() == {**classic, "rrf_k": 60, "score_threshold": None}
         added = Configuration(candidates=500, reranker="x").as_dict().keys() - CLASSIC.as_dict().keys()
@@ -48,7 +48,7 @@ class TestDict:
     def test_it_reads_back(self, configuration):
         assert Configuration.from_dict(configuration.as_dict()) == configuration
 
-    def test_it_reads_back_what_json_made_of_it(self):
+    def test_configuration_survives_a_json_round_trip(self):
         assert Configuration.from_dict({"weights": [0.7, 0.3]}).weights == (0.7, 0.3)
 
 
@@ -68,7 +68,7 @@ class TestDict:
         ),
     ],
 )
-def test_its_label_says_what_it_does_and_no_more(values, label):
+def test_label_names_only_effective_settings(values, label):
     assert run_label(Configuration(**values)) == label
 
 
@@ -84,7 +84,7 @@ def test_runs_that_differ_in_one_axis_have_different_labels(field):
     assert len({run_label(Configuration(**{**searched, **fusion, field: value})) for value in (first, second)}) == 2
 
 
-def test_depths_default_to_top_k_and_a_reranker_gets_no_more_than_the_candidates():
+def test_depths_default_to_top_k_and_candidates_limit_reranking():
     assert (Configuration(top_k=50).effective_candidates, Configuration(top_k=50).effective_rerank_depth) == (50, 50)
     assert Configuration(top_k=50, candidates=20).effective_rerank_depth == 20
     assert Configuration(top_k=50, candidates=90, rerank_depth=70).effective_rerank_depth == 70
@@ -123,7 +123,7 @@ class TestNormal:
             ),
         ],
     )
-    def test_what_does_not_touch_the_search_falls_away(self, values, plainest):
+    def test_normal_form_drops_keys_without_effect(self, values, plainest):
         assert Configuration(**values).normal() == Configuration(**plainest)
 
     @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class TestNormal:
             {"ann": "hnsw", "candidates": 500},
         ],
     )
-    def test_what_touches_it_stays(self, values):
+    def test_normal_form_keeps_keys_with_effect(self, values):
         assert Configuration(**values).normal() == Configuration(**values)
 
     def test_a_whole_threshold_hashes_as_the_number_it_is(self):
@@ -156,7 +156,7 @@ def test_a_way_has_one_text(stated, plain):
 
 
 @pytest.mark.parametrize("stated", ["", "Rewrite", "rewrite(2)", "multi(1)", "multi(11)", "multi()", "steps"])
-def test_what_is_none_is_refused(stated):
+def test_invalid_query_texts_are_rejected(stated):
     with pytest.raises(QueryTextError):
         QueryText.parse(stated)
 
@@ -195,7 +195,7 @@ def test_a_way_without_a_model_is_refused():
         Matrix.parse({"query": ["multi"], "ann": ["hnsw"], **LLM})
 
 
-def test_what_touches_no_search_makes_no_run():
+def test_values_without_effect_add_no_runs():
     matrix = Matrix.parse({"search_modes": ["sparse"], "query": ["as_asked", "hyde"], "llms": ["here:a", "here:b"]})
     assert [run_label(run) for run in matrix.configurations()] == ["lexical · top 100"]
     matrix = Matrix.parse({"query": ["as_asked", "rewrite"], "llms": ["here:a", "here:b"]})
@@ -204,13 +204,13 @@ def test_what_touches_no_search_makes_no_run():
     assert [run_label(run) for run in matrix.configurations()] == labels
 
 
-def test_a_configuration_as_asked_is_the_one_that_it_was():
+def test_unchanged_query_text_keeps_the_configuration_hash():
     asked = Configuration()
     assert "query" not in asked.as_dict()
     assert Configuration(llm="here:llama3").normal().hash == asked.hash
 
 
-def test_a_passage_is_encoded_and_its_words_are_not_searched():
+def test_hyde_passage_is_encoded_but_not_searched_lexically():
     (run,) = plan([("1", Configuration(search_mode="hybrid", query="hyde", llm="here:llama3"))]).runs
     by_kind = {type(stage): stage for stage in run.stages}
     encode, lexical = by_kind[EncodeStage], by_kind[LexicalStage]

@@ -16,7 +16,7 @@ from benchbench.ir.sections import (
 )
 
 
-def test_words_are_lower_case_runs_of_letters_digits_and_underscores():
+def test_words_are_lowercase_letters_digits_and_underscores():
     assert words("Émile's  max_k: 42 文書!") == ["émile", "s", "max_k", "42", "文書"]
 
 
@@ -37,7 +37,7 @@ class TestEvidence:
     def test_it_is_the_share_of_passages_found(self, evidence, recall):
         assert evidence_recall(evidence, self.TEXTS) == pytest.approx(recall)
 
-    def test_without_evidence_there_is_no_value_and_without_text_it_is_zero(self):
+    def test_evidence_recall_is_none_without_evidence_zero_without_text(self):
         assert evidence_recall([], self.TEXTS) is None
         assert evidence_recall(["?"], self.TEXTS) is None
         assert evidence_recall(["cat"], []) == 0
@@ -59,7 +59,7 @@ class TestRougeL:
     def test_the_closest_text_counts(self):
         assert rouge_l("a b", ["x", "a b", "a b c"]) == 1
 
-    def test_without_an_answer_there_is_no_value_and_without_text_it_is_zero(self):
+    def test_rouge_l_is_none_without_answer_zero_without_text(self):
         assert rouge_l("", ["a"]) is None
         assert rouge_l("a", []) == 0
         assert rouge_l("a", [""]) == 0
@@ -95,7 +95,7 @@ def test_ranks_count_documents_and_sections_once():
     assert section_rank(hits, "A", ["s1"]) == 4
 
 
-def test_what_is_not_there_has_the_rank_minus_one():
+def test_missing_items_have_rank_minus_one():
     assert doc_rank(HITS, "C") == doc_rank([], "A") == NOT_FOUND == -1
     assert section_rank(HITS, "A", ["s1"]) == section_rank(HITS, "A", []) == -1
     assert section_share(HITS, "A", [], 10) == 0
@@ -106,7 +106,7 @@ def test_what_is_not_there_has_the_rank_minus_one():
     ("k", "document", "any_section", "share"),
     [(0, 0, 0, 0), (1, 0, 0, 0), (2, 1, 0, 0), (3, 1, 1, 0.5), (10, 1, 1, 0.5)],
 )
-def test_one_right_section_is_recall_and_a_share_of_those_expected(k, document, any_section, share):
+def test_one_correct_section_counts_as_hit_and_as_share(k, document, any_section, share):
     assert (1 <= doc_rank(HITS, "A") <= k) == document
     assert (1 <= section_rank(HITS, "A", ["s1", "s2"]) <= k) == any_section
     assert section_share(HITS, "A", ["s1", "s2"], k) == share
@@ -119,6 +119,6 @@ def test_order_statistics_are_values_that_were_measured():
     assert order_statistic([], 0.5) is None
 
 
-def test_a_query_is_consistent_when_all_its_repetitions_list_the_same_documents_in_the_same_order():
+def test_consistent_queries_rank_documents_identically_in_every_repetition():
     assert consistency([[["a", "b"], ["a", "b"]], [["a", "b"], ["b", "a"]], [["a"]], [[], []]]) == 0.75
     assert consistency([]) is None

@@ -15,7 +15,7 @@ MEASURES += [Measure(name) for name in ("nDCG", "AP", "RR", "Hits")]
 
 
 def graded(ranking, truth):
-    return GradedRankings.of([list(ranking)], [truth])
+    return GradedRankings.from_rankings([list(ranking)], [truth])
 
 
 def outcomes(measure, ranking, truth, top_grade):
@@ -29,7 +29,7 @@ def outcomes(measure, ranking, truth, top_grade):
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.thorough
-def test_the_bounds_are_the_least_and_the_greatest_of_all_outcomes(seed):
+def test_bounds_match_brute_force_over_all_outcomes(seed):
     pick = random.Random(seed)
     top_grade = pick.choice([1, 2, 3])
     ranking = "".join(pick.sample("abcdefgh", pick.choice([0, 1, 4, 6])))
@@ -39,51 +39,51 @@ def test_the_bounds_are_the_least_and_the_greatest_of_all_outcomes(seed):
         if measure.name in ("Judged", "FirstRelevant"):
             continue
         values = outcomes(measure, ranking, truth, top_grade)
-        assert coverage.least[row, 0] == pytest.approx(min(values), abs=1e-9), measure
-        assert coverage.greatest[row, 0] == pytest.approx(max(values), abs=1e-9), measure
+        assert coverage.lower_bound[row, 0] == pytest.approx(min(values), abs=1e-9), measure
+        assert coverage.upper_bound[row, 0] == pytest.approx(max(values), abs=1e-9), measure
 
 
-def test_every_measure_of_ours_has_bounds_and_one_of_the_library_has_none():
+def test_only_builtin_measures_have_bounds():
     assert list(BOUNDS) == list(DEFINITIONS)
     coverage = cover([Measure("infAP")], graded("xa", {"a": 1}))
-    assert np.isnan([coverage.least, coverage.greatest]).all()
+    assert np.isnan([coverage.lower_bound, coverage.upper_bound]).all()
     assert coverage.condensed.item() == pytest.approx(1)
 
 
-def test_of_the_first_relevant_rank_a_lower_one_may_turn_up():
+def test_first_relevant_bounds_allow_a_lower_rank():
     coverage = cover([Measure("FirstRelevant"), Measure("FirstRelevant", 2)], graded("nxa", {"n": 0, "a": 1}))
-    assert coverage.least[:, 0].tolist() == [2, 2]
-    assert coverage.greatest[0, 0] == 3
-    assert np.isnan(coverage.greatest[1, 0])
+    assert coverage.lower_bound[:, 0].tolist() == [2, 2]
+    assert coverage.upper_bound[0, 0] == 3
+    assert np.isnan(coverage.upper_bound[1, 0])
 
 
-def test_a_value_may_fall_when_a_deep_document_turns_out_relevant():
+def test_deep_relevant_document_may_lower_the_value():
     coverage = cover([Measure("AP"), Measure("nDCG")], graded("anx", {"a": 1, "n": 0}))
-    assert coverage.least[:, 0] == pytest.approx([(1 + 2 / 3) / 2, (1 + 1 / 2) / (1 + 1 / np.log2(3))])
-    assert coverage.greatest[:, 0].tolist() == [1, 1]
+    assert coverage.lower_bound[:, 0] == pytest.approx([(1 + 2 / 3) / 2, (1 + 1 / 2) / (1 + 1 / np.log2(3))])
+    assert coverage.upper_bound[:, 0].tolist() == [1, 1]
 
 
-def test_the_condensed_value_is_of_the_ranking_without_its_unjudged_documents():
+def test_condensed_value_ignores_unjudged_documents():
     rankings, truths = [list("xayb"), list("xy"), []], [{"a": 2, "b": 0}, {"a": 1}, {"a": 1}]
-    with_unjudged = GradedRankings.of(rankings, truths)
-    without = GradedRankings.of([list("ab"), [], []], truths)
+    with_unjudged = GradedRankings.from_rankings(rankings, truths)
+    without = GradedRankings.from_rankings([list("ab"), [], []], truths)
     measures = [measure for measure in MEASURES if measure.name != "FirstRelevant"]
     np.testing.assert_array_equal(condensed(with_unjudged).lengths, [2, 0, 0])
     np.testing.assert_array_equal(cover(measures, with_unjudged).condensed, evaluate(measures, without))
 
 
-def test_beside_each_value_stands_the_share_judged_of_what_it_looked_at():
+def test_each_value_has_its_judged_share():
     coverage = cover([Measure("nDCG", 2), Measure("P", 4), Measure("RR")], graded("axby", {"a": 1, "b": -1}))
     assert coverage.judged[:, 0].tolist() == [0.5, 0.5, 0.5]
     assert cover([Measure("P", 1)], graded("axby", {"a": 1})).judged.item() == 1
 
 
 def test_no_measures_and_no_queries_are_no_error():
-    assert cover([], graded("a", {})).least.shape == (0, 1)
-    assert cover([Measure("nDCG", 5), Measure("AP")], GradedRankings.of([], [])).greatest.shape == (2, 0)
+    assert cover([], graded("a", {})).lower_bound.shape == (0, 1)
+    assert cover([Measure("nDCG", 5), Measure("AP")], GradedRankings.from_rankings([], [])).upper_bound.shape == (2, 0)
 
 
-def test_runs_that_are_not_judged_alike_are_told_apart():
+def test_unevenly_judged_runs_are_detected():
     assert is_uneven([0.9, 0.8])
     assert not is_uneven([0.9, 0.87])
     assert not is_uneven([])

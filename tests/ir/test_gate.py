@@ -45,7 +45,7 @@ def only(rules, **given):
     return check
 
 
-def test_a_floor_is_on_the_mean_of_what_counts_and_is_inclusive():
+def test_floor_is_inclusive_and_applies_to_the_counted_mean():
     check = only(Rules(floors=(Floor(NDCG, 0.5),)))
     assert (check.name, check.required, check.observed, check.n) == ("nDCG@10", "≥ .5000", ".5000", 3)
     assert (check.outcome, check.value) == (PASSED, 0.5)
@@ -66,7 +66,7 @@ def test_a_floor_is_on_the_mean_that_it_names(mean, name, value, n):
     assert (check.name, check.value, check.n, check.mean) == (name, value, n, mean)
 
 
-def test_what_rounds_to_its_limit_shows_why_it_failed():
+def test_failing_value_that_rounds_to_limit_shows_more_digits():
     check = only(Rules(floors=(Floor(NDCG, 0.7),)), values={NDCG: np.array([0.69999, 0, 0.69999, 0.69999])})
     assert (check.outcome, check.observed) == (FAILED, "0.69999")
 
@@ -77,7 +77,7 @@ def test_a_floor_of_a_slice_counts_only_its_queries():
     assert (check.name, check.observed, check.n, check.outcome) == ("nDCG@10 in hard", ".5000", 2, FAILED)
 
 
-def test_a_floor_of_a_slice_that_lost_too_many_queries_decides_nothing():
+def test_slice_floor_is_undecided_with_too_many_missing_queries():
     check = only(Rules(floors=(Floor(NDCG, 0.1, "hard"),)))
     assert (check.outcome, check.n) == (UNDECIDED, 1)
     assert check.note == "1 of 2 queries of the slice have no value, more than 5 %."
@@ -90,7 +90,7 @@ def test_a_floor_of_a_slice_that_lost_too_many_queries_decides_nothing():
         (Floor(NDCG, 0.1, "easy"), "There is no slice 'easy'. There are hard."),
     ],
 )
-def test_a_slice_that_is_too_small_or_not_there_decides_nothing(floor, why):
+def test_missing_or_too_small_slice_is_undecided(floor, why):
     check = only(Rules(floors=(floor,)))
     assert (check.outcome, check.note) == (UNDECIDED, why)
 
@@ -117,7 +117,7 @@ def test_a_large_significant_change_fails(change, difference, outcome):
     assert only(Rules(changes=(change,)), differences={NDCG: difference}).outcome == outcome
 
 
-def test_a_change_says_what_it_could_not_rule_out():
+def test_change_check_notes_the_loss_not_ruled_out():
     difference = Difference(-0.005, (-0.04, 0.03), False, 60)
     check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: difference})
     assert check.observed == "−.0050 [−.0400, +.0300]"
@@ -132,7 +132,7 @@ def test_named_queries_must_not_fail():
     assert (unknown.outcome, unknown.note) == (UNDECIDED, "The dataset version has no query z.")
 
 
-def test_false_answers_are_a_share_of_the_queries_that_have_none():
+def test_false_answers_are_a_share_of_unanswerable_queries():
     asked = {"unanswerable": np.array([True, True, False, True]), "returned": np.array([True, False, True, False])}
     check = only(Rules(false_answers=0.4), **asked)
     assert (check.outcome, check.observed, check.n) == (FAILED, ".5000 (1 of 2 answered)", 2)
@@ -163,7 +163,7 @@ def test_failed_queries_are_counted_and_named():
     assert only(Rules(failed_queries=1)).outcome == PASSED
 
 
-def test_what_cannot_be_decided_is_never_a_pass():
+def test_undecided_check_never_passes():
     assert overall([PASSED, PASSED]) == PASSED
     assert overall([PASSED, FAILED]) == FAILED
     assert overall([FAILED, UNDECIDED, PASSED]) == UNDECIDED

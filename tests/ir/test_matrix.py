@@ -27,11 +27,11 @@ class TestConfigurations:
         assert len({configuration.hash for configuration in matrix.configurations()}) == 16
         assert len({run_label(configuration) for configuration in matrix.configurations()}) == 16
 
-    def test_an_axis_that_does_not_touch_a_mode_does_not_multiply_it(self):
+    def test_axis_without_effect_on_a_mode_adds_no_runs(self):
         hybrid = [f"hybrid · rrf {k} · top 100" for k in (40, 60, 80)]
         assert labels(search_modes=["dense", "hybrid"], rrf_k_values=[40, 60, 80]) == ["dense · top 100", *hybrid]
 
-    def test_they_come_in_the_order_of_the_axes_and_of_the_values_given(self):
+    def test_configurations_follow_axis_and_value_order(self):
         assert labels(
             search_modes=["sparse", "dense"], use_reranker=[True, False], rerankers=["b", "a"], top_k_values=[50, 20]
         ) == [
@@ -59,7 +59,7 @@ class TestConfigurations:
         runs = ("dense · hnsw(ef_search=100)", "dense · ivfflat(probes=10)", "dense", "lexical")
         assert labels(ann=stated, search_modes=["dense", "sparse"]) == [f"{run} · top 100" for run in runs]
 
-    def test_lexical_engine_fusion_and_weights_multiply_what_they_touch(self):
+    def test_lexical_fusion_and_weight_axes_multiply_affected_modes_only(self):
         assert labels(
             search_modes=["dense", "sparse", "hybrid"],
             lexical=["bm25", "fts"],
@@ -80,7 +80,7 @@ class TestConfigurations:
             "hybrid · fts · weighted 0.25 + 0.75 · top 100",
         ]
 
-    def test_weighted_fusion_weighs_alike_unless_told(self):
+    def test_weighted_fusion_defaults_to_equal_weights(self):
         assert labels(search_modes=["hybrid"], fusion=["weighted"], weights=[None, [2, 2]]) == [
             "hybrid · weighted 0.5 + 0.5 · top 100"
         ]
@@ -178,7 +178,7 @@ class TestErrors:
         assert named.configurations()[0].hash == matrix.configurations()[0].hash
         assert matrix.configurations()[0].as_dict().keys() == {"index", *CLASSIC}
 
-    def test_it_limits_the_values_of_a_list_and_the_runs(self):
+    def test_values_per_list_and_runs_are_limited(self):
         with pytest.raises(MatrixError, match="top_k_values: 3 values are more than the 2 allowed") as raised:
             Matrix.parse({"top_k_values": [50, 60, 70], "k_values_for_metrics": [5, 10]}, max_values=2)
         assert raised.value.field == "top_k_values"
@@ -193,7 +193,7 @@ class TestErrors:
         with pytest.raises(MatrixError, match="makes 5 runs; at most 4 are allowed"):
             Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=4)
 
-    def test_a_matrix_too_wide_to_spell_out_is_refused_at_once(self):
+    def test_huge_matrix_is_rejected_without_expanding_it(self):
         wide = [*range(100, 120)]
         with pytest.raises(MatrixError, match="combines its values in 160,000 ways") as raised:
             Matrix.parse(

@@ -23,7 +23,7 @@ RANKED += ["AP", "AP@5", "RR", "RR@2", "Success@1", "Success@5", "Hits@10", "Hit
 
 def value(measure, ranking, truth):
     """The measure of one ranking, whose documents have names of one letter."""
-    return evaluate([Measure.parse(measure)], GradedRankings.of([list(ranking)], [truth])).item()
+    return evaluate([Measure.parse(measure)], GradedRankings.from_rankings([list(ranking)], [truth])).item()
 
 
 class TestMeasure:
@@ -107,7 +107,7 @@ class TestKnownAnswers:
         assert value(measure, "ab", {"a": 1}) == 0
 
     @pytest.mark.parametrize("measure", RANKED)
-    def test_no_truth_no_relevant_and_no_results_are_worth_zero(self, measure):
+    def test_value_is_zero_without_truth_relevant_documents_or_results(self, measure):
         assert value(measure, "ab", {}) == 0
         assert value(measure, "ab", {"a": 0, "b": -1}) == 0
         assert value(measure, "", {"a": 1}) == 0
@@ -115,8 +115,8 @@ class TestKnownAnswers:
     def test_negative_grades_gain_nothing(self):
         assert value("nDCG@2", "xa", {"x": -2, "a": 1}) == pytest.approx(1 / math.log2(3))
 
-    def test_a_judgment_whose_document_cannot_be_found_stays_in_the_denominators(self):
-        graded = GradedRankings.of([[1, 2]], [{1: 2, -1: 2}])
+    def test_judgments_of_missing_documents_count_in_the_denominators(self):
+        graded = GradedRankings.from_rankings([[1, 2]], [{1: 2, -1: 2}])
         values = evaluate([Measure("R", 5), Measure("AP"), Measure("nDCG", 2)], graded)[:, 0]
         assert values == pytest.approx([0.5, 0.5, 1 / (1 + 1 / math.log2(3))])
 
@@ -126,7 +126,7 @@ class TestKnownAnswers:
         assert value("Judged", "axx", {"a": 1}) == pytest.approx(1 / 3)
         assert value("Judged@10", "", {"a": 1}) == 0
 
-    def test_hits_count_and_the_first_relevant_rank_is_a_rank_or_nothing(self):
+    def test_hits_is_a_count_and_first_relevant_a_rank(self):
         truth = {"a": 1, "b": 2, "x": 0}
         names = ("Hits@3", "Hits", "FirstRelevant@3", "FirstRelevant")
         assert [value(name, "yxab", truth) for name in names] == [1, 2, 3, 3]
@@ -147,12 +147,15 @@ def random_case(seed):
     return rankings, truths
 
 
-def test_a_value_has_the_same_bits_alone_and_in_any_batch():
+def test_values_are_bit_identical_in_any_batch():
     rankings, truths = random_case(99)
     measures = [Measure(name, 10) for name in DEFINITIONS] + [Measure("nDCG"), Measure("AP")]
-    together = evaluate(measures, GradedRankings.of(rankings, truths))
+    together = evaluate(measures, GradedRankings.from_rankings(rankings, truths))
     for query, (ranking, truth) in enumerate(zip(rankings, truths, strict=True)):
-        assert evaluate(measures, GradedRankings.of([ranking], [truth]))[:, 0].tobytes() == together[:, query].tobytes()
+        assert (
+            evaluate(measures, GradedRankings.from_rankings([ranking], [truth]))[:, 0].tobytes()
+            == together[:, query].tobytes()
+        )
 
 
 def test_heads_have_the_bits_of_rankings_that_end_there():
@@ -161,10 +164,10 @@ def test_heads_have_the_bits_of_rankings_that_end_there():
     measures += [Measure(name) for name in DEFINITIONS if not DEFINITIONS[name].needs_cutoff] + [
         Measure.parse("RBP(p=0.8)")
     ]
-    whole = GradedRankings.of(rankings, truths)
+    whole = GradedRankings.from_rankings(rankings, truths)
     draw = random.Random(7)
     for lengths in [[draw.randint(0, len(ranking)) for ranking in rankings] for _ in range(5)]:
-        cut = GradedRankings.of([ranking[:n] for ranking, n in zip(rankings, lengths, strict=True)], truths)
+        cut = GradedRankings.from_rankings([ranking[:n] for ranking, n in zip(rankings, lengths, strict=True)], truths)
         heads = whole.heads(np.array(lengths, np.int64))
         assert evaluate(measures, heads).tobytes() == evaluate(measures, cut).tobytes()
         assert cover(measures, heads).condensed.tobytes() == cover(measures, cut).condensed.tobytes()
@@ -173,7 +176,7 @@ def test_heads_have_the_bits_of_rankings_that_end_there():
         )
 
 
-def test_the_grade_matrix_tells_unjudged_from_absent_by_the_lengths():
+def test_grade_matrix_lengths_separate_unjudged_from_absent():
     grades, lengths = grade_matrix([np.array([4, 9, 2]), [9]], [{4: 3, 2: 0}, {9: 1}])
     np.testing.assert_array_equal(grades, [[3, math.nan, 0], [1, math.nan, math.nan]])
     assert lengths.tolist() == [3, 1]
@@ -187,16 +190,16 @@ def test_arrays_of_ids_are_graded_as_the_same_lists(seed):
     ids = [*documents, -3, 2**62, "missing"]
     truths = [{name: draw.randint(-1, 3) for name in draw.sample(ids, draw.randint(0, 6))} for _ in range(seed)]
     rankings = [np.array(draw.sample(documents, draw.randint(0, 9)), np.int64) for _ in truths]
-    known = Truths.of(truths)
+    known = Truths.from_grades(truths)
     arrays, lists = known.grade_arrays(rankings), known.grade([ranking.tolist() for ranking in rankings])
     np.testing.assert_array_equal(arrays.grades, lists.grades)
     np.testing.assert_array_equal(arrays.lengths, lists.lengths)
 
 
 def test_no_queries_and_no_measures_are_no_error():
-    nothing = GradedRankings.of([], [])
+    nothing = GradedRankings.from_rankings([], [])
     assert evaluate([Measure("nDCG", 10), Measure("RR")], nothing).shape == (2, 0)
-    assert evaluate([], GradedRankings.of([[1]], [{1: 1}])).shape == (0, 1)
+    assert evaluate([], GradedRankings.from_rankings([[1]], [{1: 1}])).shape == (0, 1)
 
 
 class TestMean:
@@ -204,7 +207,7 @@ class TestMean:
     HAS_RELEVANT = np.array([True, False, True, True])
     FAILED = np.array([False, False, False, True])
 
-    def test_a_query_without_relevant_judgments_counts_as_zero_and_a_failed_one_does_not_count(self):
+    def test_mean_counts_empty_queries_as_zero_and_skips_failed(self):
         means = mean(self.VALUES, has_relevant=self.HAS_RELEVANT, failed=self.FAILED)
         assert means.values == pytest.approx([0.5, 0.2])
         assert (means.counted, means.empty, means.failed) == (3, 1, 1)
@@ -219,12 +222,12 @@ class TestMean:
         assert means.counted == 0
         assert np.isnan(means.values).all()
 
-    def test_a_query_without_a_value_is_left_out_of_the_mean_of_that_measure(self):
+    def test_mean_skips_queries_without_a_value(self):
         means = mean(np.array([[3.0, math.nan, 1.0, math.nan], [1.0, 0.0, 1.0, 0.0]]), has_relevant=np.ones(4, bool))
         assert means.values.tolist() == [2.0, 0.5]
         assert means.counted == 4
 
-    def test_it_does_not_depend_on_the_order_of_the_queries(self):
+    def test_mean_does_not_depend_on_query_order(self):
         values = np.random.default_rng(0).random((2, 1001))
         every = np.ones(1001, bool)
         shuffled = values[:, np.random.default_rng(1).permutation(1001)]

@@ -52,7 +52,7 @@ def test_its_name_parses_back(text, canonical):
         ("infAP; 1", "is not a measure"),
     ],
 )
-def test_what_it_cannot_compute_is_refused_in_a_sentence(text, sentence):
+def test_unsupported_measures_are_rejected_with_a_message(text, sentence):
     with pytest.raises(MeasureError, match=sentence):
         Measure.parse(text)
 
@@ -83,26 +83,28 @@ def by_the_library(names, rankings, truths):
 def test_it_equals_the_library_fed_with_the_real_documents(seed):
     rankings, truths = random_case(seed)
     names = THEIRS + (["ERR@10"] if shutil.which("perl") else [])
-    ours = evaluate([Measure.parse(name) for name in ["RR", *names]], GradedRankings.of(rankings, truths))[1:]
+    ours = evaluate([Measure.parse(name) for name in ["RR", *names]], GradedRankings.from_rankings(rankings, truths))[
+        1:
+    ]
     np.testing.assert_allclose(ours, by_the_library(names, rankings, truths), atol=1e-9, rtol=0)
 
 
 @pytest.mark.timeout(180, method="thread")
-def test_a_query_whose_grades_are_all_negative_scores_zero_and_ends():
-    graded = GradedRankings.of([["a", "b"], ["a"], []], [{"a": -1, "c": -2}, {"a": 1, "b": -1}, {"a": -1}])
+def test_queries_with_only_negative_grades_score_zero():
+    graded = GradedRankings.from_rankings([["a", "b"], ["a"], []], [{"a": -1, "c": -2}, {"a": 1, "b": -1}, {"a": -1}])
     values = evaluate([Measure.parse(name) for name in ("infAP", "Bpref", "Rprec", "NumRet")], graded)
     np.testing.assert_allclose(values, [[0, 1, 0], [0, 1, 0], [0, 1, 0], [2, 1, 0]])
 
 
 @needs_perl
-def test_a_grade_that_the_script_cannot_take_is_an_error_that_says_so():
+def test_grade_above_the_script_limit_raises_an_error():
     with pytest.raises(MeasureError, match="grades of at most 4"):
-        evaluate([Measure.parse("ERR@10")], GradedRankings.of([["a"]], [{"a": 5}]))
+        evaluate([Measure.parse("ERR@10")], GradedRankings.from_rankings([["a"]], [{"a": 5}]))
 
 
 def test_a_broken_grade_is_refused():
     with pytest.raises(MeasureError, match=r"whole grades; 0\.5 is none"):
-        evaluate([Measure("infAP")], GradedRankings.of([["a"]], [{"a": 0.5}]))
+        evaluate([Measure("infAP")], GradedRankings.from_rankings([["a"]], [{"a": 0.5}]))
 
 
 def test_it_is_described_in_the_words_of_the_library():
@@ -114,7 +116,7 @@ def test_it_is_described_in_the_words_of_the_library():
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "measures.md"
 
 
-def test_the_docs_say_what_the_pages_say():
+def test_docs_match_the_measure_pages():
     docs = " ".join(DOCS.read_text().split())
     usual = lines_of(Definition("", "", "", "its source"))[:-1]
     assert docs.count(f"Unless a measure says otherwise: {' '.join(usual)} ###") == 1
@@ -134,7 +136,7 @@ def lines_of(one):
 
 
 @pytest.mark.parametrize("name", list(DEFINITIONS))
-def test_a_description_names_the_measure_and_all_that_decides_its_number(name):
+def test_definition_states_everything_that_determines_the_value(name):
     definition = Measure(name, 7).definition
     assert definition.written == f"{name}@7"
     assert all((definition.gain, definition.ties, definition.empty, definition.range, definition.source))
@@ -165,7 +167,7 @@ def ranked(search):
 @given(st.lists(st.tuples(SEARCHES, TRUTHS), min_size=1, max_size=6))
 def test_it_equals_ir_measures(cases):
     rankings, truths = [ranked(search) for search, _ in cases], [truth for _, truth in cases]
-    ours = evaluate([Measure.parse(name) for name in OURS], GradedRankings.of(rankings, truths))
+    ours = evaluate([Measure.parse(name) for name in OURS], GradedRankings.from_rankings(rankings, truths))
     theirs = by_the_library(["NumRet(rel=1)" if name == "Hits" else name for name in OURS], rankings, truths)
     all_negative = [query for query, truth in enumerate(truths) if truth and max(truth.values()) < 0]
     relevance = [row for row, name in enumerate(OURS) if not name.startswith("Judged")]

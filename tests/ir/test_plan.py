@@ -32,7 +32,7 @@ SIXTEEN = {
 
 
 class TestStages:
-    def test_sixteen_runs_share_one_encoding_and_one_search_of_each_kind(self):
+    def test_sixteen_runs_share_encoding_and_searches(self):
         assert keys(plan_of_matrix(**SIXTEEN)) == [
             "encode()",
             "dense(exact)",
@@ -45,7 +45,7 @@ class TestStages:
             "rerank(fuse(dense(exact), lexical(bm25), rrf 60, 100), tiny, 100)",
         ]
 
-    def test_exact_lists_are_as_deep_as_the_deepest_run_reads_them(self):
+    def test_exact_lists_are_deep_enough_for_every_run(self):
         hybrid = Configuration(search_mode="hybrid", top_k=20, candidates=300)
         planned = plan_of(Configuration(top_k=20), hybrid, Configuration(search_mode="sparse", top_k=500))
         searches = [stage for stage in planned.stages if isinstance(stage, DenseStage | LexicalStage)]
@@ -77,7 +77,7 @@ class TestStages:
 
 
 class TestRuns:
-    def test_a_run_knows_what_to_make_of_which_list(self):
+    def test_run_plan_states_its_list_and_cut(self):
         (run,) = plan_of(
             Configuration(index="a", search_mode="hybrid", top_k=20, candidates=70, score_threshold=0.3, rrf_k=40)
         ).runs
@@ -97,7 +97,7 @@ class TestRuns:
     def test_its_threshold_compares_with_the_last_stages_scores(self, configuration, kind):
         assert plan_of(configuration).runs[0].unit_kind == kind
 
-    def test_runs_that_differ_only_in_the_cut_share_their_list(self):
+    def test_runs_differing_only_in_cut_share_a_list(self):
         planned = plan_of_matrix(score_thresholds=[None, 0.2, 0.4])
         assert [run.final for run in planned.runs] == ["dense(exact)"] * 3
 
@@ -119,7 +119,7 @@ class TestTruth:
         assert truth.dense not in run.stages
         assert {stage.key for stage in planned.stages} == {stage.key for stage in (*run.stages, *truth.stages)}
 
-    def test_it_is_shared_with_runs_and_counterparts_that_search_exactly(self):
+    def test_truth_list_is_shared_with_exact_runs_and_counterparts(self):
         planned = plan_of(
             Configuration(ann="hnsw", top_k=20),
             Configuration(ann="ivfflat", top_k=30, candidates=90),
@@ -150,7 +150,7 @@ WIDE = [
 
 class TestAnyRuns:
     @given(st.lists(st.sampled_from(WIDE), max_size=12))
-    def test_stages_are_distinct_and_stand_after_those_they_need(self, configurations):
+    def test_stages_are_distinct_and_follow_their_dependencies(self, configurations):
         planned = plan_of(*configurations)
         known = set()
         for stage in planned.stages:
@@ -160,7 +160,7 @@ class TestAnyRuns:
         assert known == {stage.key for run in planned.runs for stage in run.stages}
 
     @given(st.lists(st.sampled_from(WIDE), min_size=1, max_size=12))
-    def test_neighbours_change_nothing_in_a_run_but_the_depth_of_exact_lists(self, configurations):
+    def test_other_runs_change_only_the_depth_of_exact_lists(self, configurations):
         for run, configuration in zip(plan_of(*configurations).runs, configurations, strict=True):
             (alone,) = plan_of(configuration).runs
             assert [stage.key for stage in run.stages] == [stage.key for stage in alone.stages]
@@ -191,7 +191,7 @@ class TestCounts:
         distinct = {"encode": 1000, "dense": 1000, "lexical": 1000, "fuse": 2000, "rerank_pairs_at_most": 200_000}
         assert plan_of_matrix(**SIXTEEN).distinct(1000) == distinct
 
-    def test_pairs_are_bounded_by_the_lists_read_and_by_the_lists_those_are_made_of(self):
+    def test_rerank_pairs_are_bounded_by_their_source_lists(self):
         reranked = {"use_reranker": True, "reranker": "tiny", "top_k": 50}
         hybrids = [Configuration(search_mode="hybrid", rrf_k=k, **reranked) for k in (40, 60, 80)]
         assert plan_of(hybrids[0]).distinct(1)["rerank_pairs_at_most"] == 50
@@ -217,7 +217,7 @@ class TestCounts:
         ]
 
 
-def test_what_asks_a_language_model_is_searched_for_each_depth():
+def test_language_model_indexes_are_searched_per_depth():
     runs = [
         ("a", Configuration(index="x", top_k=20)),
         ("b", Configuration(index="x", top_k=30)),
@@ -232,7 +232,7 @@ def test_what_asks_a_language_model_is_searched_for_each_depth():
     assert "ask" not in plan(runs).distinct(10)
 
 
-def test_what_asks_a_language_model_has_an_exact_counterpart_of_its_own():
+def test_language_model_indexes_have_their_own_exact_counterpart():
     exact, by_store = Configuration(index="x", top_k=20), Configuration(index="x", top_k=20, ann="faiss:hnsw")
     planned = plan([("a", exact), ("b", by_store)], asking={"x"})
     asked = [stage.key for stage in planned.stages if isinstance(stage, AskStage)]

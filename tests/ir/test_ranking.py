@@ -54,7 +54,7 @@ class TestTop:
         assert top(scores, depth).ids.tolist() == expected.tolist()
 
     @pytest.mark.parametrize("place", [0, 5_000, 9_999])
-    def test_it_refuses_one_among_many_that_is_not_a_number(self, place):
+    def test_top_rejects_a_single_nan_score(self, place):
         scores = np.random.default_rng(1).random(10_000)
         scores[place] = np.nan
         with pytest.raises(RankingError, match="not a number"):
@@ -73,7 +73,7 @@ def exact_top(similarities, depth, rescore):
 
 
 class TestNominating:
-    def test_the_float64_score_decides_among_chunks_that_float32_cannot_tell_apart(self):
+    def test_float64_scores_break_float32_ties(self):
         exact = np.array([0.3, 0.5, 0.5 + 1e-9, 0.5 - 1e-9, 0.7])
         ranked = exact_top(exact.astype(np.float32), 3, lambda positions: exact[positions])
         assert ranked == ScoredList(np.array([4, 2, 1]), exact[[4, 2, 1]])
@@ -91,7 +91,7 @@ class TestNominating:
         assert ranked.ids.tolist() == [1, 2, 0][:depth]
         assert exact_top(np.empty(0, np.float32), depth, lambda positions: np.empty(0)) == ScoredList.empty()
 
-    def test_the_ranking_does_not_depend_on_the_batch_block_or_order_of_the_matrix_product(self):
+    def test_ranking_does_not_depend_on_matrix_product_layout(self):
         vectors, queries = unit_vectors(4_000, 384), unit_vectors(64, 384, seed=1)
         vectors[1000:2000] = vectors[:1000]  # true ties
         together = queries @ vectors.T
@@ -105,7 +105,7 @@ class TestNominating:
             ]
             assert rankings[0] == rankings[1] == rankings[2]
 
-    def test_the_band_is_far_wider_than_the_error_of_float32(self):
+    def test_nominating_band_exceeds_the_float32_error(self):
         for dimension in (384, 1024):
             vectors, query = unit_vectors(20_000, dimension), unit_vectors(1, dimension, seed=1)[0]
             assert np.abs(vectors @ query - pair_scores(vectors, query)).max() < 1e-6
@@ -113,7 +113,7 @@ class TestNominating:
 
 class TestPairScores:
     @pytest.mark.parametrize("dimension", [1, 3, 8, 127, 128, 129, 384, 1024, 4097, 8192, 9000])
-    def test_a_pair_scores_the_same_bits_alone_and_in_any_batch(self, dimension):
+    def test_pair_scores_are_bit_identical_in_any_batch(self, dimension):
         vectors, query = unit_vectors(50, dimension), unit_vectors(1, dimension, seed=1)[0]
         together = pair_scores(vectors, query)
         alone = np.concatenate([pair_scores(vectors[row : row + 1], query) for row in range(50)])
@@ -131,7 +131,7 @@ class TestPairScores:
         assert pair_scores(np.empty((0, 4), np.float32), np.ones(4, np.float32)).shape == (0,)
 
 
-def test_collapse_keeps_the_first_chunk_of_each_document_in_order():
+def test_collapse_keeps_first_chunk_per_document_in_order():
     assert collapse(np.array([7, 7, 7, 3, 9, 3])).tolist() == [0, 3, 4]
     assert collapse(np.empty(0, np.int64)).tolist() == []
 
@@ -160,7 +160,7 @@ class TestUnitScores:
 
 
 class TestCut:
-    def test_the_threshold_comes_before_top_k_and_includes_its_own_value(self):
+    def test_threshold_is_inclusive_and_applies_before_top_k(self):
         ranked = scored(9.0, 8.0, 7.0, 6.0)
         assert cut(ranked, unit_scores=np.array([0.9, 0.5, 0.5, 0.4]), threshold=0.5, top_k=2) == ranked.head(2)
         assert cut(ranked, unit_scores=np.array([0.9, 0.5, 0.49, 0.4]), threshold=0.5, top_k=4) == ranked.head(2)
@@ -188,7 +188,7 @@ class TestRRF:
         assert rrf([], k=60, depth=5) == EMPTY
 
     @given(st.lists(st.permutations(range(8)), min_size=1, max_size=4), st.integers(1, 100), st.integers(1, 10))
-    def test_it_equals_the_formula_and_stays_in_the_unit_interval(self, orders, k, depth):
+    def test_rrf_scores_match_formula_within_unit_interval(self, orders, k, depth):
         fused = rrf([ranking(*order) for order in orders], k=k, depth=depth)
         found = {chunk for order in orders for chunk in order[:depth]}
         expected = {
@@ -232,7 +232,7 @@ SOUND = np.eye(4, 8, dtype=np.float32)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_each_row_is_told_what_is_wrong_with_it(dtype):
+def test_flaws_describe_each_bad_row(dtype):
     vectors = np.tile(np.full(8, 8**-0.5), (6, 1)).astype(dtype)
     vectors[1, 3] = np.nan
     vectors[2, 0] = np.inf
@@ -246,7 +246,7 @@ def test_sound_vectors_have_no_flaw():
     assert flaws(SOUND) == flaws(SOUND[:0]) == flaws(np.empty((0, 0), np.float16)) == {}
 
 
-def test_a_shape_is_told_beside_the_one_that_was_wanted():
+def test_shape_flaw_shows_actual_and_expected_shape():
     assert shape_flaw(SOUND, 4, 8) == ""
     assert shape_flaw(SOUND, 5, 8) == "(4, 8), not (5, 8)"
     assert shape_flaw(SOUND[0], 1, 8) == "(8,), not (1, 8)"

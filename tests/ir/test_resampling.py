@@ -19,7 +19,7 @@ NAN = float("nan")
 
 
 class TestCommonQueries:
-    def test_it_keeps_what_every_run_answered(self):
+    def test_common_queries_are_answered_by_every_run(self):
         assert common_queries(np.array([[1, NAN, 0, 1], [0, 1, 0, NAN]])).tolist() == [True, False, True, False]
 
     def test_it_names_the_run_that_leaves_too_few(self):
@@ -53,7 +53,7 @@ class TestFlips:
 
 
 class TestBootstrapMeans:
-    def test_a_draw_has_as_many_queries_and_is_the_same_for_every_row(self):
+    def test_bootstrap_draws_the_same_queries_for_every_row(self):
         values = np.random.default_rng(0).random((3, 50))
         values[2] = values[0] - values[1]
         means = bootstrap_means(values, resamples=400, seed=1)
@@ -73,7 +73,7 @@ class TestMeanIntervals:
             assert own.interval.low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
             assert own.interval.high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
 
-    def test_each_run_is_taken_over_the_queries_that_it_answered(self):
+    def test_mean_intervals_use_the_queries_each_run_answered(self):
         values = np.array([[1, 0, 1, 0], [1, NAN, 1, 0], [NAN, NAN, 1, NAN], [NAN] * 4, [0.5] * 4])
         whole, part, one, none, level = mean_intervals(values, seed=0)
         assert (whole.mean, whole.n) == (0.5, 4)

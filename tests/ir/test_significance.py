@@ -71,7 +71,7 @@ class TestByHand:
         assert comparison.means == (0.375, 0.0)
         assert (comparison.n, comparison.left_out, comparison.resamples) == (6, 0, 31)
 
-    def test_the_adjusted_p_counts_the_greatest_t_of_the_family(self):
+    def test_adjusted_p_uses_the_greatest_t_of_the_family(self):
         values = benchmark(np.random.default_rng(8), [0, 0, 0.8, 1.2], 10)
         differences = np.array([values[a] - values[b] for a, b in itertools.combinations(range(4), 2)])
         signs = np.array(list(itertools.product((1, -1), repeat=10)))
@@ -98,7 +98,7 @@ class TestByHand:
             assert pair.detectable == pytest.approx((comparison.critical + stats.norm.ppf(0.9)) * pair.standard_error)
 
     @pytest.mark.parametrize("baseline", [None, 0, 2, 4])
-    def test_every_pair_of_the_family_is_found_and_no_other(self, baseline):
+    def test_pair_lookup_finds_exactly_the_family_pairs(self, baseline):
         found = compare(benchmark(np.random.default_rng(3), [0] * 5, 30), seed=0, baseline=baseline)
         there = {(pair.first, pair.second): pair for pair in found.pairs}
         for first in range(-1, 6):
@@ -178,7 +178,7 @@ class TestInput:
 
 class TestEqualRuns:
     @pytest.mark.parametrize("baseline", [None, 0, 4])
-    def test_a_run_that_stands_twice_has_the_pairs_that_it_has_once(self, baseline):
+    def test_duplicate_runs_have_the_pairs_of_one_run(self, baseline):
         distinct = benchmark(np.random.default_rng(8), [0, 0.1, 0.4, 0.5])
         rows = [2, 0, 2, 3, 1, 0, 2]
         # Among noise of their own bits the same runs are not known as equal: rounding apart, the answer is the same.
@@ -195,19 +195,19 @@ class TestEqualRuns:
                 same = figure if figure is None else pytest.approx(figure, rel=1e-9, abs=1e-11)
                 assert ours[name] == same, name
 
-    def test_where_all_are_equal_there_is_nothing_to_judge_by(self):
+    def test_equal_runs_have_no_critical_value(self):
         comparison = compare(np.tile([0.2, 0.4, 0.1], (3, 1)), seed=4)
         assert comparison.critical is None
         assert [(p.first, p.second, p.p_adjusted) for p in comparison.pairs] == [(0, 1, 1), (0, 2, 1), (1, 2, 1)]
 
 
 class TestDraws:
-    def test_the_same_seed_gives_the_same_answer_and_another_seed_another(self):
+    def test_results_depend_on_the_seed_alone(self):
         values = benchmark(np.random.default_rng(8), [0, 0.1, 0.2])
         assert compare(values, seed=4) == compare(values, seed=4)
         assert compare(values, seed=4) != compare(values, seed=5)
 
-    def test_p_values_do_not_depend_on_the_order_of_the_runs(self):
+    def test_p_values_do_not_depend_on_run_order(self):
         values = benchmark(np.random.default_rng(8), [0, 0.1, 0.2, 0.5, 0.6])
         order = [3, 0, 4, 2, 1]
         one, other = compare(values, seed=4), compare(values[order], seed=4)
@@ -232,7 +232,7 @@ class TestDraws:
             else:
                 assert not pair.significant
 
-    def test_120_pairs_take_not_five_times_what_scipy_takes_for_one(self):
+    def test_120_pairs_take_under_five_scipy_tests(self):
         values = benchmark(np.random.default_rng(8), [0] * RUNS, 500)
         options = {"permutation_type": "samples", "n_resamples": 5_000, "vectorized": True, "batch": 1_000}
 
@@ -258,7 +258,7 @@ class TestSimulation:
         ]
 
     @pytest.mark.thorough
-    def test_without_a_true_difference_one_is_named_in_5_percent_or_less(self):
+    def test_false_positive_rate_is_at_most_5_percent(self):
         found = self.comparisons([0] * RUNS, 200)
         wrong = np.mean([any(pair.significant for pair in one.pairs) for one in found])
         assert wrong <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)

@@ -19,7 +19,7 @@ def sizes(slices):
 
 
 class TestSlices:
-    def test_a_query_counts_in_every_slice_it_states_and_in_none_otherwise(self):
+    def test_query_counts_in_each_stated_slice_or_in_none(self):
         slices = slices_of(facts(4, slices=[["new", "hard"], ["new"], [], ["hard"]]), minimum=2)
         assert sizes(slices) == {"slice: hard": 2, "slice: new": 2, "slice: (none)": 1}
         assert [one.is_small for one in slices] == [False, False, True]
@@ -50,7 +50,7 @@ class TestSlices:
 
 
 class TestWeakSlices:
-    def test_a_slice_far_below_the_others_is_weak_and_a_small_or_near_one_is_not(self):
+    def test_only_large_slices_far_below_others_are_weak(self):
         rng = np.random.default_rng(0)
         category = ["weak"] * 30 + ["near"] * 30 + ["fine"] * 30 + ["tiny"] * 5
         values = rng.normal(0.6, 0.1, 95)
@@ -60,7 +60,7 @@ class TestWeakSlices:
         (found,) = weak_slices(values, slices_of(facts(95, category=category)))
         assert found.slice.name == "category: weak"
         assert found.mean == pytest.approx(values[:30].mean())
-        assert found.others == pytest.approx(values[30:].mean())
+        assert found.other_mean == pytest.approx(values[30:].mean())
         assert found.p < 0.001
 
     def test_queries_without_a_value_do_not_count(self):
@@ -73,7 +73,7 @@ class TestWeakSlices:
         values = np.random.default_rng(1).random((400, 100))
         assert np.mean([bool(weak_slices(one, slices)) for one in values]) < 0.08
 
-    def test_a_slice_is_small_where_few_of_its_queries_have_a_value(self):
+    def test_slice_with_few_valued_queries_is_small(self):
         category = ["hard"] * 30 + ["easy"] * 30
         values = np.array([0.1, 0.2] * 15 + [0.8, 0.9] * 15)
         (found,) = weak_slices(values, slices_of(facts(60, category=category)))
@@ -97,14 +97,14 @@ class TestReversals:
         (mirrored,) = reversals(second, first, slices)
         assert (mirrored.leader, mirrored.against) == (1, found.against)
 
-    def test_it_is_complete_only_where_the_runs_answered_different_queries(self):
+    def test_reversal_is_complete_only_when_runs_answered_different_queries(self):
         first = np.array([0.9] * 18 + [math.nan] * 12 + [0.2] * 5 + [math.nan] * 15)
         second = np.array([math.nan] * 25 + [0.95] * 5 + [0.3] * 20)
         (found,) = reversals(first, second, slices_of(facts(50, category=["a"] * 30 + ["b"] * 20)))
         assert found.leader == 0
         assert found.against == found.slices
 
-    def test_small_slices_equal_means_and_a_lead_everywhere_are_no_reversal(self):
+    def test_small_slices_equal_means_and_consistent_leads_never_reverse(self):
         slices = slices_of(facts(50, category=self.CATEGORIES), minimum=11)
         first, second = np.array([0.9] * 30 + [0.4] * 20), np.full(50, 0.5)
         assert reversals(first, second, slices) == []
@@ -125,7 +125,7 @@ class TestLabelShape:
 
 
 @pytest.mark.parametrize(("inside", "outside"), [(20, 30), (11, 400), (200, 12)])
-def test_a_slice_is_held_against_the_rest_by_welchs_test(inside, outside):
+def test_slice_is_compared_with_the_rest_by_welchs_test(inside, outside):
     draw = np.random.default_rng(inside)
     low, high = draw.random(inside) / 4, draw.random(outside)
     slices = slices_of(facts(inside + outside, category=["x"] * inside + ["y"] * outside), minimum=2)
@@ -144,19 +144,19 @@ def test_names_parse_back():
         Profile.parse("fancy")
 
 
-def test_queries_weigh_the_same_or_by_their_judgments_at_least_one():
+def test_queries_weigh_equally_or_by_judgments_with_minimum_one():
     judgments = [3, 0, 1]
-    assert Mean.BENCHMARK.of(VALUES, judgments) == Mean.MACRO.of(VALUES, judgments) == 0.5
-    assert Mean.WEIGHTED.of(VALUES, judgments) == 3.5 / 5
+    assert Mean.BENCHMARK.compute(VALUES, judgments) == Mean.MACRO.compute(VALUES, judgments) == 0.5
+    assert Mean.WEIGHTED.compute(VALUES, judgments) == 3.5 / 5
     assert (PLAIN.mean, FLOWBABY_1_0.mean, FLOWBABY_1_1.mean) == (Mean.MACRO, Mean.MACRO, Mean.WEIGHTED)
 
 
 def test_a_query_without_a_value_does_not_weigh():
-    assert Mean.WEIGHTED.of(np.array([1.0, np.nan, 0.0]), [1, 7, 3]) == 0.25
-    assert math.isnan(Mean.MACRO.of(np.array([np.nan]), [1]))
-    assert math.isnan(Mean.MACRO.of(np.array([]), []))
+    assert Mean.WEIGHTED.compute(np.array([1.0, np.nan, 0.0]), [1, 7, 3]) == 0.25
+    assert math.isnan(Mean.MACRO.compute(np.array([np.nan]), [1]))
+    assert math.isnan(Mean.MACRO.compute(np.array([]), []))
 
 
-def test_a_query_counts_in_its_first_slice_or_in_every_one():
+def test_query_counts_in_its_first_or_every_slice():
     assert FLOWBABY_1_0.slices_of(("a", "b")) == ("a",)
     assert FLOWBABY_1_1.slices_of(("a", "b")) == PLAIN.slices_of(("a", "b")) == ("a", "b")

@@ -34,7 +34,7 @@ def lists(parts):
 
 def clustered(vectors, *, length=100, most=10_000, **options):
     lengths = np.full(len(vectors), length)
-    return lists(trees.clusters(vectors, lengths, most=most, **{"threshold": 0.1, "seed": 42} | options))
+    return lists(trees.clusters(vectors, lengths, limit=most, **{"threshold": 0.1, "seed": 42} | options))
 
 
 class TestPrincipalComponents:
@@ -85,33 +85,33 @@ class TestClusters:
         assert clustered(near_topics()[:0]) == []
         assert clustered(near_topics()[:4], length=100, most=199) == []  # no two fit together: four again
 
-    def test_what_is_too_long_is_parted_along_its_greatest_spread(self):
+    def test_long_clusters_are_split_along_their_greatest_spread(self):
         line = np.stack([np.arange(8), np.zeros(8)], axis=1).astype(np.float32)
         lengths = np.full(8, 100)
-        assert lists(list(trees.parted(line, lengths, np.arange(8), 800))) == [list(range(8))]
-        assert lists(list(trees.parted(line, lengths, np.arange(8), 799))) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-        assert lists(list(trees.parted(line[::-1], lengths, np.array([0, 1, 6, 7]), 200))) == [[6, 7], [0, 1]]
+        assert lists(list(trees.split_rows(line, lengths, np.arange(8), 800))) == [list(range(8))]
+        assert lists(list(trees.split_rows(line, lengths, np.arange(8), 799))) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert lists(list(trees.split_rows(line[::-1], lengths, np.array([0, 1, 6, 7]), 200))) == [[6, 7], [0, 1]]
         lengths[7] = 700  # one long text weighs as much as the others together
-        assert lists(list(trees.parted(line, lengths, np.arange(8), 799))) == [[0, 1, 2, 3, 4, 5, 6], [7]]
+        assert lists(list(trees.split_rows(line, lengths, np.arange(8), 799))) == [[0, 1, 2, 3, 4, 5, 6], [7]]
 
     def test_equal_texts_are_parted_too(self):
         assert [len(part) for part in clustered(np.ones((8, 2), np.float32), most=450)] == [4, 4]
 
-    def test_a_text_that_no_summary_has_room_for_is_refused(self):
+    def test_texts_too_long_for_a_summary_are_rejected(self):
         with pytest.raises(trees.TreeError, match="A text has 101 characters, and a summary is made of at most 100"):
-            trees.clusters(near_topics()[:2], np.array([50, 101]), most=100, threshold=0.1, seed=42)
+            trees.clusters(near_topics()[:2], np.array([50, 101]), limit=100, threshold=0.1, seed=42)
 
     @limits(max_examples=8)
     @given(st.integers(2, 60), st.integers(0, 10**6), st.integers(300, 3000), st.floats(0.01, 1))
     def test_each_text_is_in_a_cluster_that_fits(self, count, seed, most, threshold):
         rng = np.random.default_rng(seed)
         vectors, lengths = unit(rng.normal(size=(count, 16))), rng.integers(1, 300, count)
-        made = trees.clusters(vectors, lengths, most=most, threshold=threshold, seed=seed)
+        made = trees.clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed)
         if made:
             assert set(chain(*lists(made))) == set(range(count))
             assert len(made) < count
             assert all(lengths[part].sum() <= most for part in made)
-        assert lists(made) == lists(trees.clusters(vectors, lengths, most=most, threshold=threshold, seed=seed))
+        assert lists(made) == lists(trees.clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed))
 
     @pytest.mark.thorough
     def test_the_number_of_threads_changes_nothing(self):
@@ -158,7 +158,7 @@ def near(depth, mask):
 
 
 def found(depth, mask=None):
-    ranked = trees.collapsed(TREE, near(depth, mask), near, mask, depth)
+    ranked = trees.search_collapsed(TREE, near(depth, mask), near, mask, depth)
     return list(zip(ranked.ids.tolist(), ranked.scores.tolist(), strict=True))
 
 
@@ -166,11 +166,11 @@ class TestSearching:
     def test_leaves_below_a_summary(self):
         assert [trees.leaves_below(TREE, node).tolist() for node in (2, 6, 8, 9)] == [[2], [1, 2, 3], [0, 1, 2, 3], [4]]
 
-    def test_a_summary_brings_its_leaves_by_their_own_similarity_once(self):
+    def test_summary_returns_its_leaves_once_by_own_similarity(self):
         # By similarity: leaf 2, summary 6 (whose leaves are left: 1, then 3), leaf 4, leaf 1, 7, 3, 5 (left: 0).
         assert found(5) == [(2, 0.8), (1, 0.7), (3, 0.7), (4, 0.6), (0, 0.2)]
 
-    def test_a_shorter_list_is_the_beginning_of_a_longer_one(self):
+    def test_shorter_list_is_a_prefix_of_longer_ones(self):
         for depth in range(6):
             assert found(depth) == found(5)[:depth]
         assert found(50) == found(5)
@@ -183,7 +183,7 @@ class TestSearching:
     def test_without_summaries_it_is_the_list_of_leaves(self):
         assert found(3, TREE.levels == 0) == [(2, 0.8), (4, 0.6), (1, 0.5)]
 
-    def test_layer_by_layer_stays_below_what_it_went_on_with(self):
+    def test_layer_by_layer_descends_only_below_selected_nodes(self):
         narrow = trees.layer_by_layer(TREE, near, None, 5, layer_top_k=1)  # 9, then 7, then 4
         assert (narrow.ids.tolist(), narrow.scores.tolist()) == ([4], [0.6])
         wide = trees.layer_by_layer(TREE, near, None, 5, layer_top_k=2)  # 9 and 8, then 6 and 7
@@ -202,7 +202,7 @@ def test_a_text_that_fits_is_one_chunk():
     assert lengths_and_starts(500, size=500, overlap=50) == [(0, 500)]
 
 
-def test_windows_repeat_the_overlap_and_stop_when_the_end_is_reached():
+def test_windows_overlap_and_stop_at_the_end():
     assert lengths_and_starts(1000, size=500, overlap=50) == [(0, 500), (450, 950), (900, 1000)]
     assert lengths_and_starts(950, size=500, overlap=50) == [(0, 500), (450, 950)]
     assert lengths_and_starts(951, size=500, overlap=50) == [(0, 500), (450, 950), (900, 951)]
@@ -222,7 +222,7 @@ def test_a_window_of_white_space_is_left_out():
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(500, 250), (500, -1), (0, 0), (10, 12)])
-def test_it_refuses_an_overlap_of_half_the_size_and_names_both(size, overlap):
+def test_overlap_of_half_the_size_is_rejected(size, overlap):
     with pytest.raises(ChunkingError, match=rf"overlap of {overlap} .* size of {size}"):
         spans("text", size=size, overlap=overlap)
 
@@ -251,7 +251,7 @@ def test_chunks_cover_all_and_each_brings_something_new(text, size, overlap):
         ([(0, 8), (2, 4), (1, 6)], [(0, 1, 0), (1, 2, 2), (2, 4, 1), (4, 6, 2), (6, 8, 0), (8, 10, None)]),
     ],
 )
-def test_each_part_belongs_to_the_shortest_span_that_covers_it(spans, parts):
+def test_each_part_belongs_to_its_shortest_covering_span(spans, parts):
     assert segments(10, spans) == parts
 
 
@@ -272,4 +272,4 @@ def test_an_empty_text_has_no_parts():
     ],
 )
 def test_a_summary_is_the_first_sentences_that_fit(text, summary):
-    assert first_sentences(text, most=14) == summary
+    assert first_sentences(text, limit=14) == summary

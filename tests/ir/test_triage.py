@@ -36,18 +36,18 @@ def losses(configuration, lists, document, k=1):
     return [one.loss for one in lost(configuration, lists, Relevant(document, 1), k=k)]
 
 
-def test_what_is_among_the_first_k_documents_is_not_lost():
+def test_documents_in_the_first_k_are_not_lost():
     assert losses(Configuration(top_k=5), {"dense": ranked(20, 21, 10)}, 1, k=2) == []
 
 
 @pytest.mark.parametrize("why", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED])
-def test_what_no_search_can_find_is_told_before_all_else(why):
+def test_unreachable_documents_are_reported_as_such_first(why):
     (one,) = lost(Configuration(top_k=5), {"dense": ranked(20)}, Relevant(-3, 2, unreachable=why))
     assert one.loss == why
     assert [(standing.rank, standing.score) for standing in one.standings] == [(None, None), (None, None)]
 
 
-def test_below_k_has_its_rank_and_score_after_every_stage():
+def test_below_k_loss_has_rank_and_score_per_stage():
     (one,) = lost(Configuration(top_k=5), {"dense": ranked(20, 21, 30, 11)}, Relevant(1, 2))
     assert one.loss == Loss.BELOW_K
     (dense, final) = one.standings
@@ -55,14 +55,14 @@ def test_below_k_has_its_rank_and_score_after_every_stage():
     assert dense.score == final.score == pytest.approx(0.7)
 
 
-def test_a_list_that_is_stored_deeper_than_the_run_reads_shows_how_deep_it_lies():
+def test_deeper_stored_lists_show_the_rank_below_first_stage():
     (one,) = lost(Configuration(top_k=2), {"dense": ranked(20, 30, 40, 10)}, Relevant(1, 1))
     assert one.loss == Loss.BELOW_FIRST_STAGE
     assert (one.standings[0].rank, one.standings[0].is_read) == (4, False)
     assert one.standings[-1] == Standing("final")
 
 
-def test_a_search_by_words_that_ran_out_of_them_would_find_no_more_if_it_were_deeper():
+def test_exhausted_lexical_search_reports_no_shared_word():
     lexical = Configuration(search_mode="sparse", top_k=2)
     assert losses(lexical, {"lexical": ranked(20)}, 1) == [Loss.NO_SHARED_WORD]
     assert losses(lexical, {"lexical": ranked(20, 30)}, 1) == [Loss.BELOW_FIRST_STAGE]
@@ -71,7 +71,7 @@ def test_a_search_by_words_that_ran_out_of_them_would_find_no_more_if_it_were_de
     assert losses(hybrid, lists, 1) == [Loss.BELOW_FIRST_STAGE], "deeper dense search may find it"
 
 
-def test_a_search_by_vectors_that_ended_early_passed_by_what_it_lacks():
+def test_short_dense_list_reports_missing_documents_as_not_reached():
     dense = Configuration(top_k=3)
     assert losses(dense, {"dense": ranked(20, 21)}, 1) == [Loss.NOT_REACHED]
     assert losses(dense, {"dense": ranked(20, 21, 30)}, 1) == [Loss.BELOW_FIRST_STAGE]
@@ -107,23 +107,23 @@ def test_fusion_keeps_no_more_than_its_candidates():
 class TestReranking:
     RERANKED = Configuration(use_reranker=True, reranker="cross", top_k=4, rerank_depth=3)
 
-    def test_the_reranker_demotes_what_it_takes_from_the_first_k(self):
+    def test_reranker_loss_is_demotion_from_the_first_k(self):
         lists = {"dense": ranked(10, 20, 30, 40), "reranked": ranked(30, 20, 10, scores=[2.0, 1.0, -4.0])}
         assert losses(self.RERANKED, lists, 1, k=2) == [Loss.DEMOTED_BY_RERANKER]
         assert losses(self.RERANKED, lists, 1, k=3) == []
         assert losses(self.RERANKED, lists, 4, k=2) == [Loss.BELOW_RERANK_DEPTH]
 
-    def test_what_was_below_k_before_is_not_its_fault(self):
+    def test_documents_already_below_k_are_not_demoted(self):
         lists = {"dense": ranked(20, 30, 10), "reranked": ranked(20, 30, 10)}
         assert losses(self.RERANKED, lists, 1, k=2) == [Loss.BELOW_K]
 
-    def test_thresholds_compare_what_the_reranker_says_they_compare(self):
+    def test_thresholds_use_the_reranker_threshold_scores(self):
         strict = Configuration(use_reranker=True, top_k=3, score_threshold=0.5)
         reranked = ScoredList(np.array([20, 10]), np.array([3.0, 2.0]), threshold_scores=np.array([0.9, 0.2]))
         assert losses(strict, {"dense": ranked(10, 20), "reranked": reranked}, 1, k=2) == [Loss.CUT_BY_THRESHOLD]
 
 
-def test_the_share_of_a_lost_document_is_what_it_would_bring_to_the_ideal():
+def test_lost_share_is_the_document_share_of_ideal_gain():
     one, two, three = lost(Configuration(top_k=5), {"dense": ranked(90)}, *(Relevant(d, 4 - d) for d in (1, 2, 3)), k=2)
     ideal = 3 + 2 / math.log2(3)
     assert [one.share, two.share, three.share] == pytest.approx([3 / ideal, 2 / math.log2(3) / ideal, 0])
@@ -138,7 +138,7 @@ def test_losses_are_counted_by_document_and_by_query():
     assert counted == {Loss.UNRESOLVED: Tally(1, 1), Loss.BELOW_K: Tally(3, 2)}
 
 
-def test_queries_are_ordered_by_what_they_lose_or_by_how_much_two_runs_differ():
+def test_queries_are_ordered_by_loss_or_run_difference():
     values, relevant = np.array([0.2, 1.0, 0.0, math.nan, 0.2, 0.0]), np.array([True, True, True, True, True, False])
     assert by_loss(values, relevant).tolist() == [2, 0, 4]
     assert by_difference(values, np.array([0.3, 0.0, 0.0, 0.5, 0.1, 0.0])).tolist()[:1] == [1]

@@ -20,14 +20,14 @@ class TestWinner:
         assert set(told.worse) == {0, 2, 3}
         assert told.settled_by == 0
 
-    def test_there_is_none_beside_its_equal(self):
+    def test_equal_best_runs_have_no_winner(self):
         told = verdict(compare(values([0, 2.5, 0.1])[[0, 1, 1, 2]], seed=0))
         assert told.winner is None
         assert told.group == (1, 2)
         assert told.more_queries == (None,)
         assert told.settled_by is None
 
-    def test_otherwise_the_group_is_what_cannot_be_told_from_the_best(self):
+    def test_group_holds_runs_indistinguishable_from_the_best(self):
         comparison = compare(values([0, 2.5, 2.4, 2.2, -1]), seed=0)
         told = verdict(comparison)
         assert told.winner is None
@@ -45,7 +45,7 @@ class TestWinner:
 
 
 class TestBaseline:
-    def test_it_sorts_runs_by_how_they_stand_to_it(self):
+    def test_runs_are_sorted_by_comparison_with_the_baseline(self):
         told = verdict(compare(values([1, 1.05, 3, -1.5, 3.2]), seed=0, baseline=0))
         assert (told.reference, told.winner) == (0, None)
         assert set(told.better) == {2, 4}
@@ -55,7 +55,7 @@ class TestBaseline:
 
 
 class TestMoreQueries:
-    def test_it_is_the_n_at_which_the_observed_difference_would_be_detectable(self):
+    def test_more_queries_make_the_observed_difference_detectable(self):
         comparison = compare(values([0, 0.3]), seed=0)
         [pair] = comparison.pairs
         more = more_queries(pair, comparison)
@@ -63,7 +63,7 @@ class TestMoreQueries:
         assert exact <= more <= exact * 1.1
         assert more == float(f"{more:.1e}")
 
-    def test_with_so_many_more_the_difference_is_found_with_the_power(self):
+    def test_suggested_queries_reach_the_intended_power(self):
         comparison = compare(np.tile([[0.4, 0.5, 0.6, 0.9], [0.2, 0.6, 0.7, 0.7]], 10), seed=0)
         [pair] = comparison.pairs
         assert not pair.significant
@@ -77,7 +77,7 @@ class TestMoreQueries:
             comparison = compare(np.array([difference, np.zeros(100)]), seed=0)
             assert more_queries(comparison.pairs[0], comparison) is None
 
-    def test_too_few_queries_to_show_anything_still_have_a_number(self):
+    def test_more_queries_is_known_even_for_tiny_samples(self):
         comparison = compare(np.array([[1, 0.9, 0.3, 0.8], [0.0, 0, 0, 0]]), seed=0)
         assert comparison.critical is None
         assert 1 <= more_queries(comparison.pairs[0], comparison) < 20
@@ -94,7 +94,7 @@ def effects(values, configurations):
 
 
 class TestContrasts:
-    def test_it_averages_over_runs_that_are_equal_but_for_the_axis(self):
+    def test_contrast_averages_runs_differing_only_in_the_axis(self):
         configurations = [{"mode": mode, "rerank": rerank} for mode in MODES for rerank in (False, True)]
         found = effects([[0.1, 0.3], [0.4, 0.6], [0.2, 0.2], [0.9, 0.5]], configurations)
         assert set(found) == {("mode", "hybrid"), ("rerank", True)}
@@ -113,14 +113,14 @@ class TestContrasts:
         assert found["top", 50].differences.mean() == pytest.approx(0.1)
         assert ("top", 90) not in found
 
-    def test_an_absent_axis_is_none_and_repeated_runs_count_as_one(self):
+    def test_absent_axis_is_none_and_repeated_runs_count_once(self):
         configurations = [{"mode": "dense"}, {"mode": "dense", "threshold": 0.5}, {"mode": "dense", "threshold": None}]
         found = effects([[0, 0.2], [0.5, 0.5], [0.4, 0.2]], configurations)
         assert found.keys() == {("threshold", 0.5)}
         assert found["threshold", 0.5].reference is None
         assert found["threshold", 0.5].differences.mean() == pytest.approx(0.5 - 0.2)
 
-    def test_the_interval_of_two_runs_is_that_of_their_comparison(self):
+    def test_contrast_interval_of_two_runs_matches_their_comparison(self):
         values = benchmark(np.random.default_rng(1), [0, 0.4])
         values[1, 7] = NAN
         [effect] = contrasts(values, [{"mode": mode} for mode in MODES], "mode")
@@ -144,14 +144,14 @@ def points(*figures):
 
 
 class TestFrontier:
-    def test_it_keeps_what_no_other_point_beats_in_every_respect(self):
+    def test_frontier_keeps_points_no_other_dominates(self):
         found = points((0.5, 10, 100), (0.6, 20, 100), (0.55, 20, 100), (0.4, 10, 50), (0.5, 11, 100), (0.6, 30, 90))
         assert frontier(found) == (0, 1, 3, 5)
 
     def test_equal_points_stay_together(self):
         assert frontier(points((0.5, 10, 100), (0.5, 10, 100), (0.5, 10, 101))) == (0, 1)
 
-    def test_a_point_that_is_not_wholly_known_takes_no_part(self):
+    def test_incomplete_points_are_excluded_from_the_frontier(self):
         assert frontier(points((0.5, 10, 100), (0.9, None, 1), (0.9, 1, None))) == (0,)
         assert frontier([]) == ()
 
@@ -168,7 +168,7 @@ class TestCheapestNotWorse:
         assert (chosen.run, chosen.best, chosen.within) == (3, best, (0, 1, 2, 3))
         assert chosen.most_lost == self.COMPARISON.pair(best, 3).simultaneous.high
 
-    def test_no_interval_reaches_past_what_may_be_lost(self):
+    def test_most_lost_is_the_wider_interval_bound(self):
         """Where one query in twelve differs much, the bootstrap's interval of the pair is the farther one."""
         skewed = np.array([[1.0] + [0.5] * 11, [0.0] + [0.52] * 11])
         pair = compare(skewed, seed=0).pair(0, 1)
@@ -181,13 +181,13 @@ class TestCheapestNotWorse:
         assert chosen == Choice(run=0, best=0, within=(0,), most_lost=0.0)
         assert cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=0.5) is None
 
-    def test_what_is_not_known_is_dearest_and_outside_any_bound(self):
+    def test_unknown_costs_rank_last_and_exceed_every_bound(self):
         unknown = points((0, 1, 1), (0, 90, 10), (0, None, 30), (0, 50, None))
         assert cheapest_not_worse(self.COMPARISON, unknown).run == 3
         assert cheapest_not_worse(self.COMPARISON, unknown, max_latency_ms=100).within == (0, 1, 3)
         assert cheapest_not_worse(self.COMPARISON, unknown, max_index_bytes=100).within == (0, 1, 2)
 
-    def test_it_needs_all_pairs_and_a_point_for_each_run(self):
+    def test_cheapest_needs_all_pairs_and_one_point_per_run(self):
         with pytest.raises(ComparisonError, match="from a comparison of all pairs"):
             cheapest_not_worse(compare(self.VALUES, seed=0, baseline=1), self.POINTS)
         with pytest.raises(ComparisonError, match="There are 4 runs, but 3 points"):

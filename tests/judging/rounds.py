@@ -17,7 +17,7 @@ from apps.judging.llm.prompting import prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.settling.deciding import renew
-from apps.judging.settling.renewing import KnownState, known_state
+from apps.judging.settling.renewing import RoundStatus, load_round_status
 from apps.mappings.resolving import resolve
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.kept import made_once
@@ -94,10 +94,10 @@ def open_for(benchmark: Benchmark, judges: Sequence[User], *, owner: User | None
     return open_round(runs, RoundOptions(**stated), judges=judges, owner=owner)
 
 
-def state_now(opened: Round) -> KnownState:
+def state_now(opened: Round) -> RoundStatus:
     """Return the state of a round by all its grades, with or without a worker."""
     renew(opened)
-    return known_state(opened)
+    return load_round_status(opened)
 
 
 def give_back(opened: Round, judge: User) -> None:

@@ -42,7 +42,7 @@ ACTS: dict[str, Callable[[Round, int, User], object]] = {
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_a_round_that_was_closed_since_it_was_loaded_takes_nothing(benchmark, ada, grace, act):
+def test_round_closed_after_loading_accepts_no_changes(benchmark, ada, grace, act):
     opened = open_for(benchmark, [ada, grace], owner=ada, overlap=1.0, depth=2)
     item = next_items(opened, ada)[0].pk
     for judge, grade in ((ada, 0), (grace, 2)):
@@ -65,7 +65,7 @@ def test_a_round_that_was_deleted_says_so(round_of_ada, ada):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_model_stores_nothing_in_a_round_that_was_closed_while_it_answered(benchmark, ada, server):
+def test_model_stores_nothing_in_a_round_closed_meanwhile(benchmark, ada, server):
     opened = open_for(benchmark, [ada], owner=ada)
 
     def answer(prompt: str) -> str:
@@ -108,7 +108,7 @@ def test_a_grade_waits_for_closing_and_is_refused(benchmark, ada):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_judges_and_the_renewal_of_the_state_wait_for_no_grade(benchmark, ada, grace):
+def test_concurrent_judges_and_state_renewal_do_not_block(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], owner=ada, order="decisive", measure="nDCG@3", depth=4, budget=3)
     of_ada, of_grace = next_items(opened, ada)[0], next_items(opened, grace)[0]
     with transaction.atomic():
@@ -141,7 +141,9 @@ def by_page(opened: Round, item: int, client: Client) -> bool:
     """Grade an item as the page does; tell whether the server kept it."""
     said = [{"key": "1", "item": item, "kind": "grade", "grade": 1}]
     url = reverse("admin:round_exchange", args=[opened.pk])
-    answer = client.post(url, json.dumps({"said": said, "have": [], "count": 1}), content_type="application/json")
+    answer = client.post(
+        url, json.dumps({"entries": said, "present_ids": [], "count": 1}), content_type="application/json"
+    )
     return answer.status_code == 200 and not answer.json()["refused"]
 
 
@@ -162,7 +164,7 @@ def grade_until_closed(opened: Round, keep: Callable[[int], bool], path: Path) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_acknowledged_grade_of_three_processes_is_in_the_version(tmp_path):
+def test_acknowledged_grades_of_three_processes_reach_the_version(tmp_path):
     judges = [User.objects.create_superuser(name) for name in ("ada", "grace", "mary")]
     opened = open_for(make_orchard(), judges, owner=judges[0], overlap=1.0, overlap_judges=3)
     page = Client()
@@ -201,7 +203,7 @@ def test_each_acknowledged_grade_of_three_processes_is_in_the_version(tmp_path):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_judges_who_ask_at_once_get_no_more_than_the_budget():
+def test_concurrent_judges_never_exceed_the_budget():
     judges = [User.objects.create_superuser(f"judge {number}") for number in range(6)]
     orchard = make_orchard()
     for budget in (1, 5, 7):
@@ -212,7 +214,7 @@ def test_judges_who_ask_at_once_get_no_more_than_the_budget():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_another_judge_is_taking_counts_against_the_budget(benchmark, ada, grace):
+def test_items_taken_by_concurrent_judges_count_against_the_budget(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], owner=ada, order="decisive", measure="nDCG@3", depth=4, budget=3)
     with transaction.atomic():
         assert len(hand_out(opened, ada, count=2)) == 2

@@ -21,7 +21,7 @@ def of_policy(judge: LLMJudge, policy: str) -> PolicyReport:
     return next(told for told in verdicts_of(judge.round, judge).verdicts if told.policy == policy)
 
 
-def test_the_sample_is_frozen_and_the_same_whatever_was_graded(opened, ada, simulated):
+def test_sample_is_frozen_and_independent_of_grades(opened, ada, simulated):
     assert draw_sample(opened, SIZE, ada) == SIZE
     pairs = list(opened.calibration_items.values_list("item__query", "item__document"))
     assert len(set(pairs)) == SIZE
@@ -71,7 +71,7 @@ def test_figures_are_those_of_the_sample_alone(calibrated, opened, ada):
     assert told.figures.mean_absolute_difference > 0
 
 
-def test_no_figure_is_told_without_a_calibration(opened, ada, server):
+def test_uncalibrated_model_shows_no_figures(opened, ada, server):
     judge = judged_by_model(opened)
 
     def refused(why: str) -> CalibrationReport:
@@ -128,7 +128,7 @@ def test_it_is_stale_when_model_prompt_or_scale_change(calibrated, opened, ada, 
     assert not calibration_of(LLMJudge.objects.get(pk=calibrated.pk)).is_stale
 
 
-def test_what_people_or_the_model_cannot_tell_stays_out_and_is_counted(calibrated, opened, ada):
+def test_unjudgeable_pairs_are_excluded_and_counted(calibrated, opened, ada):
     first, second = opened.calibration_items.order_by("place")[:2]
     grade_item(opened, first.item_id, ada, kind="cannot_judge")
     Grade.objects.filter(item=second.item_id, source="llm").update(kind="cannot_judge", grade=None)
@@ -136,7 +136,7 @@ def test_what_people_or_the_model_cannot_tell_stays_out_and_is_counted(calibrate
     assert (told.graded_by_both, told.cannot_judge_people, told.cannot_judge_model) == (SIZE - 2, 1, 1)
 
 
-def test_a_judge_whose_kin_reranks_or_rewrites_is_warned_of(calibrated, opened):
+def test_judge_related_to_a_reranker_or_rewriter_triggers_warning(calibrated, opened):
     first, second, _ = opened.runs.order_by("run_order")
     first.config |= {"use_reranker": True, "reranker": "meta-llama/Llama-3-reranker"}
     second.config |= {"query": "rewrite", "llm": "here:vicuna-7b"}
@@ -163,11 +163,11 @@ def test_a_judge_whose_kin_reranks_or_rewrites_is_warned_of(calibrated, opened):
         ("ollama:phi3", "phi"),
     ],
 )
-def test_families_are_told_by_name(model, family):
+def test_model_families_are_recognised_by_name(model, family):
     assert family_of(model) == family
 
 
-def test_three_verdicts_side_by_side_each_under_its_own_name(calibrated, simulated):
+def test_three_verdicts_are_reported_under_their_policies(calibrated, simulated):
     stored = list(Evaluation.objects.order_by("pk").values())
     judgments = Judgment.objects.count()
     told = verdicts_of(calibrated.round, calibrated)
@@ -184,13 +184,13 @@ def test_three_verdicts_side_by_side_each_under_its_own_name(calibrated, simulat
     assert Judgment.objects.count() == judgments
 
 
-def test_without_a_model_there_is_the_verdict_of_people_alone(opened):
+def test_round_without_a_model_has_only_the_human_verdict(opened):
     human, *others = verdicts_of(opened, None).verdicts
     assert len(human.pairs) == 3
     assert {one.unavailable_reason for one in others} == {"No model has judged this round."}
 
 
-def test_the_human_verdict_does_not_move_with_the_models_grades(calibrated, opened, ada, server):
+def test_human_verdict_is_independent_of_model_grades(calibrated, opened, ada, server):
     before = of_policy(calibrated, HUMAN)
     Grade.objects.filter(source="llm").update(grade=2)
     assert of_policy(calibrated, HUMAN) == before
@@ -198,12 +198,12 @@ def test_the_human_verdict_does_not_move_with_the_models_grades(calibrated, open
     assert of_policy(calibrated, HUMAN) == before
 
 
-def test_a_model_that_knows_the_truth_fills_the_holes_with_it(opened, ada, server):
+def test_perfect_model_fills_the_gaps_with_true_grades(opened, ada, server):
     draw_sample(opened, SIZE, ada)
     grade_sample(opened, ada)
     judge = judged_by_model(opened, errors=0.0)
     board = board_of(opened, judge)
-    true = board.values(board.truths(board.known, board.model))
+    true = board.values(board.truths(board.prior_grades, board.model))
     wanted = [float((true[a] - true[b]).mean()) for a, b in ((0, 1), (0, 2), (1, 2))]
     assert [pair.difference for pair in of_policy(judge, FILLED).pairs] == pytest.approx(wanted, abs=1e-12)
     figures = calibration_of(judge).figures
@@ -231,7 +231,7 @@ def test_where_every_run_was_deleted_nothing_is_compared(calibrated, opened):
     assert (figures.figures.tau, figures.figures.mean_absolute_difference) == (None, None)
 
 
-def test_where_a_run_was_deleted_the_sample_is_no_sample_and_the_answer_says_what_to_do(calibrated, opened):
+def test_deleted_run_invalidates_the_sample_and_explains_the_remedy(calibrated, opened):
     opened.runs.remove(opened.runs.order_by("run_order")[0])
     told = of_policy(calibrated, CORRECTED)
     assert not told.pairs

@@ -23,7 +23,7 @@ def grade_all(opened: Round, judge: User, grade: int = 1) -> None:
             grade_item(opened, item.pk, judge, grade=grade, note="Seen.")
 
 
-def test_closing_freezes_the_next_version_and_measures_the_runs_on_it_without_searching(benchmark, round_of_ada, ada):
+def test_closing_freezes_a_version_and_rescores_without_searching(benchmark, round_of_ada, ada):
     lists = StageList.objects.count()
     grade_all(round_of_ada, ada)
     assert draft_of(benchmark.mapping.dataset) is None, "grades count nowhere before"
@@ -59,7 +59,7 @@ def test_the_judges_of_an_item_are_all_named(benchmark, ada, grace):
     assert judgment.note == "ada: Seen.\ngrace: Seen."
 
 
-def test_a_round_without_a_grade_closes_and_leaves_the_dataset(benchmark, round_of_ada, ada):
+def test_round_without_grades_closes_and_keeps_the_dataset(benchmark, round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     closed = close_round(round_of_ada, ada)
@@ -68,7 +68,7 @@ def test_a_round_without_a_grade_closes_and_leaves_the_dataset(benchmark, round_
     assert DatasetVersion.objects.count() == 1
 
 
-def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark, round_of_ada, ada):
+def test_closing_does_not_silently_freeze_other_draft_edits(benchmark, round_of_ada, ada):
     dataset = benchmark.mapping.dataset
     grade_all(round_of_ada, ada)
     set_judgment(dataset, "q1", {"uri": "elsewhere"}, 1)
@@ -79,7 +79,7 @@ def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark, round_of_ada
     assert closed.version.judgments.count() == 13
 
 
-def test_what_changed_since_is_left_out_and_counted(benchmark, round_of_ada, ada):
+def test_items_changed_since_opening_are_omitted_and_counted(benchmark, round_of_ada, ada):
     dataset = benchmark.mapping.dataset
     grade_all(round_of_ada, ada, 2)
     reworded = dataset.queries.get(key="q2")
@@ -95,7 +95,7 @@ def test_what_changed_since_is_left_out_and_counted(benchmark, round_of_ada, ada
     assert f"Left out: {of_q2} items of queries or documents that changed since, 1 item that" in closed.sentence
 
 
-def test_what_cannot_be_measured_after_that_is_told(benchmark, round_of_ada, ada):
+def test_closing_reports_benchmarks_that_cannot_be_rescored(benchmark, round_of_ada, ada):
     grade_all(round_of_ada, ada)
     Benchmark.objects.update(status="running")
     closed = close_round(round_of_ada, ada)
@@ -104,7 +104,7 @@ def test_what_cannot_be_measured_after_that_is_told(benchmark, round_of_ada, ada
     assert resolve(benchmark.mapping).mapping.dataset_version == closed.version
 
 
-def test_only_who_leads_it_closes_it_and_it_keeps_its_runs(benchmark, ada, grace):
+def test_only_owner_closes_a_round_and_runs_stay_protected(benchmark, ada, grace):
     opened = open_for(benchmark, [ada], owner=grace)
     with pytest.raises(NotAJudgeError, match="Only the owner"):
         close_round(opened, ada)

@@ -63,7 +63,7 @@ def sampled_of(board: Board) -> list[int]:
     return list(takewhile(lambda place: board.query_ids[place] not in waiting, order))
 
 
-def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrated):
+def test_correction_over_whole_queries_matches_ppi_python(calibrated):
     board = board_of(calibrated.round, calibrated)
     sampled = sampled_of(board)
     rest = [place for place in range(len(board.query_ids)) if place not in sampled]
@@ -71,8 +71,8 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
     told = told_of(calibrated)
     assert (told.unavailable_reason, told.sampled_queries) == (None, len(sampled))
     person, model = (
-        board.values(board.truths(board.known, board.people)),
-        board.values(board.truths(board.known, board.model)),
+        board.values(board.truths(board.prior_grades, board.people)),
+        board.values(board.truths(board.prior_grades, board.model)),
     )
     for pair, (first, second) in zip(told.pairs, combinations(range(3), 2), strict=True):
         y, f = person[first] - person[second], model[first] - model[second]
@@ -87,7 +87,7 @@ def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrat
         assert pair.simultaneous_high - pair.simultaneous_low > width
 
 
-def test_it_says_what_was_sampled_and_what_is_estimated(admin_client, calibrated, opened):
+def test_report_names_the_sample_and_the_estimand(admin_client, calibrated, opened):
     told = told_of(calibrated)
     assert told.estimand == (
         "mean difference in AP@5 by the person's grades, over the queries that those of the sample are drawn from"
@@ -107,7 +107,7 @@ def test_a_model_that_favours_a_run_is_corrected(simulated, ada, server):
     opened = open_for(simulated, [ada], owner=ada, order="queries", measure="P@5", uniform_share=0.3, seed=3)
     judge = judged(opened, ada, errors=0.0)
     board = board_of(opened, judge)
-    true = board.values(board.truths(board.known, board.model))
+    true = board.values(board.truths(board.prior_grades, board.model))
     third = board.rankings[2]
     for row in Grade.objects.filter(source="llm").select_related("item"):
         if row.item.document_id in third[row.item.query_id][0]:
@@ -120,7 +120,7 @@ def test_a_model_that_favours_a_run_is_corrected(simulated, ada, server):
     assert corrected.low <= wanted <= corrected.high
 
 
-def test_what_is_graded_beyond_a_gap_waits(calibrated, opened, ada):
+def test_grades_after_a_gap_are_not_counted_yet(calibrated, opened, ada):
     board = board_of(opened, calibrated)
     sampled = sampled_of(board)
     gap = opened.items.filter(query=board.query_ids[sampled[11]], calibration=None).order_by("-place")[0]

@@ -75,7 +75,7 @@ def grade_on(opened: Round, judge: User, most: int) -> int:
     return graded
 
 
-def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_told(apart, ada):
+def test_settled_round_stops_unless_the_owner_continues_it(apart, ada):
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5", uniform_share=0.1)
     assert opened.item_count == QUERIES * 10
     begun = state_of(opened)
@@ -102,7 +102,7 @@ def test_a_settled_question_that_is_undone_is_open_again(apart, ada):
     assert next_items(opened, ada) != []
 
 
-def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart, ada):
+def test_state_depends_only_on_the_grades(apart, ada):
     opened = open_for(apart, [ada], measure="nDCG@5", depth=5, scale=[{"grade": n, "name": str(n)} for n in range(3)])
     grade_on(opened, ada, 60)
     state_of(opened)
@@ -113,7 +113,7 @@ def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart, a
     assert known == state_of(opened)
 
 
-def test_new_grades_change_what_comes_next(apart, ada):
+def test_new_grades_reorder_the_waiting_items(apart, ada):
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
     before = list(Slot.objects.filter(round=opened).order_by("place").values_list("item_id", flat=True))
     grade_on(opened, ada, 40)
@@ -128,7 +128,7 @@ def test_a_budget_of_a_decisive_round_ends_it(apart, ada):
     assert grade_on(opened, ada, 100) == 7
 
 
-def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart, ada):
+def test_single_run_round_has_no_state_or_decisive_order(apart, ada):
     runs = [apart.runs.get(run_order=1)]
     assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[ada])) is None
     with pytest.raises(RoundError, match="needs two runs"):
@@ -138,8 +138,8 @@ def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart, ada):
 
 
 @pytest.mark.parametrize(("grade", "learns"), [(1, False), (0, True)])
-def test_a_dataset_of_relevant_documents_alone_teaches_nothing_of_the_others(grade, learns):
-    pool = Pool.of([[[1, 2, 3], [4, 5]], [[3, 2, 1], [5, 4]]])
+def test_prior_judgments_train_only_if_some_are_irrelevant(grade, learns):
+    pool = Pool.from_rankings([[[1, 2, 3], [4, 5]], [[3, 2, 1], [5, 4]]])
     judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], seed=1).judging()
     taught = judging.state().reason
     assert taught is not None
@@ -166,7 +166,7 @@ def test_the_calibration_sample_comes_first_in_the_decisive_order(opened, ada):
     assert {item.pk for item in next_items(opened, ada, count=20)} <= first
 
 
-def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_version(opened, ada, server):
+def test_calibrated_model_is_evidence_but_never_in_the_version(opened, ada, server):
     grade_sample(opened, ada)
     before = evident_state(opened)
     judge = judged_by_model(opened, errors=0.1)
@@ -190,7 +190,7 @@ def test_a_calibrated_model_is_evidence_and_none_of_it_is_in_state_closing_or_ve
     assert not closed.version.judgments.filter(judge__contains=judge.name).exists()
 
 
-def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_changed(opened, ada, server):
+def test_only_a_currently_calibrated_model_is_evidence(opened, ada, server):
     grade_sample(opened, ada, 29)
     before = evident_state(opened)
     judged_by_model(opened)
@@ -203,7 +203,7 @@ def test_a_model_is_no_evidence_before_it_is_calibrated_nor_once_the_guidelines_
 
 
 @pytest.mark.django_db(transaction=True)
-def test_texts_are_evidence_where_a_run_has_vectors_and_the_page_names_them(admin_client):
+def test_text_vectors_are_evidence_and_named_on_the_page(admin_client):
     library = make_library()
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse", "dense"]})
     wait(launch(benchmark))

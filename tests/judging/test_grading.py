@@ -11,11 +11,11 @@ from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrad
 from apps.judging.handing import next_items
 from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.models import Grade, Round, Slot
-from apps.judging.settling.consensus import agreed, agreed_of
+from apps.judging.settling.consensus import compute_consensus, load_consensus
 from tests.judging.rounds import give_back, names_of, open_for
 
 
-def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada, ada):
+def test_repeated_grades_are_stored_once_and_can_be_overwritten(round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     for _ in range(2):
         grade_item(round_of_ada, item.pk, ada, grade=2, note="Word for word.", seconds=3.5)
@@ -25,14 +25,14 @@ def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada, ada):
     assert Slot.objects.get(item=item).done
 
 
-def test_a_grade_is_kept_although_the_lease_has_gone_to_another(benchmark, ada, grace):
+def test_grade_is_stored_after_the_lease_moved_on(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     (item,) = next_items(opened, ada)
     give_back(opened, ada)
     assert next_items(opened, grace) == [item]
     grade_item(opened, item.pk, grace, grade=1)
     grade_item(opened, item.pk, ada, grade=1)
-    assert agreed_of(opened)[item.pk].grade == 1
+    assert load_consensus(opened)[item.pk].grade == 1
     assert Grade.objects.count() == 2
 
 
@@ -48,7 +48,7 @@ def test_a_grade_is_kept_although_the_lease_has_gone_to_another(benchmark, ada, 
         ({"grade": 1, "seconds": float("nan")}, "seconds"),
     ],
 )
-def test_what_is_not_on_the_scale_is_refused(round_of_ada, ada, stated, field):
+def test_grades_off_the_scale_are_rejected(round_of_ada, ada, stated, field):
     (item,) = next_items(round_of_ada, ada)
     with pytest.raises(RoundError) as refused:
         grade_item(round_of_ada, item.pk, ada, **stated)
@@ -64,7 +64,7 @@ def test_an_item_of_another_round_is_refused(benchmark, round_of_ada, ada, grace
         grade_item(item.round, item.pk, grace, grade=1)
 
 
-def test_undo_takes_back_the_last_grades_and_gives_the_items_back_to_the_judge(round_of_ada, ada):
+def test_undo_removes_last_grades_and_returns_items_to_judge(round_of_ada, ada):
     items = next_items(round_of_ada, ada, count=4)
     for item in items:
         grade_item(round_of_ada, item.pk, ada, grade=1)
@@ -78,7 +78,7 @@ def test_undo_takes_back_the_last_grades_and_gives_the_items_back_to_the_judge(r
         undo(round_of_ada, ada)
 
 
-def test_many_grades_are_taken_back_at_once_and_their_items_go_to_whoever_comes(benchmark, ada, grace):
+def test_bulk_withdrawal_returns_items_to_any_judge(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     items = next_items(opened, ada, count=3)
     for item in items:
@@ -88,7 +88,7 @@ def test_many_grades_are_taken_back_at_once_and_their_items_go_to_whoever_comes(
     assert next_items(opened, grace, count=2) == items[:2]
 
 
-def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(benchmark, ada, grace):
+def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, grace):
     lead = User.objects.create_user("lead", is_staff=True)
     opened = open_for(benchmark, [ada, grace], owner=lead, overlap=1.0)
     first, second = next_items(opened, ada, count=2)
@@ -96,7 +96,7 @@ def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(benchmark
     for judge, grades in ((ada, (0, 2)), (grace, (2, 2))):
         for item, grade in zip((first, second), grades, strict=True):
             grade_item(opened, item.pk, judge, grade=grade)
-    known = agreed_of(opened)
+    known = load_consensus(opened)
     assert (known[first.pk].grade, known[first.pk].split) == (None, True)
     assert (known[second.pk].grade, known[second.pk].split) == (2, False)
     with pytest.raises(NotAJudgeError, match="Only the owner"):
@@ -107,7 +107,7 @@ def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(benchmark
         adjudicate(opened, first.pk, lead, 7)
     for grade in (2, 1):
         adjudicate(opened, first.pk, lead, grade, note="It is another fruit.")
-    assert (agreed_of(opened)[first.pk].grade, agreed_of(opened)[first.pk].split) == (1, False)
+    assert (load_consensus(opened)[first.pk].grade, load_consensus(opened)[first.pk].split) == (1, False)
     assert list(grades_by(opened, lead)) == []
 
 
@@ -121,20 +121,20 @@ def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(benchmark
         ([0, 1, 2, 3], (None, True)),
     ],
 )
-def test_the_grade_of_an_item_is_the_median_and_an_even_split_has_none(grades, wanted):
-    told = agreed(1, [Grade(grade=grade) for grade in grades])
+def test_median_of_an_even_split_is_undefined(grades, wanted):
+    told = compute_consensus(1, [Grade(grade=grade) for grade in grades])
     assert (told.grade, told.split) == wanted
 
 
-def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada, ada):
+def test_unjudgeable_item_is_done_without_a_grade(round_of_ada, ada):
     (item,) = next_items(round_of_ada, ada)
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
-    assert agreed_of(round_of_ada) == {}
+    assert load_consensus(round_of_ada) == {}
     assert next_items(round_of_ada, ada) != [item]
     assert Slot.objects.get(item=item).done
 
 
-def test_the_next_ones_come_in_the_order_of_the_round_and_stay_the_judges(round_of_ada, ada):
+def test_next_items_follow_round_order_and_stay_leased(round_of_ada, ada):
     first = next_items(round_of_ada, ada, count=3)
     assert [item.place for item in first] == [1, 2, 3]
     assert next_items(round_of_ada, ada, count=3) == first, "asking again renews"
@@ -148,7 +148,7 @@ def test_no_two_judges_get_one_item(benchmark, ada, grace):
     assert len(of_ada | of_grace) == 10
 
 
-def test_an_item_that_wants_two_judges_goes_to_two_and_to_none_twice(benchmark, ada, grace):
+def test_item_needing_two_judges_goes_to_two_different_judges(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=0.5)
     for judge in (ada, grace, ada, grace):
         for item in next_items(opened, judge, count=20):
@@ -158,7 +158,7 @@ def test_an_item_that_wants_two_judges_goes_to_two_and_to_none_twice(benchmark, 
     assert not Slot.objects.filter(round=opened, done=False).exists()
 
 
-def test_one_judge_alone_gets_an_item_that_wants_two_once(benchmark, ada, grace):
+def test_single_judge_gets_a_double_item_once(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=1.0)
     places = [item.place for item in next_items(opened, ada, count=20)]
     assert places == list(range(1, 11))
@@ -174,7 +174,7 @@ def test_an_abandoned_item_returns(benchmark, ada, grace):
     assert len(next_items(opened, grace, count=20)) == 10
 
 
-def test_a_skipped_item_goes_to_others_and_not_to_who_skipped_it(benchmark, ada, grace):
+def test_skipped_item_goes_only_to_other_judges(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
     (item,) = next_items(opened, ada)
     grade_item(opened, item.pk, ada, kind="skip")
@@ -183,7 +183,7 @@ def test_a_skipped_item_goes_to_others_and_not_to_who_skipped_it(benchmark, ada,
     assert next_items(opened, grace) == [item]
 
 
-def test_who_is_no_judge_and_what_is_closed_gets_nothing(round_of_ada, ada, grace):
+def test_non_judges_and_closed_rounds_get_no_items(round_of_ada, ada, grace):
     with pytest.raises(NotAJudgeError, match="grace is not a judge"):
         next_items(round_of_ada, grace)
     with pytest.raises(RoundError, match="1 to 20 items"):

@@ -47,7 +47,7 @@ def page(client: Client, name: str, opened: Round, query: str = "") -> str:
     return answer.content.decode()
 
 
-def test_a_round_says_where_it_stands_and_what_can_be_done(client_of_olga, split):
+def test_round_page_shows_progress_and_available_actions(client_of_olga, split):
     shown = page(client_of_olga, "judging_round_change", split)
     assert "<strong>Read</strong> it whole." in shown
     for name in ("round_adjudicate", "round_close"):
@@ -82,7 +82,7 @@ def test_a_judge_of_a_blind_round_sees_progress_alone(client, split, ada):
     assert client.get(reverse("admin:round_adjudicate", args=[split.pk])).status_code == 302
 
 
-def test_what_judges_are_split_on_is_decided(client_of_olga, split):
+def test_owner_adjudicates_split_items(client_of_olga, split):
     shown = client_of_olga.get(reverse("admin:round_adjudicate", args=[split.pk]))
     (item,) = shown.context["data"]["items"]
     assert "by ada" in item["html"]
@@ -90,18 +90,18 @@ def test_what_judges_are_split_on_is_decided(client_of_olga, split):
     url = reverse("admin:round_decide", args=[split.pk])
     said = [{"key": "a", "item": item["id"], "kind": "grade", "grade": 1, "note": "Between."}]
     for _ in range(2):
-        answer = client_of_olga.post(url, {"said": said, "have": []}, content_type="application/json").json()
+        answer = client_of_olga.post(url, {"entries": said, "present_ids": []}, content_type="application/json").json()
         assert (answer["refused"], answer["held"], answer["progress"]["done"]) == ([], [], 1)
     decided = Grade.objects.get(adjudicates=True)
     assert (decided.grade, decided.note, decided.judge_name) == (1, "Between.", "olga")
 
 
-def test_a_decision_is_withdrawn_by_who_gave_it(client_of_olga, split):
+def test_adjudicator_can_withdraw_a_decision(client_of_olga, split):
     page_url, url = (reverse(f"admin:{name}", args=[split.pk]) for name in ("round_adjudicate", "round_decide"))
     (item,) = client_of_olga.get(page_url).context["data"]["items"]
 
     def say(kind: str, **said: Any) -> Any:
-        message = {"said": [{"key": "a", "item": item["id"], "kind": kind, **said}], "have": []}
+        message = {"entries": [{"key": "a", "item": item["id"], "kind": kind, **said}], "present_ids": []}
         return client_of_olga.post(url, message, content_type="application/json").json()
 
     say("grade", grade=1)
@@ -118,7 +118,7 @@ def test_a_decision_is_withdrawn_by_who_gave_it(client_of_olga, split):
     assert Grade.objects.filter(adjudicates=True).exists()
 
 
-def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(client_of_olga, split):
+def test_refused_closing_explains_and_successful_closing_opens_leaderboard(client_of_olga, split):
     url = reverse("admin:round_close", args=[split.pk])
     assert "nothing is searched" in page(client_of_olga, "round_close", split)
     refused = client_of_olga.post(url, {})
@@ -130,7 +130,7 @@ def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(clien
     assert "is closed" in again.content.decode()
 
 
-def test_closing_leads_to_the_values_that_there_are_where_the_new_version_has_none_yet(client_of_olga, split, settings):
+def test_closing_opens_existing_values_until_rescoring_is_done(client_of_olga, split, settings):
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0  # left to the queue, and re-scoring to whoever comes after
     url = reverse("admin:round_close", args=[split.pk])
     closed = client_of_olga.post(url, {"leave_out_split": "on"}, follow=True)
@@ -162,7 +162,7 @@ def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga, split):
     assert split.offers_items
 
 
-def test_who_only_judges_does_not_close(client, split, ada):
+def test_plain_judge_cannot_close_a_round(client, split, ada):
     signed_in(client, ada)
     answer = client.post(reverse("admin:round_close", args=[split.pk]), {}, follow=True)
     assert "Only the owner" in answer.content.decode()
@@ -183,7 +183,7 @@ def url(name: str, of: Round) -> str:
     return reverse(f"admin:{name}", args=[of.pk])
 
 
-def test_a_model_is_started_after_its_cost_and_can_be_cancelled(lead, opened, server):
+def test_model_starts_after_cost_preview_and_can_be_cancelled(lead, opened, server):
     server.answer = lambda prompt: "1"
     assert url("round_llm", opened) in page(lead, "judging_round_change", opened)
     assert "Start" in page(lead, "round_llm", opened)
@@ -226,7 +226,7 @@ def test_the_sample_is_drawn_on_a_page(lead, opened):
     assert "it is frozen" in again.content.decode()
 
 
-def test_calibration_and_verdicts_are_shown_as_they_are_told(lead, calibrated, opened):
+def test_page_shows_calibration_and_verdicts_unchanged(lead, calibrated, opened):
     told = calibration_of(calibrated)
     assert told.figures
     shown = lead.get(url("round_llm_judges", opened))
@@ -245,7 +245,7 @@ def test_calibration_and_verdicts_are_shown_as_they_are_told(lead, calibrated, o
     assert len(lead.get(url("round_verdicts", opened)).context["pairs"]) == 3
 
 
-def test_a_stale_calibration_and_kin_are_told(lead, calibrated, opened):
+def test_page_warns_of_stale_calibration_and_related_models(lead, calibrated, opened):
     first = opened.runs.order_by("run_order")[0]
     first.config |= {"use_reranker": True, "reranker": "meta-llama/Llama-3-reranker"}
     first.save(update_fields=["config"])
@@ -257,7 +257,7 @@ def test_a_stale_calibration_and_kin_are_told(lead, calibrated, opened):
     assert "None. ollama:llama3@d1" in text_of(lead.get(url("round_verdicts", opened)))
 
 
-def test_who_does_not_lead_is_told_nothing_of_models(client, calibrated, opened):
+def test_plain_judge_sees_nothing_of_models(client, calibrated, opened):
     (grace,) = make_judges("grace")
     opened.judges.add(grace)
     signed_in(client, grace)

@@ -8,16 +8,16 @@ from django.contrib.auth.models import User
 
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item
-from apps.judging.handing import next_items, show, shown
+from apps.judging.handing import load_items, next_items, view_items
 from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.llm.launching import preview, start_judging
 from apps.judging.llm.prompting import LONGEST_GUIDELINES, LONGEST_TEXT, prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.judging.opening import USUAL_SECONDS, RoundOptions, preview_round
 from apps.judging.settling.agreement import agreement_of
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import load_consensus
 from apps.judging.settling.progress import progress_of
-from apps.judging.settling.renewing import known_state
+from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import round_report
 from apps.operations.handlers import handler_for
 from apps.operations.launching import OperationActiveError, cancel_operation
@@ -40,7 +40,7 @@ def grades_of(opened: Round) -> list[tuple[str, int | None]]:
     return list(rows.values_list("kind", "grade"))
 
 
-def test_a_model_judges_every_item_and_its_grades_bear_its_name(round_of_ada, ada, server):
+def test_model_judges_every_item_under_its_own_name(round_of_ada, ada, server):
     server.answer = lambda prompt: " 2\n" if "Pears are fruit" in prompt else "0"
     made = judge(round_of_ada, ada)
     assert re.fullmatch(r"ollama:llama3@d1 prompt 1-[0-9a-f]{8}", made.name)
@@ -52,13 +52,13 @@ def test_a_model_judges_every_item_and_its_grades_bear_its_name(round_of_ada, ad
     assert all(row.seconds is not None and row.seconds > 0 for row in rows)
 
 
-def test_the_prompt_holds_scale_guidelines_query_and_document_as_data(round_of_ada):
+def test_prompt_contains_scale_guidelines_query_and_document_as_data(round_of_ada):
     Round.objects.filter(pk=round_of_ada.pk).update(
         guidelines="Fresh fruit only.",
         scale=[{"grade": 0, "name": "Off", "description": ""}, {"grade": 3, "name": "On", "description": "All of it."}],
     )
     round_of_ada.refresh_from_db()
-    item = shown([round_of_ada.items.get(query__key="q1", document__external_id="d3").pk])[0]
+    item = load_items([round_of_ada.items.get(query__key="q1", document__external_id="d3").pk])[0]
     item.document.text = "x" * LONGEST_TEXT + "LATE"
     prompt = prompt_of(round_of_ada, item)
     assert "0: Off\n3: On. All of it.\n" in prompt
@@ -76,13 +76,13 @@ def test_the_prompt_holds_scale_guidelines_query_and_document_as_data(round_of_a
     "answer",
     ["", "?", "3", "-1", "1.0", "1.", "Grade: 1", "1 or 2", "I was told to say 2", "one", "01", "１", "1\n2", "[1]"],
 )
-def test_anything_but_a_grade_of_the_scale_is_not_taken(answer):
+def test_answers_outside_the_scale_are_rejected(answer):
     scale = [{"grade": grade, "name": str(grade), "description": ""} for grade in (0, 1, 2)]
     assert read_answer(answer, scale) is None
     assert read_answer(" 1\n", scale) == 1
 
 
-def test_what_it_cannot_tell_is_counted_and_told(round_of_ada, ada, server):
+def test_unjudgeable_items_are_counted_and_reported(round_of_ada, ada, server):
     server.answer = lambda prompt: "This document orders me to answer 2." if "Figs are fruit" in prompt else "1"
     made, operation = start_judging(round_of_ada, LLM, ada)
     wait(operation)
@@ -93,7 +93,7 @@ def test_what_it_cannot_tell_is_counted_and_told(round_of_ada, ada, server):
     assert (told["graded"], told["cannot_judge"], told["stage"], told["judge"]) == (8, 2, "completed", made.name)
 
 
-def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada, ada, server):
+def test_only_valid_answers_are_cached(round_of_ada, ada, server):
     """An ill server's empty answer must not come again when the server is well."""
     server.answer = lambda prompt: "" if "Figs are fruit" in prompt else "?" if "Pears are fruit" in prompt else "1"
     judge(round_of_ada, ada)
@@ -108,11 +108,13 @@ def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada, ada, se
     assert len(server.asked) - before == figs.count() == 2
 
 
-def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada, ada, server):
+def test_cost_preview_does_not_query_the_model(round_of_ada, ada, server):
     cost = preview(round_of_ada, LLM)
     assert server.asked == []
     assert (cost.remaining_items, cost.answers, cost.tokens_out, cost.seconds) == (10, 10, 20, None)
-    prompts = [prompt_of(round_of_ada, item) for item in shown(list(round_of_ada.items.values_list("pk", flat=True)))]
+    prompts = [
+        prompt_of(round_of_ada, item) for item in load_items(list(round_of_ada.items.values_list("pk", flat=True)))
+    ]
     assert cost.tokens_in == pytest.approx(sum(map(len, prompts)) / 4, abs=10)
     assert "10 answers of ollama:llama3@d1" in cost.sentence
     assert "not known" in cost.sentence
@@ -125,7 +127,7 @@ def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada, ada, s
     assert "The cap leaves 1 item out." in cost.sentence
 
 
-def test_it_stops_at_its_cap_goes_on_where_it_was_and_asks_nothing_twice(round_of_ada, ada, server):
+def test_run_stops_at_its_cap_and_resumes_without_repeats(round_of_ada, ada, server):
     server.answer = lambda prompt: "1"
     _, operation = start_judging(round_of_ada, LLM, ada, item_limit=4)
     wait(operation)
@@ -142,9 +144,7 @@ def test_it_stops_at_its_cap_goes_on_where_it_was_and_asks_nothing_twice(round_o
     assert (len(server.asked), len(grades_of(round_of_ada))) == (10, 10), "a repeat is free"
 
 
-def test_a_server_that_fails_ends_it_with_a_sentence_and_a_new_start_asks_only_what_is_missing(
-    round_of_ada, ada, server
-):
+def test_restart_after_a_server_error_asks_only_missing_items(round_of_ada, ada, server):
     server.answer = lambda prompt: "1" if len(server.asked) <= 3 else 500
     _, operation = start_judging(round_of_ada, LLM, ada)
     with pytest.raises(OperationFailedError, match="answered 500"):
@@ -157,7 +157,7 @@ def test_a_server_that_fails_ends_it_with_a_sentence_and_a_new_start_asks_only_w
     assert (len(server.asked) - before, len(grades_of(round_of_ada))) == (7, 10)
 
 
-def test_it_can_be_cancelled_and_runs_once_at_a_time(round_of_ada, ada, server):
+def test_run_can_be_cancelled_and_is_never_concurrent(round_of_ada, ada, server):
     server.answer = lambda prompt: "1"
     _, operation = start_judging(round_of_ada, LLM, ada)
     with pytest.raises(OperationActiveError):
@@ -168,7 +168,7 @@ def test_it_can_be_cancelled_and_runs_once_at_a_time(round_of_ada, ada, server):
     assert (server.asked, grades_of(round_of_ada)) == ([], [])
 
 
-def test_another_revision_is_another_judge_and_the_old_one_goes_on_no_more(round_of_ada, ada, server):
+def test_new_model_revision_replaces_the_old_judge(round_of_ada, ada, server):
     server.answer = lambda prompt: "1"
     first, operation = start_judging(round_of_ada, LLM, ada)
     server.digest = "d2"
@@ -180,7 +180,7 @@ def test_another_revision_is_another_judge_and_the_old_one_goes_on_no_more(round
     assert set(Grade.objects.values_list("judge_name", flat=True)) == {second.name}
 
 
-def test_who_may_not_what_is_not_there_and_what_is_closed(round_of_ada, ada, grace, server):
+def test_unauthorised_unknown_and_closed_requests_are_rejected(round_of_ada, ada, grace, server):
     with pytest.raises(NotAJudgeError):
         start_judging(round_of_ada, LLM, grace)
     with pytest.raises(LLMError, match="has no model 'other'"):
@@ -203,25 +203,25 @@ def test_who_may_not_what_is_not_there_and_what_is_closed(round_of_ada, ada, gra
     assert not LLMJudge.objects.exists()
 
 
-def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(round_of_ada, ada, server):
+def test_model_grades_never_affect_human_truth_or_reports(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
-    before = round_report(round_of_ada, known_state(round_of_ada))
+    before = round_report(round_of_ada, load_round_status(round_of_ada))
     judge(round_of_ada, ada)
     assert len(grades_of(round_of_ada)) == 10
-    after = round_report(round_of_ada, known_state(round_of_ada))
+    after = round_report(round_of_ada, load_round_status(round_of_ada))
     assert replace(after, computed_at=before.computed_at) == before
     assert after.waiting_for_adjudication == 0
-    assert agreed_of(round_of_ada) == {}
+    assert load_consensus(round_of_ada) == {}
     assert agreement_of(round_of_ada).shifts == []
     items = next_items(round_of_ada, ada, count=10)
     assert len(items) == 10, "people get every item all the same"
     stated = RoundOptions(name="next", order="depth", uniform_share=0.0)
     runs = list(round_of_ada.runs.order_by("run_order"))
     assert preview_round(runs, stated, judges=[ada], owner=ada).seconds == USUAL_SECONDS, "nor people's pace"
-    assert all(row.grade is None and row.others == [] for row in show(round_of_ada, ada, items))
+    assert all(row.grade is None and row.other_grades == [] for row in view_items(round_of_ada, ada, items))
     for item in items[:3]:
         grade_item(round_of_ada, item.pk, ada, grade=0)
-    assert {one.grade for one in agreed_of(round_of_ada).values()} == {0}, "not the median with the model"
+    assert {one.grade for one in load_consensus(round_of_ada).values()} == {0}, "not the median with the model"
     assert [shift.judge for shift in agreement_of(round_of_ada).shifts] == ["ada"]
     assert progress_of(round_of_ada).completed_gradings == 3
     closed = close_round(round_of_ada, ada)
@@ -230,13 +230,13 @@ def test_its_grades_never_enter_the_truth_or_what_is_told_of_people(round_of_ada
     assert set(new.values_list("source", "judge", "grade")) == {("human", "ada", 0)}
 
 
-def test_a_round_that_only_a_model_judged_closes_without_a_new_version(round_of_ada, ada, server):
+def test_round_judged_only_by_a_model_creates_no_version(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
     judge(round_of_ada, ada)
     assert close_round(round_of_ada, ada).version is None
 
 
-def test_a_person_who_is_called_as_the_model_stays_a_person(round_of_ada, ada, server):
+def test_person_named_like_the_model_counts_as_a_person(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
     made = judge(round_of_ada, ada)
     namesake = User.objects.create_user(made.name[:150], is_staff=True)
@@ -244,4 +244,4 @@ def test_a_person_who_is_called_as_the_model_stays_a_person(round_of_ada, ada, s
     (item,) = next_items(round_of_ada, namesake)
     grade_item(round_of_ada, item.pk, namesake, grade=1)
     assert Grade.objects.filter(item=item).count() == 2
-    assert agreed_of(round_of_ada)[item.pk].grade == 1
+    assert load_consensus(round_of_ada)[item.pk].grade == 1

@@ -29,7 +29,7 @@ def items_of(opened: Round) -> list[str]:
     return names_of(list(opened.items.select_related("query", "document").order_by("place")))
 
 
-def test_its_items_are_what_the_runs_return_and_nobody_judged_once_each(benchmark, ada):
+def test_items_are_the_unjudged_results_once_each(benchmark, ada):
     opened = open_for(benchmark, [ada], depth=2)
     assert sorted(items_of(opened)) == sorted(POOL_AT_2)
     assert (opened.item_count, opened.pool_size, opened.dataset_version.number) == (4, 4, 1)
@@ -47,7 +47,7 @@ def test_the_order_of_depth_takes_the_best_ranks_first(benchmark, ada):
     )
 
 
-def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark, ada):
+def test_random_round_draws_its_budget_with_one_probability(benchmark, ada):
     opened = open_for(benchmark, [ada], order="random", budget=4)
     assert {(item.planned_probability, item.in_planned_sample) for item in opened.items.all()} == {(0.4, True)}
     again = open_for(benchmark, [ada], order="random", budget=4)
@@ -67,7 +67,7 @@ def test_an_order_of_queries_takes_each_in_whole(simulated, ada):
     assert len(firsts) > 1, "the seed decides"
 
 
-def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated, ada):
+def test_query_order_keeps_the_share_of_uniform_pairs(simulated, ada):
     sampled = [
         set(open_for(simulated, [ada], seed=5, **options).items.filter(in_planned_sample=True).values_list(*PAIR))
         for options in ({"order": "queries", "uniform_share": 0.25, "budget": 120}, {"order": "random", "budget": 30})
@@ -163,7 +163,7 @@ def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark, ada):
         open_for(Benchmark.objects.get(pk=benchmark.pk), [ada])
 
 
-def test_judges_and_whoever_leads_see_it(benchmark, ada, grace):
+def test_only_judges_and_owner_see_the_round(benchmark, ada, grace):
     other = User.objects.create_user("other", is_staff=True)
     opened = open_for(benchmark, [ada], owner=grace)
     assert [visible(Round.objects.all(), user).count() for user in (ada, grace, other)] == [1, 1, 0]
@@ -187,7 +187,7 @@ def stated(benchmark: Benchmark, **options: object) -> dict[str, object]:
     return FORM | {"mapping": str(benchmark.mapping_id), "runs": runs, "blind": "on"} | options
 
 
-def test_a_round_is_opened_with_what_is_stated(client, benchmark, ada, grace):
+def test_form_opens_a_round_with_the_given_options(client, benchmark, ada, grace):
     signed_in(client, ada)
     Group.objects.create(name="search").user_set.add(ada, grace)
     scale = "2 Yes: all of it\n0 No\n\n1 Partly"
@@ -202,7 +202,7 @@ def test_a_round_is_opened_with_what_is_stated(client, benchmark, ada, grace):
     assert opened.runs.count() == 2
 
 
-def test_the_preview_counts_what_there_is_to_judge_and_opens_nothing(client, benchmark, ada):
+def test_preview_counts_items_without_opening_a_round(client, benchmark, ada):
     signed_in(client, ada)
     url = reverse("admin:round_preview")
     told = client.post(url, stated(benchmark, name="")).content.decode()
@@ -214,7 +214,7 @@ def test_the_preview_counts_what_there_is_to_judge_and_opens_nothing(client, ben
     assert not Round.objects.exists()
 
 
-def test_what_is_wrong_stands_at_its_field(client, benchmark, ada):
+def test_form_shows_errors_at_their_fields(client, benchmark, ada):
     signed_in(client, ada)
     for field, value, sentence in (
         ("scale", "yes", "begin with its digit"),

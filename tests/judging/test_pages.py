@@ -32,7 +32,7 @@ def signed_in(client: Client, user: User) -> Client:
 def send(client: Client, round: Round, *said: dict[str, Any], have: tuple[int, ...] = (), count: int = 8) -> Any:
     entries = [{"key": str(place), **entry} for place, entry in enumerate(said)]
     url = reverse("admin:round_exchange", args=[round.pk])
-    return client.post(url, {"said": entries, "have": have, "count": count}, content_type="application/json")
+    return client.post(url, {"entries": entries, "present_ids": have, "count": count}, content_type="application/json")
 
 
 def data_of(client: Client, round: Round) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def data_of(client: Client, round: Round) -> dict[str, Any]:
     return answer.context["data"]
 
 
-def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada, round_of_ada):
+def test_page_contains_the_first_items_and_leases(client_of_ada, round_of_ada):
     data = data_of(client_of_ada, round_of_ada)
     first = data["items"][0]
     assert data["held"] == [item["id"] for item in data["items"]]
@@ -49,7 +49,7 @@ def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada, rou
     assert first["spoken"].endswith(round_of_ada.items.get(pk=first["id"]).query.text)
 
 
-def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada, round_of_ada):
+def test_grades_are_stored_and_the_next_items_returned(client_of_ada, round_of_ada):
     first, second, *others = data_of(client_of_ada, round_of_ada)["held"]
     said = [
         {"item": first, "kind": "grade", "grade": 2, "note": "Yes.", "seconds": 3.5},
@@ -65,7 +65,7 @@ def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada, round_of_ad
     assert (row.grade, row.note, row.seconds, row.judge_name) == (2, "Yes.", 3.5, "ada")
 
 
-def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(client_of_ada, round_of_ada):
+def test_repeated_messages_count_once_and_undo_leases_item_again(client_of_ada, round_of_ada):
     first = data_of(client_of_ada, round_of_ada)["held"][0]
     said = [{"item": first, "kind": "grade", "grade": 1}, {"item": first, "kind": "undo"}]
     for _ in range(2):
@@ -78,7 +78,7 @@ def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(client_of_ad
     assert Grade.objects.get().grade == 1
 
 
-def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(client_of_ada, round_of_ada):
+def test_invalid_grades_are_reported_and_others_are_stored(client_of_ada, round_of_ada):
     first, second, *_ = data_of(client_of_ada, round_of_ada)["held"]
     said = [{"item": first, "kind": "grade", "grade": 9}, {"item": second, "kind": "grade", "grade": 1}]
     answer = send(client_of_ada, round_of_ada, *said).json()
@@ -87,7 +87,9 @@ def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(client_of_ada, round_o
     assert Grade.objects.get().item_id == second
 
 
-@pytest.mark.parametrize("body", ["[]", "{", '{"said": [1], "have": []}', '{"said": [], "have": ["x"]}', "{}"])
+@pytest.mark.parametrize(
+    "body", ["[]", "{", '{"entries": [1], "present_ids": []}', '{"entries": [], "present_ids": ["x"]}', "{}"]
+)
 def test_a_message_of_another_form_changes_nothing(client_of_ada, round_of_ada, body):
     url = reverse("admin:round_exchange", args=[round_of_ada.pk])
     answer = client_of_ada.post(url, body, content_type="application/json")
@@ -109,7 +111,7 @@ def test_an_exchange_takes_twelve_statements_however_many_judge(client_of_ada, b
     assert len(ours) == 12, [sql[:60] for sql in ours]
 
 
-def test_nothing_of_runs_and_of_other_judges_is_told(client, benchmark, ada, grace):
+def test_page_reveals_neither_runs_nor_other_judges(client, benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=1.0)
     for label, run in zip(("zebra-run", "yak-run"), benchmark.runs.order_by("run_order"), strict=True):
         run.config = {**run.config, "label": label}
@@ -126,7 +128,7 @@ def test_nothing_of_runs_and_of_other_judges_is_told(client, benchmark, ada, gra
     assert all(set(item) == {"id", "html", "spoken"} for item in answer["items"])
 
 
-def test_who_is_no_judge_is_sent_back_and_grades_nothing(client, benchmark, ada):
+def test_non_judge_is_redirected_and_cannot_grade(client, benchmark, ada):
     (owner,) = make_judges("olga")
     opened = open_for(benchmark, [ada], owner=owner)
     signed_in(client, owner)

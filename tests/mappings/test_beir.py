@@ -63,7 +63,7 @@ def run(capsys, directory: Path, *options: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_it_makes_everything_under_one_name_and_builds_the_index(fruit, capsys, admin_user):
+def test_import_creates_everything_under_one_name_and_indexes_it(fruit, capsys, admin_user):
     told = run(capsys, fruit, "--model", ENCODER, "--owner", "admin")
     mapping = Mapping.objects.get(name="fruit", owner=admin_user)
     assert (mapping.dataset.name, mapping.collection.name) == ("fruit", "fruit")
@@ -108,7 +108,7 @@ def test_the_model_of_imported_vectors_can_be_named(fruit, capsys):
     assert caught.value.returncode == 2
 
 
-def test_another_split_under_the_name_is_refused_with_ways_out_that_work(fruit, capsys):
+def test_another_split_under_the_name_is_refused_with_remedies(fruit, capsys):
     run(capsys, fruit, "--no-vectors")
     (fruit / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     with pytest.raises(CommandError, match="other content than the split train of") as caught:
@@ -124,7 +124,7 @@ def test_another_split_under_the_name_is_refused_with_ways_out_that_work(fruit, 
     assert run(capsys, fruit, "--no-vectors")["dataset"]["version"] == 2
 
 
-def test_a_changed_corpus_makes_a_new_version_of_the_index(fruit, capsys):
+def test_changed_corpus_creates_a_new_index_version(fruit, capsys):
     first = run(capsys, fruit, "--no-vectors")
     write(fruit / "corpus.jsonl", [{"_id": key, "text": text} for key, text in (FRUIT | {"d9": "a pear too"}).items()])
     again = run(capsys, fruit, "--no-vectors")
@@ -134,7 +134,7 @@ def test_a_changed_corpus_makes_a_new_version_of_the_index(fruit, capsys):
     assert not is_stale(Mapping.objects.get())
 
 
-def test_each_way_to_vectors_is_an_index_of_its_own(fruit, capsys):
+def test_each_vector_source_has_its_own_index(fruit, capsys):
     ways = (["--no-vectors"], ["--model", ENCODER], ["--vectors", str(write_vectors(fruit / "vectors.npz"))])
     assert [run(capsys, fruit, *way)["index"]["version"] for way in ways] == [1, 2, 3]
     assert [run(capsys, fruit, *way)["index"]["version"] for way in ways] == [1, 2, 3]
@@ -164,7 +164,7 @@ def test_an_interrupted_build_is_taken_up_again(fruit):
     assert Index.objects.get().status == "ready"
 
 
-def test_a_failed_index_is_told_with_what_was_kept(fruit, capsys):
+def test_failed_index_error_lists_the_imported_objects(fruit, capsys):
     with pytest.raises(CommandError, match=r"mapping are imported, but the index failed: .*no distinct keywords"):
         run(capsys, fruit, "--model", "keyword:pear,pear")
     assert Mapping.objects.get().status == "partial"

@@ -23,7 +23,7 @@ def test_it_is_called_after_dataset_and_collection(admin_user):
 
 
 @pytest.mark.django_db
-def test_a_name_that_nobody_stated_is_one_that_is_free(admin_user):
+def test_default_name_is_unused(admin_user):
     long, docs = make_dataset(name="q" * 200), make_collection()
     first, second = (create_mapping(long, make_collection("c" * 199 + end)) for end in "12")
     assert (first.name, second.name) == ("q" * 200, "q" * 196 + " (2)")
@@ -45,7 +45,7 @@ def test_it_refuses_a_second_mapping_of_the_same_two():
 
 
 @pytest.mark.django_db
-def test_a_private_mapping_is_in_nobody_else_s_way(django_user_model):
+def test_private_mappings_do_not_conflict_between_owners(django_user_model):
     alice, bob = (django_user_model.objects.create_user(name, is_staff=True) for name in ("alice", "bob"))
     dataset, collection = make_dataset(), make_collection()
     his = create_mapping(dataset, collection, owner=bob)
@@ -73,7 +73,7 @@ def test_it_refuses_a_name_that_its_owner_uses_already(admin_user):
 
 
 @pytest.mark.django_db
-def test_it_does_not_delete_what_is_being_resolved(settings):
+def test_mapping_being_resolved_is_not_deleted(settings):
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = 0
     mapping = resolve(create_mapping(make_dataset(), make_collection(documents=[{}]))).mapping
     with pytest.raises(ConflictError, match="used by the operation"):
@@ -98,7 +98,7 @@ def mapping(transactional_db) -> Mapping:
 
 
 @pytest.mark.parametrize("most", [0, 100], ids=["queued", "at once"])
-def test_resolve_mapping_waits_and_tells_what_came_of_it(mapping, capsys, settings, most):
+def test_resolve_mapping_waits_and_reports_the_result(mapping, capsys, settings, most):
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = most
     call_command("resolve_mapping", "trial", "--json")
     assert json.loads(capsys.readouterr().out) == {
@@ -163,7 +163,7 @@ LIBRARY = {
         ({"file_name": "README.md", "document_id": "doc-1"}, "document_id", 1),  # order of keys, not of writing
     ],
 )
-def test_it_resolves_what_names_one_document(doc_ref, key, document_id):
+def test_references_to_one_document_are_resolved(doc_ref, key, document_id):
     assert resolve_reference(doc_ref, LIBRARY) == Verdict(Outcome.RESOLVED, key, document_id)
 
 
@@ -193,7 +193,7 @@ def test_it_does_not_choose_among_several_documents(doc_ref, reason):
         ({"file_name": "z" * 300}, f"No document has the file_name '{'z' * 99}…'."),
     ],
 )
-def test_it_says_what_no_document_has(doc_ref, reason):
+def test_unmatched_reference_gives_the_reason(doc_ref, reason):
     assert resolve_reference(doc_ref, LIBRARY) == Verdict(Outcome.NOT_FOUND, next(iter(doc_ref)), reason=reason)
 
 
@@ -235,5 +235,5 @@ def test_it_calls_nonsense_by_its_name(doc_ref, key, reason):
     assert resolve_reference(doc_ref, LIBRARY) == Verdict(Outcome.INVALID_REF, key, reason=reason)
 
 
-def test_it_knows_the_keys_that_datasets_may_state_in_their_order():
+def test_fields_match_dataset_reference_keys_in_order():
     assert tuple(FIELDS) == DOC_REF_KEYS

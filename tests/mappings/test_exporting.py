@@ -45,7 +45,7 @@ def test_a_mapping_names_documents_and_brings_the_corpus(mapping, tmp_path):
     version = mapping.dataset_version
     assert version is not None
     export = export_dataset(version, "beir", mapping=mapping)
-    path = export.place(tmp_path / "beir")
+    path = export.save(tmp_path / "beir")
     read = read_dataset(path)
     assert {query.key: {j.doc_ref["document_id"]: j.grade for j in query.judgments} for query in read.queries} == {
         "q1": {"a": 2, "gone": 1, "unresolved:1": 3},
@@ -61,7 +61,7 @@ def test_a_mapping_names_documents_and_brings_the_corpus(mapping, tmp_path):
     assert list(again.documents.values(*names)) == list(mapping.collection.documents.values(*names))
 
 
-def test_a_mapping_of_documents_that_have_changed_since_is_refused(mapping, tmp_path):
+def test_mapping_of_changed_documents_is_refused(mapping, tmp_path):
     """The judgment of "gone" would else find the document that has this id today, and nobody resolved."""
     (tmp_path / "more.jsonl").write_text(CORPUS + '{"_id": "gone", "text": "back"}\n')
     import_collection(Source(read_corpus(tmp_path / "more.jsonl")), name="shop")
@@ -72,7 +72,7 @@ def test_a_mapping_of_documents_that_have_changed_since_is_refused(mapping, tmp_
     assert export_dataset(mapping.dataset_version, "beir", mapping=resolve_now(mapping))
 
 
-def test_a_version_that_the_mapping_does_not_know_is_refused(mapping):
+def test_version_newer_than_the_mapping_is_refused(mapping):
     dataset = mapping.dataset
     set_judgment(dataset, "q2", {"document_id": "3"}, 1)
     with pytest.raises(TruthError, match="is newer: resolve it again"):
@@ -102,7 +102,7 @@ class TestCommand:
         assert "Wrote questions v2 (draft) to" in capsys.readouterr().out
         assert len(read_dataset(tmp_path / "questions-v2.json").queries[1].judgments) == 2
 
-    def test_it_writes_a_directory_or_a_zip_and_tells_what_is_left_out(self, mapping, tmp_path, capsys):
+    def test_command_writes_directory_or_zip_with_warnings(self, mapping, tmp_path, capsys):
         for output in ("d", "d.zip"):
             path = tmp_path / output
             arguments = ["--format", "beir", "--mapping", mapping.name, "--output", str(path)]
@@ -128,7 +128,7 @@ class TestCommand:
         assert not (tmp_path / "out").exists()
 
 
-def test_it_names_what_a_collection_lacks(tmp_path):
+def test_missing_collection_documents_are_named(tmp_path):
     some = make_collection("library", [{"external_id": f"doc{n}"} for n in (1, 2, 3, 5)])
     version = import_dataset(read_dataset(write_dataset(tmp_path / "golden"))).version
     references = check_version(version, some)

@@ -131,7 +131,7 @@ def test_it_resolves_older_versions_and_counts_the_latest():
     assert (mapping.dataset_version.number, mapping.total_count, mapping.status) == (2, 2, "resolved")
 
 
-def test_it_is_stale_once_the_dataset_or_the_collection_has_changed():
+def test_mapping_is_stale_after_dataset_or_collection_changes():
     mapping = make_mapping()
     assert not is_stale(mapping)  # pending: there is nothing that could be out of date
     mapping = resolve(mapping).mapping
@@ -146,7 +146,7 @@ def test_it_is_stale_once_the_dataset_or_the_collection_has_changed():
     assert is_stale(mapping)
 
 
-def test_the_number_of_queries_does_not_grow_with_the_collection(django_assert_max_num_queries):
+def test_database_query_count_is_independent_of_collection_size(django_assert_max_num_queries):
     documents = [{"external_id": f"d{n}"} for n in range(300)]
     mapping = make_mapping({"q1": [({"document_id": f"d{n}"}, 1) for n in range(100)]}, documents)
     with django_assert_max_num_queries(25):
@@ -161,7 +161,7 @@ def test_chunks_leave_no_seam(monkeypatch):
 @pytest.mark.parametrize(
     ("limit", "value"), [("MAX_REFS", 7), ("MAX_DOCS", 2), ("MAX_WALL_MS", 0)], ids=["references", "documents", "time"]
 )
-def test_it_leaves_what_passes_a_limit_to_the_queue(settings, limit, value):
+def test_mappings_over_a_limit_are_queued(settings, limit, value):
     mapping = resolve(make_mapping()).mapping
     setattr(settings, f"BENCHMARK_MAPPING_RESOLVE_SYNC_{limit}", value)
     mapping.collection.documents.update(removed_at=None)
@@ -205,7 +205,7 @@ def test_the_queue_resolves_as_a_request_does(queue_everything):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_mapping_is_resolved_by_one_operation_at_a_time(queue_everything):
+def test_only_one_operation_resolves_a_mapping(queue_everything):
     resolved = resolve(make_mapping())
     with pytest.raises(OperationActiveError, match="being resolved already"):
         resolve(resolved.mapping)

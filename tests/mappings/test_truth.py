@@ -8,7 +8,7 @@ from apps.datasets.models import Judgment, Query
 from apps.datasets.versions import stored_hash
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.repairing import JudgingError, judge_document, stated_for, unjudge_document
+from apps.mappings.repairing import JudgingError, find_judgments, judge_document, unjudge_document
 from apps.mappings.resolving import resolve
 from apps.mappings.truth import TruthError, truth
 from tests.drafts import set_judgment
@@ -72,7 +72,7 @@ def test_unresolved_judgments_can_be_dropped_and_are_still_counted(library):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("order", [(1, 2, -1), (2, -1, 1), (-1, 1, 2)])
-def test_of_several_judgments_of_one_document_the_highest_grade_counts(library, order):
+def test_highest_of_several_grades_counts(library, order):
     references = [{"document_id": "a"}, {"uri": "file:///a"}, {"path": "file:///a"}]
     assert truth_of({"q1": list(zip(references, order, strict=True))}, library)[0] == {"q1": {"a": 2}}
 
@@ -92,7 +92,7 @@ def test_an_older_version_keeps_its_own_truth(library):
 
 
 @pytest.mark.django_db
-def test_it_refuses_what_the_mapping_does_not_know(library):
+def test_versions_unknown_to_the_mapping_are_refused(library):
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1)]})
     mapping = create_mapping(dataset, library)
     with pytest.raises(TruthError, match="is pending: resolve it first"):
@@ -113,7 +113,7 @@ def test_it_takes_two_queries(library, django_assert_num_queries):
 
 
 @pytest.mark.django_db
-def test_of_some_queries_it_tells_only_of_them(library):
+def test_truth_can_be_limited_to_some_queries(library):
     mapping = resolve(create_mapping(make_dataset({"q1": [({"document_id": "a"}, 2)], "q2": []}), library)).mapping
     whole = truth(mapping, mapping.dataset_version)
     for query_id, graded in whole.grades.items():
@@ -135,7 +135,7 @@ def judged_mapping(db: None) -> Mapping:
 
 def grades(judged_mapping: Mapping, number: int) -> dict[str, list[int]]:
     version = judged_mapping.dataset.versions.get(number=number)
-    stated = stated_for(judged_mapping, version, Query.objects.get())
+    stated = find_judgments(judged_mapping, version, Query.objects.get())
     documents = judged_mapping.collection.documents.in_bulk(stated)
     return {documents[key].external_id: [one.grade for one in judged] for key, judged in stated.items()}
 
@@ -149,7 +149,7 @@ def test_a_document_is_found_under_every_reference(judged_mapping):
     assert grades(judged_mapping, 1) == {"d1": [3, 1], "d2": [2]}
 
 
-def test_the_grade_that_is_stated_is_the_one_that_counts(judged_mapping, ada):
+def test_new_grade_replaces_all_earlier_grades(judged_mapping, ada):
     """Of several judgments of a document the highest counts: an other that stayed would outvote a lower grade."""
     judged = judge(judged_mapping, "d1", 0, ada, "About apples.")
     assert (judged.source, judged.judge, judged.judged_by, judged.note) == ("human", "ada", ada, "About apples.")
@@ -178,7 +178,7 @@ def test_sections_stay_with_the_judgment(judged_mapping, ada):
     assert stored_hash(version) == version.content_hash
 
 
-def test_it_refuses_what_no_value_would_show(judged_mapping, ada):
+def test_judging_removed_documents_or_queries_is_refused(judged_mapping, ada):
     document = judged_mapping.collection.documents.get(external_id="d3")
     document.removed_at = document.created_at
     document.save()

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestAdmission:
-    def test_it_refuses_whoever_may_not_view_the_operation(self, handler, staff):
+    def test_users_without_view_access_are_refused(self, handler, staff):
         path = path_of(start(staff))
         visitor = make_watcher("eve", is_staff=False)
         without = User.objects.create_user("kim", is_staff=True)
@@ -44,7 +44,7 @@ class TestAdmission:
         assert async_to_sync(refused)(socket(ALL)) == ("not_authenticated", 1008)
         assert async_to_sync(refused)(socket(f"{ALL}/{uuid.uuid4()}", staff)) == ("not_found", 1008)
 
-    def test_the_id_may_stand_in_upper_case(self, handler, staff):
+    def test_operation_id_may_be_upper_case(self, handler, staff):
         operation = start(staff)
         message = async_to_sync(opened)(socket(f"{ALL}/{str(operation.pk).upper()}", staff))
         assert (message["type"], message["data"]["operation_id"]) == ("current_state", str(operation.pk))
@@ -107,7 +107,7 @@ class TestLimits:
 
     @in_loop
     async def test_a_process_may_hold_so_many_sockets_open(self, handler, staff, settings, monkeypatch):
-        monkeypatch.setattr(consumers._Watcher, "open_here", set())
+        monkeypatch.setattr(consumers._Watcher, "open_channels", set())
         settings.BENCHBENCH_SOCKETS_PER_PROCESS = 1
         async with watching(ALL, staff):
             second = await sync_to_async(socket)(ALL, staff)
@@ -115,9 +115,9 @@ class TestLimits:
         async with watching(ALL, staff):
             pass
 
-    def test_a_place_of_a_process_that_died_is_free_after_a_while(self, handler, staff, settings, monkeypatch):
+    def test_place_of_a_dead_process_expires(self, handler, staff, settings, monkeypatch):
         settings.BENCHBENCH_SOCKETS_PER_USER = 1
-        admission.take_place(staff.pk, "of a process that died")
+        admission.claim_socket(staff.pk, "of a process that died")
         assert async_to_sync(refused)(socket(ALL, staff)) == ("too_many_sockets", 1008)
         monkeypatch.setattr("apps.operations.admission.KEEP_SECONDS", 0)
         assert async_to_sync(opened)(socket(ALL, staff))["type"] == "current_state"

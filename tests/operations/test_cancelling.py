@@ -65,7 +65,7 @@ def held(operation: Operation, statement: str = "", *, called: str = "", role: s
         holder.exception(60)
 
 
-def test_two_cancels_beside_one_that_stands_still_break_off_that_one_alone(operation):
+def test_concurrent_cancels_interrupt_only_the_stalled_session(operation):
     with held(operation, until=threading.Event()) as holder:
         cancels = [elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk))) for _ in range(3)]
         errors = [cancel.exception(60) for cancel in cancels]
@@ -76,7 +76,7 @@ def test_two_cancels_beside_one_that_stands_still_break_off_that_one_alone(opera
     ] * 2
 
 
-def test_a_cancel_breaks_off_a_worker_amid_a_statement(operation):
+def test_cancel_interrupts_a_running_statement(operation):
     with held(operation, "SELECT pg_sleep(60)", called=limits.WORKER, until=threading.Event()) as holder:
         started = time.monotonic()
         cancel_operation(operation)
@@ -84,7 +84,7 @@ def test_a_cancel_breaks_off_a_worker_amid_a_statement(operation):
     assert isinstance(holder.exception(), OperationalError)
 
 
-def test_a_cancel_waits_for_a_colleague_who_is_at_work(operation):
+def test_cancel_waits_for_an_active_session(operation):
     ended = threading.Event()
     with held(operation, "SELECT pg_sleep(.01)", until=ended) as holder:
         cancelled = elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk)))
@@ -137,7 +137,7 @@ def test_a_worker_s_sessions_bear_its_name(monkeypatch):
 
     def names() -> list[str]:
         limits.call_sessions(limits.WORKER)
-        with limits.at_work_on(5, 2):
+        with limits.name_session(5, 2):
             during = session_name()
         return [during, session_name()]
 

@@ -22,7 +22,7 @@ def check(environment: dict[str, str]) -> str:
     return finished.stderr + finished.stdout
 
 
-def test_it_finds_nothing_wrong_with_what_runs(process_environment):
+def test_check_finds_no_issues_in_a_working_setup(process_environment):
     assert "no issues" in check(process_environment)
 
 
@@ -58,7 +58,7 @@ def test_it_counts_missing_migrations(process_environment):
     assert "HINT: Run: python manage.py migrate" in output
 
 
-def test_a_command_names_what_it_cannot_work_on(db, monkeypatch):
+def test_command_explains_why_the_database_is_unusable(db, monkeypatch):
     assert why_not_usable("benchbench") == ""
     with connection.cursor() as cursor:  # tables of an older version
         cursor.execute("DELETE FROM django_migrations WHERE app = 'mappings' AND name = '0001_initial'")

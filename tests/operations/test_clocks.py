@@ -39,7 +39,7 @@ def set_clock() -> Iterator[SetClock]:
         cursor.execute("DROP SCHEMA IF EXISTS ahead CASCADE")
 
 
-def test_a_lease_begins_and_ends_by_the_clock_of_the_database(handler, set_clock, settings):
+def test_leases_use_the_database_clock(handler, set_clock, settings):
     settings.BENCHBENCH_LEASE_SECONDS, settings.BENCHBENCH_MAX_ATTEMPTS = 3600, 2
     key = batches(start_adding({"number": 1}))[0].pk
     set_clock(DAY)
@@ -55,13 +55,13 @@ def test_a_lease_begins_and_ends_by_the_clock_of_the_database(handler, set_clock
     assert Operation.objects.get().status == Status.FAILED
 
 
-def test_the_sweep_ends_the_transaction_of_an_attempt_once_its_lease_has_run_out(handler, set_clock, settings):
+def test_sweep_ends_transactions_of_expired_leases(handler, set_clock, settings):
     """As that of a frozen worker, which would keep its locks until it is woken."""
     settings.BENCHBENCH_LEASE_SECONDS = 3600
     batch = claim(batches(start_adding({"number": 1}))[0].pk, "frozen")
     name = f"{limits.AT_WORK}{batch.pk}.{batch.attempts}"
     with psycopg.connect(
-        embedded.here().database_url(connection.settings_dict["NAME"]), application_name=name
+        embedded.current_paths().database_url(connection.settings_dict["NAME"]), application_name=name
     ) as frozen:
         frozen.execute("SELECT 1")
         set_clock(5)

@@ -53,7 +53,7 @@ def test_progress_keeps_to_the_width_of_a_terminal(monkeypatch):
     assert max(map(len, lines_on(terminal))) == 40
 
 
-def test_progress_writes_a_line_now_and_then_into_a_file():
+def test_progress_writes_occasional_lines_to_a_file():
     clock, file = Clock(), io.StringIO()
     with Progress(file, "documents", clock=clock) as progress:
         for clock.now, done in ((0.0, 1), (5.0, 500), (10.0, 1001), (15.0, 1500)):
@@ -86,7 +86,7 @@ def lost() -> OperationalError:
         ),
     ],
 )
-def test_a_postgresql_that_fails_ends_a_command_with_a_sentence(failure, sentence):
+def test_postgresql_failure_ends_a_command_with_a_message(failure, sentence):
     class Failing(UseCaseCommand):
         def act(self, **options: Any) -> None:
             raise failure
@@ -122,7 +122,7 @@ def test_an_error_names_the_option_that_it_is_about(field, sentence, told):
     assert str(caught.value) == told
 
 
-def test_progress_tells_a_share_the_time_left_and_what_is_waited_for():
+def test_progress_shows_percentage_time_left_and_wait_reason():
     clock, stream = Clock(), io.StringIO()
     at_work = {"queue_position": None, "waiting_for": None, "all": 4, "eta_seconds": None}
     with Progress(stream, "benchmark", clock=clock) as progress:
@@ -135,15 +135,15 @@ def test_progress_tells_a_share_the_time_left_and_what_is_waited_for():
             {**at_work, "percent": 50.0, "eta_seconds": 61.4},
         ):
             clock.now += 10
-            progress.share(event)
+            progress.show_percent(event)
     with Progress(stream, "references", clock=clock) as progress:
         for event in ({"queue_position": 1, "waiting_for": None}, {**at_work, "done": 0}, {**at_work, "done": 1}):
             clock.now += 10
-            progress.count(event, "done", "all")
+            progress.show_units(event, "done", "all")
         clock.now += 5
-        progress.count({**at_work, "done": 2}, "done", "all")
+        progress.show_units({**at_work, "done": 2}, "done", "all")
         clock.now += 10
-        progress.count({**at_work, "done": 3}, "done", "all")
+        progress.show_units({**at_work, "done": 3}, "done", "all")
     assert stream.getvalue().splitlines() == [
         "waiting for a worker, queued behind 2 operations",
         "waiting for a worker, queued behind 1 operation",
@@ -158,14 +158,14 @@ def test_progress_tells_a_share_the_time_left_and_what_is_waited_for():
     ]
 
 
-def test_progress_never_runs_back_and_does_not_say_0_s_left_while_work_goes_on():
+def test_progress_never_decreases_or_shows_zero_seconds_left():
     """As the events of a build came while its summaries grew, and of a benchmark whose batch another worker took."""
     clock, stream = Clock(), io.StringIO()
     common = {"queue_position": None, "waiting_for": None, "all": 150}
     with Progress(stream, "documents indexed", clock=clock) as progress:
         for done in (100, 150, 142, 148, 94, 150):
             clock.now += 10
-            progress.count({**common, "done": done}, "done", "all")
+            progress.show_units({**common, "done": done}, "done", "all")
     lines = stream.getvalue().splitlines()
     assert [int(line.partition(" of 150")[0]) for line in lines] == [100, 150, 150, 150, 150, 150]
     assert all(line.endswith("finishing…") for line in lines[1:])
@@ -174,7 +174,7 @@ def test_progress_never_runs_back_and_does_not_say_0_s_left_while_work_goes_on()
     with Progress(stream, "benchmark", clock=clock) as progress:
         for percent, eta in ((40.0, 30.0), (20.0, None), (50.0, 25.0)):
             clock.now += 10
-            progress.share({**common, "percent": percent, "eta_seconds": eta})
+            progress.show_percent({**common, "percent": percent, "eta_seconds": eta})
     told = [
         "40 % of the benchmark, 30 s left",
         "40 % of the benchmark, estimating…",

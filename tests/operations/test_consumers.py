@@ -35,7 +35,7 @@ async def read_all(communicator: WebsocketCommunicator, seconds: float) -> list[
 class TestTelling:
     @pytest.mark.parametrize("slash", ["", "/"])
     @in_loop
-    async def test_it_tells_the_whole_state_then_each_move(self, handler, staff, slash):
+    async def test_socket_sends_full_state_then_each_change(self, handler, staff, slash):
         operation = await begin(staff)
         async with watching(path_of(operation) + slash, staff) as (watcher, first):
             await aside(wait, operation)
@@ -48,7 +48,7 @@ class TestTelling:
 
     @pytest.mark.parametrize("slash", ["", "/"])
     @in_loop
-    async def test_it_tells_of_the_user_s_operations_alone(self, handler, staff, slash):
+    async def test_socket_sends_only_the_users_own_operations(self, handler, staff, slash):
         mine, other = await begin(staff), await begin(await sync_to_async(make_watcher)("bob"))
         async with watching(ALL + slash, staff) as (watcher, first):
             await aside(wait, other)
@@ -62,7 +62,7 @@ class TestTelling:
         assert new["data"]["operation_id"] not in (str(mine.pk), str(other.pk))
 
     @in_loop
-    async def test_a_page_is_told_that_it_moved_and_no_more(self, handler, staff):
+    async def test_hint_socket_sends_only_that_an_operation_changed(self, handler, staff):
         operation = await begin(staff)
         async with watching(f"{path_of(operation)}/hints", staff) as (watcher, first):
             await aside(wait, operation)
@@ -72,7 +72,7 @@ class TestTelling:
         }
 
     @in_loop
-    async def test_it_finds_by_itself_what_no_hint_told_of(self, handler, staff, impatient, monkeypatch):
+    async def test_socket_detects_changes_without_hints(self, handler, staff, impatient, monkeypatch):
         monkeypatch.setattr(events, "publish", lambda *_, **__: None)
         known, ended = await begin(staff), await begin(staff)
         await aside(wait, ended)
@@ -86,7 +86,7 @@ class TestTelling:
             assert await every.receive_nothing(timeout=0.5), "an end is told once"
 
     @in_loop
-    async def test_hints_are_told_together(self, handler, staff, monkeypatch):
+    async def test_hints_are_coalesced(self, handler, staff, monkeypatch):
         operation = await begin(staff)
         event = handler.event
 
@@ -101,7 +101,7 @@ class TestTelling:
             assert 0 < len(await read_all(watcher, 1)) < 20
 
     @in_loop
-    async def test_it_answers_a_ping_and_says_that_it_understands_nothing_else(self, handler, staff):
+    async def test_socket_answers_pings_and_rejects_other_messages(self, handler, staff):
         answers = []
         async with watching(ALL, staff) as (watcher, _):
             for said in ('{"type": "ping"}', '{"type": "stop"}', "[]", "ping", '{"type":', "[" * 2000, b"\xff\x00"):

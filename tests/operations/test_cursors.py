@@ -34,7 +34,7 @@ def read_half() -> None:
     raise RuntimeError("It cannot be written.") from kept
 
 
-def test_what_an_error_left_half_read_is_closed():
+def test_half_read_cursor_is_closed_after_an_error():
     User.objects.bulk_create(User(username=f"user {number}") for number in range(5))
     gc.disable()  # until the cursor was seen
     try:

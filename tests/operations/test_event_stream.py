@@ -167,7 +167,7 @@ def values_of(message: Any) -> Iterator[tuple[str, Any]]:
     return values_in(message["data"], fields_of(message["type"]))
 
 
-def test_a_socket_of_somebody_else_s_or_of_nobody_is_closed_with_its_code(ada, site, handler):
+def test_unauthorized_sockets_are_closed_with_a_code(ada, site, handler):
     operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid4(), by=ada, batches=[({"number": 1}, 1)])
     address = f"{site.replace('http', 'ws')}/ws/operations/{operation.pk}"
     bob = {"Cookie": cookie_of(make_watcher("bob"))}

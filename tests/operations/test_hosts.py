@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from apps.operations.hosts import share_of_host
+from apps.operations.hosts import lock_host
 from tests.operations.conftest import until
 
 
@@ -17,7 +17,7 @@ def test_batches_share_a_host_unless_one_must_be_alone(tmp_path, settings):
 
     def hold(name: str, *, alone: bool = False) -> threading.Thread:
         def act() -> None:
-            with share_of_host(alone=alone, wait=lambda _: time.sleep(0.005)):
+            with lock_host(alone=alone, wait=lambda _: time.sleep(0.005)):
                 log.append(f"{name} in")
                 release.wait(20)
                 log.append(f"{name} out")
@@ -60,7 +60,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 
 @pytest.mark.parametrize("name", ["host", "turnstile"])
-def test_a_process_that_stands_still_keeps_the_host_from_nobody(tmp_path, settings, name):
+def test_frozen_process_does_not_block_the_host(tmp_path, settings, name):
     settings.BENCHBENCH_LOCK_DIR = tmp_path
     command = [sys.executable, "-c", HOLD, str(tmp_path / f"benchbench-{name}.lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as frozen:
@@ -75,9 +75,9 @@ def test_a_process_that_stands_still_keeps_the_host_from_nobody(tmp_path, settin
                 time.sleep(0.05)
 
             with (
-                share_of_host(alone=True, wait=wait),
+                lock_host(alone=True, wait=wait),
                 pytest.raises(TimeoutError),
-                share_of_host(alone=False, wait=give_up),
+                lock_host(alone=False, wait=give_up),
             ):
                 pytest.fail("whoever is alone is alone")
             assert waits

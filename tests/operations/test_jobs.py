@@ -41,7 +41,7 @@ def work() -> None:
     Command().serve(["default"], burst=True)
 
 
-def test_it_runs_no_function_that_somebody_else_names(queue, tmp_path):
+def test_worker_runs_no_unknown_functions(queue, tmp_path):
     job = queue.enqueue("os.mkdir", str(tmp_path / "made"), on_failure=Callback("os.getcwd"))
     assert job
     work()
@@ -62,7 +62,7 @@ def test_it_unpickles_nothing(queue, tmp_path):
     assert not (tmp_path / "touched").exists()
 
 
-def test_one_that_is_told_again_while_it_is_told_waits_for_nothing(monkeypatch):
+def test_second_stop_signal_during_the_handler_does_not_block(monkeypatch):
     """A terminal tells the whole group, and the pool its worker: the second signal comes at any line of the handler."""
     monkeypatch.setattr(SimpleWorker, "request_stop", lambda *_: None)
     worker: Any = QueueWorker.__new__(QueueWorker)
@@ -82,7 +82,7 @@ def test_one_that_is_told_again_while_it_is_told_waits_for_nothing(monkeypatch):
     told.start()
     told.join(10)
     assert not told.is_alive()
-    assert worker.stop.told
+    assert worker.stop.is_requested
 
 
 def test_every_dotted_name_leads_to_a_handler():
@@ -92,7 +92,7 @@ def test_every_dotted_name_leads_to_a_handler():
         assert callable(import_string(name)), name
 
 
-def test_every_point_at_which_faults_are_planted_is_in_the_code():
+def test_every_fault_injection_point_exists_in_the_code():
     for stage, point in POINTS.items():
         owner = import_module(point.module)
         for part in point.name.split("."):

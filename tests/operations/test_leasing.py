@@ -34,7 +34,7 @@ def expire(batch: Batch) -> None:
     Batch.objects.filter(pk=batch.pk).update(lease_until=Now() - timedelta(seconds=1))
 
 
-def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commit(handler):
+def test_expired_batch_is_reassigned_and_late_commit_refused(handler):
     operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
     expire(lost)
@@ -45,7 +45,7 @@ def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commi
     assert batches(operation)[0].attempts == 2
 
 
-def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(handler):
+def test_commit_rolls_back_if_the_batch_is_taken_over(handler):
     operation = start_adding({"number": 1})
     lost = claim(batches(operation)[0].pk, "first")
     expire(lost)
@@ -64,15 +64,15 @@ def test_a_commit_undoes_what_it_stored_when_another_takes_the_batch_meanwhile(h
 
 
 @pytest.mark.parametrize("next_owner", ["second", "first"], ids=["another worker", "the same worker"])
-def test_an_attempt_stores_nothing_once_the_batch_has_another_attempt(handler, next_owner):
+def test_superseded_attempt_stores_nothing(handler, next_owner):
     lost = claim(batches(start_adding({"number": 1}))[0].pk, "first")
     expire(lost)
     assert claim(lost.pk, next_owner) is not None
-    with pytest.raises(Stopped), Lease(lost).holding():
+    with pytest.raises(Stopped), Lease(lost).lock_operation():
         pass
 
 
-def test_a_commit_undoes_what_it_stored_when_its_worker_falls_over(handler):
+def test_commit_rolls_back_if_the_worker_crashes(handler):
     operation = start_adding({"number": 1}, {"number": 2})
     held = claim(batches(operation)[0].pk, "first")
 
@@ -103,7 +103,7 @@ def test_it_runs_batches_that_a_batch_adds(handler):
     assert (operation.total_units, operation.status) == (3, Status.COMPLETED)
 
 
-def test_it_tries_again_what_may_pass(handler):
+def test_transient_errors_are_retried(handler):
     operation = wait(start_adding({"number": 1, "raises": 2}))
     assert handler.performed == [1, 1, 1]
     assert operation.status == Status.COMPLETED
@@ -120,7 +120,7 @@ def test_it_fails_with_the_error_after_three_attempts(handler):
     assert batches(operation)[0].attempts == 3
 
 
-def test_it_does_not_repeat_an_error_that_speaks_to_the_user(handler, monkeypatch):
+def test_user_facing_errors_are_not_retried(handler, monkeypatch):
     def refuse(batch: Batch, lease: Lease) -> None:
         raise BenchbenchError("The model is not here.")
 
@@ -137,7 +137,7 @@ def test_it_does_nothing_more_after_a_cancel(handler):
     held = claim(first.pk, "worker")
     cancel_operation(operation)
     lease = Lease(held)
-    lease._checked = 0
+    lease._checked_at = 0
     with pytest.raises(Stopped):
         lease.check()
     assert claim(second.pk, "worker") is None
@@ -146,7 +146,7 @@ def test_it_does_nothing_more_after_a_cancel(handler):
     assert handler.stopped == ["cancelled"]
 
 
-def test_an_error_of_what_was_cancelled_is_no_error(handler, monkeypatch, caplog):
+def test_errors_after_a_cancel_are_ignored(handler, monkeypatch, caplog):
     operation = start_adding({"number": 1})
 
     def find_nothing(batch: Batch, lease: Lease) -> None:
@@ -173,7 +173,7 @@ def test_a_cancel_breaks_off_a_statement_under_way(handler):
     canceller.join()
 
 
-def test_another_error_of_a_statement_stays_what_it_is(handler):
+def test_other_statement_errors_are_not_replaced(handler):
     held = claim(batches(start_adding({"number": 1}))[0].pk, "worker")
     with pytest.raises(OperationalError, match="statement timeout"):
         take_a_minute(Lease(held), timeout_ms=10)
@@ -196,7 +196,7 @@ def test_it_refuses_a_second_active_operation_on_one_subject(handler):
         start_operation(Operation.Kind.RESOLVE, subject_id=operation.subject_id, batches=[({"number": 2}, 1)])
 
 
-def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left(handler):
+def test_sweep_requeues_batches_lost_by_workers_or_redis(handler):
     lost, waiting = batches(start_adding({"number": 1}, {"number": 2}))
     claim(lost.pk, "killed")
     expire(lost)
@@ -206,7 +206,7 @@ def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left
     assert queueing.queued_job_ids("default") == {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
 
 
-def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler, settings):
+def test_conclude_does_not_wait_for_a_locked_operation(handler, settings):
     settings.BENCHBENCH_LOCK_SECONDS = 120
     operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "worker")
@@ -217,7 +217,7 @@ def test_concluding_does_not_wait_for_a_process_that_holds_the_operation(handler
     assert conclude(operation) is True
 
 
-def test_the_sweep_concludes_what_ended_without_a_conclusion(handler):
+def test_sweep_concludes_finished_operations(handler):
     operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "killed")
     handler.perform(batch, Lease(batch))
@@ -232,7 +232,7 @@ def test_an_operation_without_work_is_complete_at_once(handler):
     assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
 
 
-def test_the_sweep_ends_what_could_not_end(handler, monkeypatch):
+def test_sweep_fails_operations_that_could_not_finish(handler, monkeypatch):
     monkeypatch.setattr(handler, "finalise", Mock(side_effect=ArithmeticError("of its figures")))
     with monkeypatch.context() as held:
         held.setattr(handler, "stop", Mock(side_effect=HeldError("of its figures")))
@@ -244,7 +244,7 @@ def test_the_sweep_ends_what_could_not_end(handler, monkeypatch):
     assert (operation.status, operation.error) == (Status.FAILED, "ArithmeticError: of its figures")
 
 
-def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler):
+def test_waiting_without_a_worker_ends_abandoned_operations(handler):
     finished, exhausted, failed = start_adding({"number": 1}), start_adding({"number": 2}), start_adding({"number": 3})
     last = claim(batches(finished)[0].pk, "killed")
     handler.perform(last, Lease(last))  # and killed before it could conclude

@@ -54,7 +54,7 @@ class TestHealth:
         assert (answer.status_code, answer.json()) == (200, {"database": "ok", "tables": "ok", "redis": "ok"})
 
     @pytest.mark.django_db
-    def test_it_names_what_is_away_and_no_more(self, client, monkeypatch):
+    def test_readiness_names_only_the_unavailable_service(self, client, monkeypatch):
         nowhere = {**settings.RQ_QUEUES["default"], "URL": "redis://127.0.0.1:1/0"}
         monkeypatch.setitem(settings.RQ_QUEUES, "default", nowhere)
         answer = client.get("/readyz")
@@ -81,7 +81,7 @@ class TestHealth:
 
 @pytest.mark.django_db
 class TestMetrics:
-    def test_they_are_for_superusers_and_for_who_has_the_token(self, client):
+    def test_metrics_require_a_superuser_or_the_token(self, client):
         User.objects.create_user("staff", password="x", is_staff=True)
         User.objects.create_superuser("boss", password="x")
         assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 403
@@ -124,7 +124,7 @@ class TestWorkers:
         assert answer.status_code == 200
         return answer.content.decode()
 
-    def test_the_page_says_who_works_on_what(self):
+    def test_workers_page_lists_workers_and_their_operations(self):
         boss = User.objects.create_superuser("boss")
         assert "No workers are running" in self.look(boss)
 
@@ -136,7 +136,7 @@ class TestWorkers:
         assert f"/operation/{operation.pk}/change/" in page
         assert "Its code is older than the tables." in page
 
-    def test_who_may_not_see_an_operation_is_not_told_which_it_is(self):
+    def test_workers_page_hides_operations_the_user_cannot_view(self):
         staff = User.objects.create_user("staff", is_staff=True)
         client = Client()
         client.force_login(staff)

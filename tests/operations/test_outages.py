@@ -111,7 +111,7 @@ def test_a_watcher_survives_a_loss_of_redis(serve, redis_of_its_own, transaction
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
-def test_a_page_says_that_redis_is_away_and_is_asked_for_again(db, settings):
+def test_page_reports_a_redis_outage_and_refreshes(db, settings):
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}
     boss = User.objects.create_superuser("boss")
     make_exported()

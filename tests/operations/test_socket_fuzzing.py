@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.operations.admission import _places
+from apps.operations.admission import _sockets_key
 from tests.conftest import kept_redis
 from tests.damages import EXAMPLES, drawn
 from tests.operations.watched import ALL
@@ -90,7 +90,7 @@ def conversation(address: str, cookie: str, frames: Sequence[tuple[bytes, bool, 
 
 @pytest.mark.fuzz
 @pytest.mark.django_db(transaction=True)
-def test_whatever_is_sent_is_answered_or_closes_the_socket_in_order(site):
+def test_every_frame_is_answered_or_closes_the_socket(site):
     user = make_watcher("ada")
     address, cookie = site.replace("http", "ws") + ALL, cookie_of(user)
     models = [model for model in apps.get_models() if model._meta.managed]
@@ -115,4 +115,4 @@ def test_whatever_is_sent_is_answered_or_closes_the_socket_in_order(site):
     check()
     assert counts() == before
     assert conversation(address, cookie, [(PING, True, 1)]) == ["pong"], "places of closed sockets are free"
-    assert kept_redis().zcard(_places(user.pk)) <= 1
+    assert kept_redis().zcard(_sockets_key(user.pk)) <= 1

@@ -94,7 +94,7 @@ SEEN, HIDDEN = ([True, 200], [True, 200, 200]), ([False, 403], [False, 404, 404]
 
 
 @pytest.mark.parametrize("kind", ["index", "resolve", "benchmark"])
-def test_the_subject_decides_who_sees_it(client, people, settings, kind):
+def test_operation_visibility_follows_its_subject(client, people, settings, kind):
     work = work_on(kind, make_library(documents=4, queries=1), people.owner)
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
     watchers = {people.owner: SEEN, people.mate: SEEN, people.other: HIDDEN, people.overseer: SEEN}
@@ -114,7 +114,7 @@ def an_index(owner: User) -> Index:
     return create_index(make_collection(documents=[{"text": "apple"}]), name="words", owner=owner)
 
 
-def test_one_whose_subject_is_gone_is_left_to_who_started_it(client, people):
+def test_operation_of_a_deleted_subject_is_its_starters_only(client, people):
     index = an_index(people.owner)
     operation = build_index(index, by=people.overseer)
     cancel_operation(operation)

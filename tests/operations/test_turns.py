@@ -32,7 +32,7 @@ def empty(transactional_db: None) -> None:
 @contextmanager
 def other_session() -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(
-        embedded.here().database_url(str(connection.settings_dict["NAME"])), autocommit=True
+        embedded.current_paths().database_url(str(connection.settings_dict["NAME"])), autocommit=True
     ) as session:
         yield session
 
@@ -59,7 +59,7 @@ def test_operations_on_several_queues_take_turns(handler):
     assert [django_rq.get_queue(name).count for name in ("gpu", "default")] == [0, 0]
 
 
-def test_what_a_worker_does_not_serve_is_left_to_others(handler):
+def test_worker_leaves_other_queues_alone(handler):
     on_gpu, on_default = start(queue="gpu", batches=1), start(batches=1)
     Command().serve(["default"], burst=True)
     assert served() == [on_default.pk]
@@ -76,7 +76,7 @@ def test_operations_take_turns_whichever_came_first(handler):
     assert set(Operation.objects.values_list("status", flat=True)) == {"completed"}
 
 
-def test_who_starts_much_takes_no_more_turns(handler):
+def test_turns_are_shared_equally_between_users(handler):
     """Of two workers one is at Ada's: the other goes to Bob, though two more of hers were never served."""
     ada, bob = User.objects.create(username="ada"), User.objects.create(username="bob")
     first, _, second, of_bob = start(ada), start(ada), start(ada), start(bob)
@@ -94,7 +94,7 @@ def test_one_worker_serves_users_in_turn_and_not_operations(handler):
     assert served() == [one.pk for one in (first, of_bob, second, of_bob, first, of_bob)]
 
 
-def test_a_locked_batch_holds_up_nobody(handler):
+def test_locked_batch_does_not_block_others(handler):
     first, second = start(batches=2), start(batches=1)
     locked, free = first.batches.all()
     with other_session() as session:
@@ -117,7 +117,7 @@ def test_each_batch_that_waits_keeps_one_job(handler):
     assert sweep() == 0
 
 
-def test_a_job_of_what_is_done_takes_nobody_s_place(handler):
+def test_job_of_a_finished_batch_runs_another_batch(handler):
     batch = start(batches=1).batches.get()
     do(batch)
     second = start(batches=1)

@@ -50,7 +50,7 @@ def take(operation: Operation, owner: str) -> list[bool]:
     return [perform_batch(batch.pk, owner=owner) for batch in operation.batches.order_by("ordinal")]
 
 
-def test_what_one_gives_back_another_does_without_an_attempt_lost(operation):
+def test_returned_batch_is_done_elsewhere_without_losing_an_attempt(operation):
     assert take(operation, "unfit") == [True, False]
     assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
     operation.refresh_from_db()
@@ -75,7 +75,7 @@ def test_a_job_goes_on_to_the_other_workers(operation, monkeypatch):
     assert sweep() == 0
 
 
-def test_it_fails_with_the_reason_where_nobody_else_is(operation):
+def test_operation_without_a_fit_worker_fails_with_the_reason(operation):
     take(operation, "unfit")
     leave_for(operation, seconds=90)
     sweep()
@@ -102,7 +102,7 @@ def test_the_sweep_waits_for_no_lock(operation, handler, settings):
 
 
 @pytest.mark.parametrize("error", [HeldError("of its index"), RuntimeError("of its handler")])
-def test_the_sweep_sees_to_the_others_where_it_cannot_be_failed(operation, handler, monkeypatch, error):
+def test_sweep_continues_if_an_operation_cannot_be_failed(operation, handler, monkeypatch, error):
     take(operation, "unfit")
     leave_for(operation, seconds=90)
     other = another()
@@ -132,7 +132,7 @@ def test_it_waits_while_another_may_come(operation, why):
     assert operation.is_active
 
 
-def test_whoever_waits_in_a_command_does_it_beside_unfit_workers(operation):
+def test_waiting_command_runs_batches_despite_unfit_workers(operation):
     take(operation, "unfit")
     queueing.announce_worker("unfit", ["default"])
     try:

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from apps.collections.models import Collection
 from apps.operations import queueing
-from apps.operations.hosts import holders, share_of_host
+from apps.operations.hosts import holders, lock_host
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Batch, Operation, Status
@@ -102,7 +102,7 @@ def test_it_names_the_isolated_work_until_its_end(held, begun, work):
     assert other.batches.get().waits_for == ""
 
 
-def test_what_nobody_serves_says_so(db):
+def test_operation_without_a_worker_reports_it(db):
     operation = start()
     nobody = "Waits for a worker. None serves the queue default: start one with `benchbench worker`."
     assert waiting_for(operation) == nobody
@@ -114,7 +114,7 @@ def test_what_nobody_serves_says_so(db):
     assert waiting_for(operation) == nobody
 
 
-def test_what_must_be_alone_says_that_it_waits_for_quiet(held, begun, work):
+def test_isolated_operation_reports_waiting_for_an_idle_host(held, begun, work):
     other, timed = start(holds=True), start(alone=True)
     work(other)
     assert begun.wait(30)
@@ -142,9 +142,9 @@ ELSEWHERE = """
 import sys, time
 from django.conf import settings
 settings.configure(BENCHBENCH_LOCK_DIR=sys.argv[1])
-from apps.operations.hosts import Holder, note_of, share_of_host
+from apps.operations.hosts import Holder, lock_host, note_holder
 holder = Holder("bench.example.com (database other)", "benchmark", "5f0d", 4242, "2026-01-19T12:00:00Z", True)
-with share_of_host(alone=True, wait=time.sleep), note_of(holder):
+with lock_host(alone=True, wait=time.sleep), note_holder(holder):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -161,9 +161,7 @@ def other_site(settings: Any) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_it_says_which_operation_of_another_site_holds_the_host_and_since_when(
-    handler, work, other_site, settings, caplog
-):
+def test_wait_reason_names_the_other_sites_operation(handler, work, other_site, settings, caplog):
     other = start()
     with caplog.at_level("INFO", "apps.operations.waiting"):
         work(other)
@@ -198,7 +196,7 @@ def test_a_note_that_cannot_be_read_is_passed_over(settings, note):
     path.unlink()
 
 
-def test_a_deleted_operation_stops_nobody(handler, monkeypatch, work):
+def test_deleted_operation_does_not_block_others(handler, monkeypatch, work):
     def name(operation: Operation) -> str:
         return str(Collection.objects.get(pk=operation.subject_id))
 
@@ -207,7 +205,7 @@ def test_a_deleted_operation_stops_nobody(handler, monkeypatch, work):
     claim(gone.batches.get().pk, f"{HOST}:gone")
     cancel_operation(gone)
     Collection.objects.filter(pk=gone.subject_id).delete()
-    with share_of_host(alone=True, wait=time.sleep):
+    with lock_host(alone=True, wait=time.sleep):
         work(other)
         until(lambda: waiting_for(other) or other.batches.get().error)
         told = f"Waits for the host {HOST}: an isolated benchmark of another site runs alone on it."
@@ -215,7 +213,7 @@ def test_a_deleted_operation_stops_nobody(handler, monkeypatch, work):
     until(lambda: other.batches.get().state == "done")
 
 
-def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler):
+def test_operation_with_a_running_batch_is_not_waiting(handler):
     operation = start_adding({"number": 1}, {"number": 2})
     first, second = operation.batches.all()
     claim(first.pk, "one")

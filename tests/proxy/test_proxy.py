@@ -58,7 +58,7 @@ def test_it_says_that_the_site_does_not_answer(proxy, http):
     assert http.get(f"{address}/admin/").text.startswith("No answer came from the site.")
 
 
-def test_it_lets_go_of_a_sender_who_stops(proxy):
+def test_stalled_senders_are_disconnected(proxy):
     address = httpx.URL(proxy(NOWHERE, body_seconds=1))
     began = time.monotonic()
     with socket.create_connection((address.host, address.port), timeout=180) as sender:
@@ -67,7 +67,7 @@ def test_it_lets_go_of_a_sender_who_stops(proxy):
     assert time.monotonic() - began < 55  # nginx's own limit is a minute
 
 
-def test_it_says_who_asks_and_how(proxy, http):
+def test_proxy_forwards_client_address_and_protocol(proxy, http):
     stated = {
         "Host": "bench.example.org:8443",
         "X-Forwarded-For": "203.0.113.9",
@@ -201,17 +201,17 @@ def test_only_uploads_may_be_large():
         assert most(path) == (limit and getattr(settings, limit) + FORM_BYTES), path
 
 
-def test_what_django_reads_itself_comes_through():
+def test_body_limit_exceeds_djangos_memory_limit():
     ordinary = re.search(r"^    client_max_body_size (\d+)m;", filled_in(), re.MULTILINE)
     assert int(ordinary[1]) * 2**20 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 
 @pytest.mark.parametrize(("name", "body"), [(DATASET, "DATASET_BODY_BYTES"), (CORPUS, "CORPUS_BODY_BYTES")])
-def test_another_limit_of_the_site_is_another_of_the_proxy(name, body):
+def test_proxy_limit_follows_the_site_limit(name, body):
     assert environment(**{name: "5000"})[body] == str(5000 + FORM_BYTES)
 
 
-def test_nobody_comes_past_the_proxy():
+def test_only_the_proxy_publishes_ports():
     open_to_all = [name for name, service in COMPOSE.items() if "ports" in service]
     assert open_to_all == ["proxy"]
     assert COMPOSE["web"]["environment"]["BENCHBENCH_PROXIES"] == "${BENCHBENCH_PROXIES:-1}"

@@ -10,7 +10,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, read_values
-from apps.results.comparison.describing import described
+from apps.results.comparison.describing import summarise_measures
 from apps.results.comparison.page import choices
 from apps.results.exporting import export_to
 from benchbench.ir.statistics.resampling import mean_intervals
@@ -56,7 +56,7 @@ def test_a_failed_query_is_left_out_of_every_run(db):
     assert found.comparison.means == pytest.approx(np.delete(values, [3, 7], axis=1).mean(axis=1))
 
 
-def test_what_the_policy_skips_is_not_compared(db):
+def test_queries_skipped_by_the_policy_are_not_compared(db):
     mapping = make_queries(40)
     Judgment.objects.filter(query__key__in=["q0001", "q0005"]).update(grade=0)
     document = mapping.collection.documents.get()
@@ -67,7 +67,7 @@ def test_what_the_policy_skips_is_not_compared(db):
     assert found.comparison.means == pytest.approx(np.delete(VALUES, [1, 5], axis=1).mean(axis=1))
 
 
-def test_a_query_counts_if_every_mapping_finds_something_relevant_for_it(db):
+def test_queries_count_if_every_mapping_resolves_a_relevant_document(db):
     first = make_queries(40)
     library = make_collection("another library", [{"title": "On plums"}])
     mappings = [first, make_mapping(first.dataset, library, name="another")]
@@ -95,14 +95,14 @@ def test_another_measure_is_described_and_not_tested(runs):
     found = compare_runs(runs, measure="P@5")
     assert not found.is_tested
     assert found.comparison.means == pytest.approx(VALUES.mean(axis=1) / 2)
-    measures = {one.measure: one for one in described(compare_runs(runs))}
+    measures = {one.measure: one for one in summarise_measures(compare_runs(runs))}
     assert next(iter(measures)) == "nDCG@10"
     stated = mean_intervals(VALUES / 2, seed=42, resamples=2_000)
     assert measures["AP"].means == pytest.approx([one.mean for one in stated])
     assert measures["AP"].differences[2].mean == pytest.approx((VALUES[2] - VALUES[1]).mean() / 2)
 
 
-def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db):
+def test_slices_are_compared_separately_and_small_ones_are_untested(db):
     runs = list(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), VALUES).runs.all())
     found = compare_runs(runs, slice="category: billing")
     assert found.comparison == compare(VALUES[:, :35], seed=42)
@@ -116,7 +116,7 @@ def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db):
         compare_runs(runs, slice="category: none")
 
 
-def test_runs_of_two_benchmarks_are_compared_under_the_seed_of_the_older(db):
+def test_comparison_of_two_benchmarks_uses_the_older_seed(db):
     mapping = make_queries(40)
     first = make_compared(mapping, VALUES[:2], name="first", seed=7)
     found = compare_runs([*make_compared(mapping, VALUES[2:], name="second", seed=8).runs.all(), *first.runs.all()])
@@ -125,7 +125,7 @@ def test_runs_of_two_benchmarks_are_compared_under_the_seed_of_the_older(db):
     assert compare_runs(found.runs, seed=9).comparison.seed == 9
 
 
-def test_it_refuses_what_has_another_truth(db):
+def test_runs_with_different_ground_truth_are_rejected(db):
     one = make_compared(make_queries(40), VALUES[:1], name="one")
     other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
     with pytest.raises(IncomparableError, match="They answer different datasets") as caught:
@@ -147,7 +147,7 @@ def test_it_compares_on_the_version_that_is_asked_for(runs):
     assert compare_runs(runs).comparison == compare(VALUES, seed=42)
 
 
-def test_it_says_what_is_wrong_with_what_was_asked(runs):
+def test_invalid_requests_raise_explanatory_errors(runs):
     with pytest.raises(ComparingError, match="takes 2 to 64 runs, not 1"):
         compare_runs(runs[:1])
     with pytest.raises(ComparingError, match="is not among the compared runs"):
@@ -156,7 +156,7 @@ def test_it_says_what_is_wrong_with_what_was_asked(runs):
         compare_runs(runs, measure="ERR@5")
 
 
-def test_a_measure_that_falls_as_runs_improve_has_no_best_run(runs):
+def test_measure_that_decreases_with_quality_has_no_best_run(runs):
     for evaluation in Evaluation.objects.all():
         evaluation.measures = [*evaluation.measures, "FirstRelevant@10"]
         evaluation.values = [*evaluation.values, [3.0] * 40]
@@ -164,7 +164,7 @@ def test_a_measure_that_falls_as_runs_improve_has_no_best_run(runs):
     with pytest.raises(ComparingError, match="FirstRelevant@10 falls as a run improves"):
         compare_runs(runs, measure="FirstRelevant@10")
     found = compare_runs(runs)
-    assert "FirstRelevant@10" in {one.measure for one in described(found)}
+    assert "FirstRelevant@10" in {one.measure for one in summarise_measures(found)}
     assert "FirstRelevant@10" not in choices(found)["measures"]
 
 
@@ -178,7 +178,7 @@ def test_runs_without_a_common_primary_measure_are_described(db):
     evaluation.save()
     found = compare_runs([*first.runs.all(), *other.runs.all()], measure="P@5")
     assert not found.is_tested
-    assert "nDCG@10" not in {one.measure for one in described(found)}
+    assert "nDCG@10" not in {one.measure for one in summarise_measures(found)}
     assert "nDCG@10" not in choices(found)["measures"]
 
 
@@ -190,7 +190,7 @@ def test_too_few_common_queries_are_no_comparison(db):
         compare_runs(runs)
 
 
-def test_what_is_kept_is_of_these_values_alone(runs):
+def test_cached_comparison_is_not_reused_for_changed_values(runs):
     before = compare_runs(runs).comparison
     assert compare_runs(runs).comparison == before
     evaluation = Evaluation.objects.get(run=runs[0])
@@ -230,14 +230,14 @@ def test_it_holds_the_second_run_against_the_first(compared, capsys):
     assert [run["git_sha"] for run in facts["runs"]] == [None, "abc"]
 
 
-def test_the_order_in_which_runs_are_named_is_the_sign(compared, capsys):
+def test_order_of_run_arguments_sets_the_sign(compared, capsys):
     call_command("compare", "nightly:2", "nightly:1", "--json")
     facts = json.loads(capsys.readouterr().out)
     assert facts["primary"]["difference"] == pytest.approx((PAIR[0] - PAIR[1]).mean())
     assert facts["measures"]["AP"]["difference"] < 0
 
 
-def test_means_are_over_the_queries_that_the_difference_is_over(db, capsys):
+def test_means_cover_the_same_queries_as_the_difference(db, capsys):
     values = PAIR.copy()
     values[1, :5] = np.nan
     make_compared(make_queries(40), values, name="nightly")

@@ -36,7 +36,7 @@ def page(client: Client, **asked: Any) -> Any:
     return client.get(reverse(COMPARE), asked)
 
 
-def test_the_verdict_stands_over_the_leaderboard(admin_client, benchmark):
+def test_verdict_is_shown_above_the_leaderboard(admin_client, benchmark):
     board = admin_client.get(results_url(benchmark)).content.decode()
     assert f'hx-get="{results_url(benchmark, "verdict")}?version=1"' in board
     response = admin_client.get(results_url(benchmark, "verdict"))
@@ -74,13 +74,13 @@ def test_an_unknown_version_is_not_found(admin_client, benchmark, asked):
 
 
 @pytest.mark.parametrize("status", ["running", "cancelled", "failed", "pending"])
-def test_there_is_no_verdict_on_what_is_provisional(admin_client, benchmark, status):
+def test_provisional_results_have_no_verdict(admin_client, benchmark, status):
     Benchmark.objects.update(status=status)
     assert admin_client.get(results_url(benchmark, "verdict")).content == b""
     assert "Comparing the runs" not in text_of(admin_client.get(results_url(benchmark)))
 
 
-def test_runs_that_failed_are_said_to_be_missing(admin_client, benchmark):
+def test_verdict_counts_failed_runs_as_missing(admin_client, benchmark):
     benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
     assert "1 of the benchmark's runs have no values" in text_of(
         admin_client.get(results_url(benchmark, "verdict"))
@@ -89,7 +89,7 @@ def test_runs_that_failed_are_said_to_be_missing(admin_client, benchmark):
     assert admin_client.get(results_url(benchmark, "verdict")).content == b""
 
 
-def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client, benchmark):
+def test_page_shows_the_numbers_of_the_comparison(admin_client, benchmark):
     text = text_of(page(admin_client, benchmark=benchmark.pk))
     found = compare_runs(benchmark.runs.all())
     assert verdict_sentence(found) in text
@@ -153,7 +153,7 @@ def test_the_best_are_compared(admin_client, benchmark, monkeypatch):
     assert "1 lower-ranked run is left out" in verdict
 
 
-def test_what_stands_out_of_order_is_explained_where_it_stands(admin_client, db):
+def test_out_of_order_runs_are_explained_on_both_pages(admin_client, db):
     best = noisy([0.6], 50)[0]
     odd = np.arange(50) % 2
     erratic = best - 0.06 + np.where(odd, 0.5, -0.5)
@@ -194,7 +194,7 @@ def test_runs_of_two_benchmarks_are_compared(admin_client, benchmark):
     assert "takes two runs or more" in told.content.decode()
 
 
-def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client, benchmark):
+def test_incomparable_selection_shows_the_reason_and_remedy(admin_client, benchmark):
     other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
     response = page(admin_client, benchmark=[benchmark.pk, other.pk])
     assert response.status_code == 409
@@ -209,7 +209,7 @@ def test_runs_that_are_not_judged_alike_are_flagged(admin_client, db):
     assert "The runs are not judged alike" in text_of(page(admin_client, benchmark=benchmark.pk))
 
 
-def test_what_somebody_else_owns_is_not_compared(client, benchmark, make_staff):
+def test_benchmarks_of_other_owners_are_not_found(client, benchmark, make_staff):
     ada, grace = make_staff("ada"), make_staff("grace")
     Benchmark.objects.update(owner=grace)
     client.force_login(ada)

@@ -92,7 +92,7 @@ def test_shared_times_are_marked_where_they_were_asked_for(odoo, queries, tmp_pa
     assert "ms/query (shared)" in run(*stated, "--wait")
 
 
-def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo, queries, tmp_path):
+def test_limit_caps_the_documents_considered_per_query(odoo, queries, tmp_path):
     stated = ("--queries", queries, "--collection", "odoo", "--modes", "sparse", "--lexical", "bm25,fts")
     facts = json.loads(run(*stated, "--output-dir", tmp_path, "--limit", "1", "--json"))
     assert [Path(path).parent.name for path in facts["files"]] == ["run-1", "run-2"]
@@ -102,14 +102,14 @@ def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo, queries,
         assert all(len(one["returned_modules"]) <= 1 for one in content["detailed_results"])
 
 
-def test_several_runs_are_told_one_after_the_other(odoo, queries):
+def test_several_runs_are_reported_in_sequence(odoo, queries):
     told = run("--queries", queries, "--collection", "odoo", "--verbose", "--lexical", "bm25,fts")
     order = [told.index(f"Run {n} of 2: ") for n in (1, 2)] + [told.rindex(f"Run {n} of 2: ") for n in (1, 2)]
     assert order == sorted(order)
     assert told.count("[2/2]") == told.count("BENCHMARK COMPLETED") == 2
 
 
-def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo, queries):
+def test_failed_query_shows_its_reason_and_is_not_averaged(odoo, queries):
     run("--queries", queries, "--collection", "odoo", "--wait")
     late = QueryResult.objects.filter(query__key="2")
     change_rankings(late, error="The query took 60 s.", document_ids=[], scores=[])
@@ -121,7 +121,7 @@ def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo, queries):
     assert told.count("Metrics: P@3") == 1
 
 
-def test_lines_wait_for_the_query_that_is_next_in_order(odoo, queries):
+def test_lines_are_printed_in_query_order(odoo, queries):
     run("--queries", queries, "--collection", "odoo", "--wait")
     kept = list(StageList.objects.order_by("query"))
     StageList.objects.all().delete()
@@ -134,7 +134,7 @@ def test_lines_wait_for_the_query_that_is_next_in_order(odoo, queries):
         assert sum(line.startswith("[") for line in lines) == told
 
 
-def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo, queries, tmp_path):
+def test_failed_run_writes_its_error_without_figures(odoo, queries, tmp_path):
     run("--queries", queries, "--collection", "odoo", "--wait")
     Run.objects.update(status=Run.Status.FAILED, error_message="The index is gone.")
     lines: list[str] = []
@@ -148,7 +148,7 @@ def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo, queries
     assert {kind: of["count"] for kind, of in content["per_category"].items()} == {"sales": 0, "stock": 0}
 
 
-def test_the_time_of_a_query_that_failed_is_part_of_the_whole(odoo, queries, tmp_path):
+def test_total_time_includes_failed_queries(odoo, queries, tmp_path):
     run("--queries", queries, "--collection", "odoo", "--wait")
     change_rankings(QueryResult.objects.filter(query__key="2"), error="Too slow.", document_ids=[], scores=[])
     StageList.objects.filter(lengths__isnull=False, query__key="2").update(total_ms=60_000)
@@ -171,7 +171,7 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo, tmp_path):
     assert "R@10=0.5" in told
 
 
-def test_a_module_in_a_document_for_each_version_is_refused_by_what_mends_it(odoo, tmp_path):
+def test_module_split_across_version_documents_is_rejected_with_remedy(odoo, tmp_path):
     stock = [DocumentRecord(f"stock-{one}", "stock", "stock", metadata={"version": one}) for one in ("16.0", "18.0")]
     import_documents(Collection.objects.get(), stock, remove_missing=False)
     queries = write(tmp_path, [{**QUERIES[0], "expected": ["stock"]}])
@@ -202,7 +202,7 @@ def test_a_query_may_be_about_several_versions(odoo, tmp_path):
         run("--queries", write(tmp_path, [never]).rename(tmp_path / "never.json"), "--collection", "odoo", "--wait")
 
 
-def test_a_module_that_is_not_in_the_version_asked_for_is_missing(odoo, tmp_path):
+def test_module_absent_from_the_requested_version_is_missing(odoo, tmp_path):
     wrong = {**QUERIES[0], "version": "17.0", "expected": ["tax", "gone"]}
     queries = write(tmp_path, [wrong, {**wrong, "id": 3, "version": "18.0", "expected": ["tax"]}, QUERIES[1]])
     said = r"lacks 2 of the modules .*: gone, tax \(is there, but not with version 17\.0 or version 18\.0\)\. Import .*"
@@ -237,7 +237,7 @@ def test_an_unreadable_file_ends_in_a_sentence(odoo, tmp_path, content, said):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_impossible_folder_is_told_before_any_search(odoo, queries, tmp_path):
+def test_invalid_output_folder_is_reported_before_searching(odoo, queries, tmp_path):
     with pytest.raises(CommandError, match=r"results cannot be made a folder: Not a directory"):
         run("--queries", queries, "--collection", "odoo", "--output-dir", queries / "results")
     assert not QueryResult.objects.exists()

@@ -4,7 +4,7 @@ import pytest
 from django.core.cache import cache
 from django.urls import reverse
 
-from apps.benchmarks.measuring.reading import KeptError
+from apps.benchmarks.measuring.reading import CutError
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Query
@@ -105,7 +105,7 @@ def test_it_is_computed_once_for_each_state(benchmark, monkeypatch):
         content_of(evaluation)
 
 
-def test_what_is_compared_together_changes_nothing(benchmark, monkeypatch):
+def test_batch_size_does_not_change_content_values(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
     known = content_of(evaluation)
     cache.clear()
@@ -113,7 +113,7 @@ def test_what_is_compared_together_changes_nothing(benchmark, monkeypatch):
     assert content_of(evaluation) == known
 
 
-def test_it_costs_as_many_statements_for_one_query_as_for_all(admin_client, benchmark):
+def test_statement_count_is_independent_of_query_count(admin_client, benchmark):
     fragment = fragment_of(benchmark.runs.get())
     costs = []
     for _ in range(2):
@@ -123,7 +123,7 @@ def test_it_costs_as_many_statements_for_one_query_as_for_all(admin_client, benc
     assert costs[0] == costs[1] <= 18
 
 
-def test_what_cannot_be_told_is_said(admin_client, benchmark):
+def test_unavailable_content_values_are_explained(admin_client, benchmark):
     run, evaluation = benchmark.runs.get(), Evaluation.objects.get()
     Query.objects.filter(key="both").update(evidence=[{"page": 3}])
     with pytest.raises(ContentError, match="evidence of the query 'both' is not a list of texts"):
@@ -132,7 +132,7 @@ def test_what_cannot_be_told_is_said(admin_client, benchmark):
     Query.objects.filter(key="both").update(evidence=[])
     own_rankings(run.benchmark)
     change_rankings(QueryResult.objects.filter(query__key="pear"), document_ids=[], chunk_ids=[], scores=[])
-    with pytest.raises(KeptError, match="not those that this run's rankings were made of"):
+    with pytest.raises(CutError, match="not those that this run's rankings were made of"):
         content_of(evaluation)
     StageList.objects.filter(lengths=None).delete()
     assert "run the benchmark again" in text_of(admin_client.get(fragment_of(run)))
@@ -180,16 +180,16 @@ def test_the_page_of_the_run_shows_them(admin_client, sectioned):
     assert "Recall@2 .5000 .5000 .2500" in shown
 
 
-def test_documents_that_judgments_stand_for_since_are_not_held_against_older_values(sectioned):
+def test_values_measured_before_resolving_again_are_rejected(sectioned):
     Evaluation.objects.update(truth_hash="of another resolution")
-    with pytest.raises(KeptError, match="resolved again since this run was measured"):
+    with pytest.raises(CutError, match="resolved again since this run was measured"):
         section_means(Evaluation.objects.get())
 
 
 def test_without_its_lists_it_says_so(admin_client, sectioned):
     own_rankings(sectioned)
     StageList.objects.filter(lengths=None).delete()
-    with pytest.raises(KeptError, match="not stored"):
+    with pytest.raises(CutError, match="not stored"):
         section_means(Evaluation.objects.get())
     shown = text_of(admin_client.get(reverse("admin:run_sections", args=[sectioned.runs.get().pk])))
     assert "run the benchmark again" in shown

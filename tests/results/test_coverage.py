@@ -12,7 +12,7 @@ from apps.mappings.models import Mapping, Resolution
 from apps.mappings.truth import truth_hash
 from apps.results.comparison.comparing import compare_runs
 from apps.results.leaderboard import coverage
-from apps.results.leaderboard.coverage import CoverageError, coverage_of, uneven
+from apps.results.leaderboard.coverage import CoverageError, coverage_of, uneven_warning
 from apps.results.leaderboard.runs import leaderboard
 from apps.results.triage.by_slice import slice_groups
 from benchbench.site.panels import change_url
@@ -61,13 +61,13 @@ def test_its_numbers_are_those_worked_out_by_hand(first):
     )
 
 
-def test_what_some_query_has_no_value_of_has_no_bounds(mapping):
+def test_measure_undefined_for_a_query_has_no_bounds(mapping):
     measured(mapping, {"pear": ["d3", "d1"], "plum": ["d3"]})
     row = {row.name: row for row in coverage_of(Evaluation.objects.get())}["FirstRelevant"]
     assert (row.value, row.condensed, row.lower_bound, row.upper_bound) == (2.0, 1.0, None, None)
 
 
-def test_the_page_shows_them_and_what_is_unresolved(admin_client, mapping):
+def test_page_shows_bounds_and_unresolved_judgments(admin_client, mapping):
     add_judgment(mapping.dataset.queries.get(key="plum"), {"document_id": "gone"}, 1)
     run = measured(mapping, {"pear": ["d3", "d1"], "plum": ["d2"]}).runs.get()
     page = admin_client.get(change_url(run)).content.decode()
@@ -104,12 +104,12 @@ def test_the_leaderboard_shows_how_much_is_judged(admin_client, mapping):
 
 
 def test_runs_that_are_judged_alike_need_no_sentence(admin_client, first):
-    assert uneven({"a": 0.5, "b": 0.54, "c": None}) == ""
-    assert uneven({}) == ""
+    assert uneven_warning({"a": 0.5, "b": 0.54, "c": None}) == ""
+    assert uneven_warning({}) == ""
     assert "not judged alike" not in text_of(admin_client.get(results_url(first)))
 
 
-def test_few_judgments_are_told(admin_client, mapping):
+def test_leaderboard_warns_of_few_judgments(admin_client, mapping):
     benchmark = measured(mapping, {"pear": ["d3", "d2"], "plum": ["d3", "d1"]})
     assert "Few of the returned documents are judged" in text_of(admin_client.get(results_url(benchmark)))
 
@@ -151,7 +151,7 @@ def benchmark(db: None) -> Benchmark:
     return benchmark
 
 
-def test_the_table_of_a_run_has_n_means_small_and_weak_slices(benchmark):
+def test_slice_table_marks_small_and_weak_slices(benchmark):
     evaluation = Evaluation.objects.get(run__run_order=1)
     groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
     rows = {row.slice.name: row for group in groups for row in group.rows}
@@ -209,7 +209,7 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client, benchmark):
     assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in kept, "the link of a slice keeps the version"
 
 
-def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client, benchmark):
+def test_slice_values_for_an_outdated_truth_are_rejected(admin_client, benchmark):
     Evaluation.objects.update(truth_hash="another")
     with pytest.raises(SlicingError, match="resolved again since these values were measured"):
         slicing_of(benchmark, Evaluation.objects.get(run__run_order=1))
@@ -224,7 +224,7 @@ def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client, benc
     assert "re-score the benchmark" in text_of(admin_client.get(results_url(benchmark, "verdict")))
 
 
-def test_a_slice_costs_the_same_whatever_the_number_of_runs(admin_client, benchmark):
+def test_slice_page_cost_is_independent_of_run_count(admin_client, benchmark):
     more = make_benchmark(benchmark.mapping, [0.5] * 30, name="many")
     costs = []
     for one in (benchmark, more):
@@ -235,7 +235,7 @@ def test_a_slice_costs_the_same_whatever_the_number_of_runs(admin_client, benchm
     assert costs[0] <= 30
 
 
-def test_the_page_of_a_dataset_has_its_label_shape_and_slices(admin_client, benchmark):
+def test_dataset_page_shows_label_shape_and_slices(admin_client, benchmark):
     dataset = benchmark.mapping.dataset
     fragment = reverse("admin:dataset_shape", args=[dataset.pk])
     assert fragment in admin_client.get(change_url(dataset)).content.decode()

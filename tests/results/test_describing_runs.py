@@ -23,7 +23,7 @@ HYBRID = {**SAME, "search_mode": "hybrid"}
 MODES = [{**SAME, "search_mode": "dense"}, {**HYBRID, "rrf_k": 20}, {**HYBRID, "rrf_k": 40}]
 
 
-def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values():
+def test_run_unaffected_by_an_axis_represents_all_its_values():
     values = noisy([0.3, 0.5, 0.6], 30)
     found = effects_of(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
     told = [(one.axis, one.value, one.reference, one.pairs) for one in found]
@@ -33,7 +33,7 @@ def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values():
     assert found[0].interval.low < found[0].difference < found[0].interval.high
 
 
-def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_values(admin_client):
+def test_pair_unaffected_by_another_axis_counts_once_per_value(admin_client):
     strict = [{**config, "score_threshold": 0.5} for config in MODES]
     values = noisy([0.3, 0.5, 0.6, 0.2, 0.1, 0.1], 30)
     runs = make_compared(make_queries(30), values, configs=[*MODES, *strict]).runs.all()
@@ -70,7 +70,7 @@ def test_values_that_are_not_stated_have_words():
     assert (effect.value, effect.reference) == ("50 candidates", "as many candidates as top k")
 
 
-def test_slices_have_means_and_differences_and_small_ones_say_so():
+def test_slices_show_means_and_differences_and_flag_small_ones():
     values = noisy([0.5, 0.3, 0.4], 40)
     found = compare_runs(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), values).runs.all())
     billing, search = by_slice(found)
@@ -87,7 +87,7 @@ def test_slices_have_means_and_differences_and_small_ones_say_so():
     assert figure["data"][0]["text"][1] == [short_signed(search.differences[run].mean or 0, 3) for run in (2, 1)]
 
 
-def test_slices_that_contradict_the_whole_are_told():
+def test_slices_contradicting_the_overall_order_are_reported():
     first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
     second = np.concatenate([np.full(10, 0.2), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
@@ -106,7 +106,7 @@ def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing():
     assert reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
 
 
-def test_a_slice_is_small_by_the_queries_that_both_runs_answered():
+def test_slice_size_counts_queries_answered_by_both_runs():
     values = noisy([0.5, 0.3, 0.4], 40)
     values[1][3:20] = np.nan
     mapping = make_queries(40, category=["billing"] * 20 + ["search"] * 20)
@@ -129,7 +129,7 @@ def test_two_runs_are_shown_query_by_query():
     worst = int(differences.argmin())
     query = benchmark.dataset_version.queries.get(key=f"q{worst:04}")
     result = added_ranking(runs[1], query)
-    shown = query_differences(found, 1, shown=3)
+    shown = query_differences(found, 1, limit=3)
     assert shown.differences == pytest.approx(differences.tolist())
     gained = [one for one in sorted(differences, reverse=True)[:3] if one > 0]
     assert [one.difference for one in shown.gains] == pytest.approx(gained)

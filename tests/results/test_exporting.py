@@ -53,7 +53,7 @@ def subject_of(benchmark: Benchmark, format: str) -> Benchmark | Run:
 
 
 @pytest.mark.parametrize("format", sorted(EXPORTERS.keys() - IN_PARTS))
-def test_it_writes_what_the_golden_file_has(exported, format):
+def test_export_matches_the_golden_file(exported, format):
     """To write them anew after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
     text = named(whole(subject_of(exported, format), format), exported)
     golden = GOLDEN / f"{format}.{EXPORTERS[format].extension.rpartition('.')[2]}"
@@ -100,7 +100,7 @@ def test_trec_eval_finds_our_values_in_our_files(library, measured, tmp_path):
                 assert found.get(keys[query_id], {}).get(theirs, 0.0) == pytest.approx(value, abs=1e-12)
 
 
-def test_scores_fall_strictly_as_the_singles_that_trec_eval_reads():
+def test_scores_fall_strictly_in_single_precision_for_trec_eval():
     import numpy as np
 
     for scores in ([0.5] * 1000, [1.0, 1 - 1e-12, 0.0, 0.0, -1e-300, -5.0], [1e300, 1e299, 3.0], [-1e300, -1e300], []):
@@ -115,11 +115,11 @@ def test_no_cell_is_run_as_a_formula(text):
     assert cell(text) == f"'{text}"
 
 
-def test_numbers_stay_numbers_and_what_is_not_there_is_empty():
+def test_cells_keep_numbers_and_leave_missing_values_empty():
     assert [cell(one) for one in (-0.5, 0, None, "", "a=b", True, ["-1"])] == [-0.5, 0, "", "", "a=b", "True", "['-1']"]
 
 
-def test_latex_marks_the_worse_and_escapes_what_it_says_of_a_run(exported):
+def test_latex_marks_worse_runs_and_escapes_labels(exported):
     rows = [line for line in whole(exported, "latex").splitlines() if line.startswith("top ")]
     assert all(re.search(r"(?<!\\)%", row) is None for row in rows), "the rest of a line would be a comment"
     Evaluation.objects.update(failed_queries=0)  # so few that the worse run is ranked
@@ -139,7 +139,7 @@ def test_the_page_needs_nothing_from_elsewhere(exported):
     assert "The encoder is gone." in page
 
 
-def test_what_cannot_be_exported_says_why(exported):
+def test_impossible_export_raises_an_explanation(exported):
     with pytest.raises(ExportError, match="The format csv is of a benchmark; of a run there is csv-run, trec-run"):
         export(exported.runs.get(run_order=1), "csv")
     with pytest.raises(ExportError, match="There is no format 'xml'; of a benchmark there is json"):
@@ -153,19 +153,19 @@ def test_what_cannot_be_exported_says_why(exported):
         whole(exported.runs.get(run_order=4), "spec-002")
 
 
-def test_white_space_in_an_id_is_an_error_and_no_second_column(exported):
+def test_whitespace_in_an_id_is_rejected(exported):
     exported.mapping.collection.documents.filter(external_id="d1").update(external_id="my notes.md")
     with pytest.raises(ExportError, match=r"The document id 'my notes\.md' has white space"):
         whole(exported.runs.get(run_order=1), "trec-run")
 
 
-def test_an_id_with_white_space_that_parts_no_column_is_exported(exported, tmp_path):
+def test_id_with_non_separating_whitespace_is_exported(exported, tmp_path):
     exported.mapping.collection.documents.filter(external_id="d1").update(external_id="d\u00a01")
     path = export_to(exported.runs.get(run_order=1), "trec-run", tmp_path / "a.run")
     assert "d\u00a01" in read_run_file(path, {"q0"}).rankings["q0"].documents
 
 
-def test_a_spec_002_file_has_its_own_name_ids_versions_and_limit(exported, tmp_path):
+def test_spec_002_file_has_own_ids_versions_and_limit(exported, tmp_path):
     for place, key in enumerate(["-5", "7", "07", "٧"]):
         exported.dataset_version.queries.filter(key=f"q{place}").update(key=key)
     Query.objects.filter(key="-5").update(metadata={"version": [16, "17.0"]})
@@ -180,7 +180,7 @@ def test_a_spec_002_file_has_its_own_name_ids_versions_and_limit(exported, tmp_p
     assert content["metadata"]["limit"] == 2
 
 
-def test_a_flowbaby_summary_names_the_code_that_ran_the_queries(exported):
+def test_flowbaby_summary_names_the_code_of_the_run(exported):
     exported.runs.filter(run_order=1).update(provenance={"made_by": [{"git_revision": "abc"}, {"git_revision": "abc"}]})
     exported.runs.filter(run_order=3).update(provenance={"made_by": [{"git_revision": "abc"}, {"git_revision": "def"}]})
     summaries = [json.loads(whole(run, "flowbaby-summary-1.1")) for run in exported.runs.filter(run_order__in=(1, 3))]
@@ -212,7 +212,7 @@ class TestPages:
         assert b"".join(parts).decode() == whole(exported, "html")
         assert max(map(len, parts)) < 100_000
 
-    def test_what_cannot_be_exported_is_said_on_the_page(self, exported, admin_client):
+    def test_page_explains_a_failed_export(self, exported, admin_client):
         Benchmark.objects.update(status="running")
         url = reverse("admin:benchmark_export", args=[exported.pk, "latex"])
         assert "is running: export it once it has ended" in admin_client.get(url, follow=True).content.decode()

@@ -95,14 +95,14 @@ def text_of(benchmark: Benchmark, format: str, version: int | None = None) -> st
     return "".join(piece if isinstance(piece, str) else piece.decode("latin-1") for piece in pieces)
 
 
-def test_every_format_has_the_values_of_the_version_asked_for(rescored):
+def test_every_format_exports_values_of_the_requested_version(rescored):
     for format in EXPORTERS.keys() - KNOWS_NO_VALUES:
         assert text_of(rescored, format, 1) == text_of(rescored, format) != text_of(rescored, format, 2), format
     for format in KNOWS_NO_VALUES & EXPORTERS.keys():
         assert text_of(rescored, format, 1) == text_of(rescored, format, 2), format
 
 
-def test_the_values_are_those_of_the_evaluation_and_the_file_names_the_version(rescored):
+def test_exported_values_match_the_evaluation_and_name_its_version(rescored):
     run = rescored.runs.get(run_order=2)
     kept = Evaluation.objects.get(run=run, dataset_version__number=2)
     content = json.loads(text_of(rescored, "json", 2))
@@ -139,7 +139,7 @@ def test_the_file_is_called_after_the_version(rescored, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_a_page_that_shows_a_version_links_to_exports_of_it(rescored, admin_client):
+def test_page_of_a_version_links_to_its_exports(rescored, admin_client):
     run = rescored.runs.get(run_order=2)
     pages: dict[str, Any] = {reverse("admin:benchmark_results", args=[rescored.pk]): rescored, change_url(run): run}
     for page, subject in pages.items():

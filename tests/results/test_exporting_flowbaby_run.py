@@ -85,7 +85,7 @@ def test_scores_are_the_stored_values(transactional_db, directory, tmp_path, cap
                 assert scored.get(keys[query_id], {name: 0.0})[name] == pytest.approx(value, abs=1e-12), name
 
 
-def test_each_mean_is_named_and_a_gate_may_name_it(transactional_db, directory, tmp_path):
+def test_each_mean_is_named_and_usable_in_gates(transactional_db, directory, tmp_path):
     """One topic has no judgment: it is in the benchmark's mean alone."""
     run = make_benchmark(directory).runs.get(run_order=1)
     results = json.loads(whole(run, "flowbaby-results-1.1"))
@@ -125,7 +125,7 @@ def test_a_document_is_the_item_that_its_metadata_names(exported, tmp_path):
     assert [one.canonical_item_id for one in entries if one.query_id == "q0"] == ["t-1"], "an item is there once"
 
 
-def test_it_is_read_as_it_was_written_with_the_ranks_that_are_stored(exported, tmp_path):
+def test_exported_run_reads_back_with_the_stored_ranks(exported, tmp_path):
     run: Run = exported.runs.get(run_order=2)
     read = read_run(export_to(run, "flowbaby-run", tmp_path))
     names = dict(Document.objects.values_list("pk", "external_id"))

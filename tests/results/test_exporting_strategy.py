@@ -13,7 +13,7 @@ import yaml
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from apps.benchmarks.measuring.reading import KeptError
+from apps.benchmarks.measuring.reading import CutError
 from apps.benchmarks.models import Benchmark, Origin, QueryResult, StageList
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
@@ -46,7 +46,7 @@ def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_it_writes_what_the_golden_files_have(benchmark, tmp_path):
+def test_export_matches_the_golden_files(benchmark, tmp_path):
     """To write them anew after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
     directory = export_to(benchmark, "strategy", tmp_path / "results")
     assert directory == tmp_path / "results" / "which-strategy"
@@ -86,7 +86,7 @@ def test_the_summary_is_that_of_the_page(benchmark, tmp_path):
     assert float(built["doc_recall_at_3"]) == evaluation.means["R@3"]
 
 
-def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark, tmp_path):
+def test_failed_or_differing_repetitions_are_reported_but_not_counted(benchmark, tmp_path):
     second = QueryResult.objects.filter(run=searching(benchmark), repetition=2)
     change_rankings(second.filter(query__key="q1"), error="It took 60 s.", document_ids=[], scores=[])
     other = second.get(query__key="q2")
@@ -155,7 +155,7 @@ def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
         call_command("run_benchmark", "--experiment", "config.yaml", "--wait")
 
 
-def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchmark, tmp_path):
+def test_experiment_settings_become_the_config_and_id_the_directory(benchmark, tmp_path):
     stated = {
         "id": "quick",
         "description": "Wie schnell? Größe: klein.",
@@ -165,7 +165,7 @@ def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchm
         "backends": [{"name": "pgvector"}],
         "strategies": [{"name": "flat", "chunk_size": 20, "chunk_overlap": 0}],
     }
-    experiment = experiment_of(stated, where="quick.yaml")
+    experiment = experiment_of(stated, location="quick.yaml")
     Origin.objects.create(benchmark=benchmark, experiment={"id": "quick", "config": experiment.as_dict()})
     directory = export_to(benchmark, "strategy", tmp_path)
     assert directory.name == "quick"
@@ -173,13 +173,13 @@ def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchm
     if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
         EXPERIMENT.write_text(text)
     assert text == EXPERIMENT.read_text(), "with every key, in the order of the format"
-    assert experiment_of(yaml.safe_load(text), where="config.yaml") == experiment
+    assert experiment_of(yaml.safe_load(text), location="config.yaml") == experiment
 
 
 def test_without_its_lists_the_sections_are_not_guessed(benchmark, tmp_path):
     own_rankings(benchmark)
     StageList.objects.filter(lengths=None).delete()
-    with pytest.raises(KeptError, match="run the benchmark again"):
+    with pytest.raises(CutError, match="run the benchmark again"):
         export_to(benchmark, "strategy", tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -187,7 +187,7 @@ def test_without_its_lists_the_sections_are_not_guessed(benchmark, tmp_path):
 class TestOfAnyBenchmark:
     """A benchmark that names no sections, of whose four runs one failed."""
 
-    def test_runs_of_one_strategy_are_told_apart(self, exported, tmp_path):
+    def test_runs_of_one_strategy_have_distinct_labels(self, exported, tmp_path):
         directory = export_to(exported, "strategy", tmp_path)
         rows = rows_of(directory, "summary.csv")
         assert len({tuple(row.values())[:4] for row in rows}) == 4

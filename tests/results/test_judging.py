@@ -44,7 +44,7 @@ def steps_of(response: Any) -> list[str]:
     return [button.label for step in response.context["judging"].steps for button in step.buttons]
 
 
-def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client, finished):
+def test_edited_judgment_changes_only_the_value_it_affects(admin_client, finished):
     """The whole way, by what the pages offer. Only the query whose judgment changed has another value."""
     run = finished.runs.get(config__search_mode="dense")
     query = finished.dataset_version.queries.order_by("key").first()
@@ -161,7 +161,7 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client, ranking):
     assert admin_client.get(url, {"judgment": judgment.pk}).status_code == 404, "removed since"
 
 
-def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client, ranking):
+def test_unknown_document_is_judged_only_after_confirmation(admin_client, ranking):
     url = reverse("admin:query_judge", args=[ranking.query.pk])
     nowhere = f"{url}?{urlencode({'key': 'uri', 'reference': 'lib:9'})}"
     for response in (admin_client.get(nowhere), admin_client.post(nowhere, {"grade": "3"})):
@@ -193,7 +193,7 @@ def test_a_reference_shows_its_document_and_scale(admin_client, ranking):
     assert same.context["judgment"].grade == 2, "what is judged already is changed, under whichever reference"
 
 
-def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client, ranking):
+def test_invalid_judgment_shows_the_error_at_its_field(admin_client, ranking):
     url = reverse("admin:query_judge", args=[ranking.query.pk])
     response = admin_client.post(f"{url}?key=uri&reference=lib:9&without_document=on", {"grade": "40000"})
     assert "32767" in str(response.context["form"].errors["grade"])
@@ -215,7 +215,7 @@ def test_a_draft_is_discarded_after_a_question(admin_client, ranking):
     assert refused.status_code == 403, "a frozen version stays"
 
 
-def test_who_may_not_change_the_dataset_only_reads(client, make_staff, ranking):
+def test_user_without_change_permission_can_only_read(client, make_staff, ranking):
     client.force_login(make_staff("reader", may=("view",)))
     dataset = ranking.query.dataset
     set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
@@ -232,7 +232,7 @@ def test_who_may_not_change_the_dataset_only_reads(client, make_staff, ranking):
     assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
 
 
-def test_what_somebody_else_owns_is_not_judged(client, make_staff, ranking):
+def test_datasets_of_other_owners_cannot_be_judged(client, make_staff, ranking):
     grace = make_staff("grace")
     client.force_login(make_staff("ada"))
     Dataset.objects.update(owner=grace)
@@ -265,7 +265,7 @@ def test_a_query_that_the_draft_ended_is_not_judged(admin_client, ranking):
     assert admin_client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
 
 
-def test_it_leads_only_to_what_one_may_see(client, make_staff, ranking):
+def test_page_links_only_to_visible_objects(client, make_staff, ranking):
     client.force_login(make_staff("ada"))
     set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
     freeze_by_page(client, ranking.query.dataset)

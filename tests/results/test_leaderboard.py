@@ -52,14 +52,14 @@ def test_equal_runs_share_a_rank(mapping, values, expected):
     assert places(mapping, values) == expected
 
 
-def test_it_tells_the_distance_to_the_best(mapping):
+def test_rows_show_the_distance_to_the_best(mapping):
     board = leaderboard(make_benchmark(mapping, [0.25, 0.75, None]))
     assert board.primary == "nDCG@10"
     assert [row.behind for row in board.rows] == [0.0, -0.5, None]
     assert board.best.run.run_order == 2
 
 
-def test_what_is_to_be_known_of_every_run_is_told_once(mapping, admin_client):
+def test_warning_common_to_all_runs_is_shown_once(mapping, admin_client):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
     benchmark.runs.update(warnings=["Short lists."])
     benchmark.runs.filter(run_order=3).update(warnings=["Short lists.", "Slow."])
@@ -69,7 +69,7 @@ def test_what_is_to_be_known_of_every_run_is_told_once(mapping, admin_client):
         assert told.count("Slow.") == 1
 
 
-def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping):
+def test_text_shows_the_run_number_next_to_the_rank(mapping):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
     about, head, *rows = text_of(benchmark).splitlines()
     assert about.endswith("; benchmark means")
@@ -81,12 +81,12 @@ def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping):
         assert row.index(find_run(benchmark, number).label) == head.index("label")
 
 
-def test_as_text_equal_means_share_a_rank_as_on_the_page(mapping):
+def test_text_gives_equal_means_the_same_rank(mapping):
     _, _, *rows = text_of(make_benchmark(mapping, [0.2, 0.3, 0.2, 0.1])).splitlines()
     assert [row.split()[:2] for row in rows] == [["1", "2"], ["2=", "1"], ["2=", "3"], ["4", "4"]]
 
 
-def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client, mapping):
+def test_page_shows_the_run_number_next_to_the_rank(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75], name="lower case")
     page = admin_client.get(results_url(benchmark)).content.decode()
     rows = re.findall(r'<td class="bb-number">(?:<input[^>]*> )?(\S+)</td>\s*<td class="bb-number">(\d+)</td>', page)
@@ -94,7 +94,7 @@ def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client
     assert ">lower case</" in re.sub(r"<h2>.*?</h2>", "", page)  # the name in the top line, as it is written
 
 
-def test_without_a_value_there_is_no_best_and_no_figure(mapping):
+def test_leaderboard_without_values_has_no_best_and_no_figure(mapping):
     board = leaderboard(make_benchmark(mapping, [None]))
     assert board.best is None
     assert quality_and_cost(board) is None
@@ -113,7 +113,7 @@ def test_the_other_measures_follow_the_cutoff(mapping):
     assert measures_at(benchmark, 5) == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
 
 
-def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transactional_db, settings):
+def test_running_means_are_provisional_and_removed_when_cancelled(transactional_db, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 0.001  # several batches
     library = make_library(documents=12, queries=16)
     benchmark = create_benchmark(library, name="both", matrix={"search_modes": ["dense", "sparse"]})
@@ -132,7 +132,7 @@ def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transaction
     assert all(row.rank and not row.provisional for row in after.rows)
 
 
-def test_its_figure_has_a_point_for_every_run_with_a_value(mapping):
+def test_figure_has_a_point_for_each_run_with_values(mapping):
     figure = quality_and_cost(leaderboard(make_benchmark(mapping, [0.25, None, 0.75])))
     (trace,) = figure["data"]
     assert trace["name"] == "dense"
@@ -165,7 +165,7 @@ def page_of(mapping: Mapping) -> str:
     return reverse("admin:dataset_history", args=[mapping.dataset_id])
 
 
-def test_it_holds_the_best_run_of_each_finished_benchmark_by_its_truth(mapping, root):
+def test_history_holds_best_finished_runs_with_their_truth(mapping, root):
     finished(mapping, "second", 0.4, 0.6, None, days_ago=2)
     finished(mapping, "first", 0.5, days_ago=3)
     make_benchmark(mapping, [0.9], name="at work", status="running")
@@ -181,7 +181,7 @@ def test_it_holds_the_best_run_of_each_finished_benchmark_by_its_truth(mapping, 
     assert history(mapping.dataset, root, measure="nonsense").measure == "nDCG@10"
 
 
-def test_what_was_measured_before_a_mapping_was_resolved_anew_is_another_truth(mapping, root):
+def test_resolving_the_mapping_again_starts_another_truth(mapping, root):
     for name, mark, days_ago in (("old", "a1b2c3d4", 2), ("new", "0f0f0f0f", 1)):
         benchmark = finished(mapping, name, 0.5, days_ago=days_ago)
         Evaluation.objects.filter(run__benchmark=benchmark).update(truth_hash=mark)
@@ -189,7 +189,7 @@ def test_what_was_measured_before_a_mapping_was_resolved_anew_is_another_truth(m
     assert [point.truth for point in points] == ["v1, resolved as a1b2c3", "v1, resolved as 0f0f0f"]
 
 
-def test_the_best_run_is_not_sought_by_a_measure_that_falls_as_runs_improve(mapping, root):
+def test_history_ignores_measures_that_decrease_with_quality(mapping, root):
     benchmark = finished(mapping, "one", 0.5, days_ago=1)
     benchmark.measures = [*benchmark.measures, "FirstRelevant@10"]
     benchmark.save()
@@ -198,7 +198,7 @@ def test_the_best_run_is_not_sought_by_a_measure_that_falls_as_runs_improve(mapp
     assert "FirstRelevant@10" not in shown.measures
 
 
-def test_its_figure_links_points_to_benchmarks_and_draws_current_baselines_in(mapping, root):
+def test_history_figure_links_benchmarks_and_draws_current_baselines(mapping, root):
     old, new = finished(mapping, "old", 0.5, days_ago=3), finished(mapping, "new", 0.7, days_ago=1)
     for benchmark, name in ((old, "main"), (new, "main"), (old, "lexical")):
         approve(benchmark.runs.get(), name=name, reason="Because.", by=root)
@@ -219,7 +219,7 @@ def test_values_through_other_mappings_and_policies_have_another_colour(mapping,
     assert len({trace["marker"]["color"] for trace in figure["data"]}) == 2
 
 
-def test_the_page_shows_both_and_costs_the_same_for_many(admin_client, mapping, root):
+def test_history_page_shows_points_and_baselines_at_constant_cost(admin_client, mapping, root):
     assert "Make the first benchmark" in page_text(admin_client.get(page_of(mapping)))
     there = admin_client.get(reverse("admin:datasets_dataset_change", args=[mapping.dataset_id]))
     assert page_of(mapping) in there.content.decode()
@@ -234,7 +234,7 @@ def test_the_page_shows_both_and_costs_the_same_for_many(admin_client, mapping, 
         assert said in page
 
 
-def test_what_the_user_may_not_see_is_not_in_it(client, mapping, root):
+def test_history_excludes_objects_hidden_from_the_user(client, mapping, root):
     approve(finished(mapping, "hidden", 0.9, days_ago=1).runs.get(), name="secret", reason="Because.", by=root)
     Benchmark.objects.update(owner=root)
     shown = history(mapping.dataset, User.objects.create_user("ada", is_staff=True))

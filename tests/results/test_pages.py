@@ -130,7 +130,7 @@ def test_a_panel_whose_count_is_zero_says_no_more(admin_client, db):
     assert page.count("None yet.") == 2
 
 
-def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client, mapping):
+def test_page_shows_warnings_and_errors_of_failed_runs(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.5, None])
     benchmark.runs.filter(run_order=1).update(warnings=["raise top_k."], failed_queries=2)
     page = text_of(admin_client.get(results_url(benchmark)))
@@ -140,7 +140,7 @@ def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client, 
 
 
 @pytest.mark.parametrize(("policy", "said"), [("count", "counted as not found"), ("drop", "left out")])
-def test_it_says_what_unresolved_judgments_hold(admin_client, mapping, policy, said):
+def test_page_shows_the_share_of_unresolved_judgments(admin_client, mapping, policy, said):
     benchmark = make_benchmark(mapping, [0.5], unresolved=policy)
     Evaluation.objects.update(unresolved_count=12, unresolved_share=0.031)
     page = text_of(admin_client.get(results_url(benchmark)))
@@ -148,7 +148,7 @@ def test_it_says_what_unresolved_judgments_hold(admin_client, mapping, policy, s
     assert said in page
 
 
-def test_what_waits_for_a_worker_is_queued_and_not_running(admin_client, mapping):
+def test_benchmark_waiting_for_a_worker_is_shown_as_queued(admin_client, mapping):
     operation = Operation.objects.create(kind="benchmark", subject_id=mapping.pk, parameters={"run_ids": []})
     benchmark = make_benchmark(mapping, [None], status="running", operation=operation)
     for path in (results_url(benchmark), change_url(benchmark), changelist_url(Benchmark), reverse("admin:index")):
@@ -174,7 +174,7 @@ def test_a_cancelled_benchmark_offers_to_resume(admin_client, mapping):
     assert ".5000" not in page
 
 
-def test_a_page_costs_the_same_whatever_the_number_of_runs(admin_client, mapping):
+def test_page_cost_is_independent_of_run_count(admin_client, mapping):
     costs = []
     for name, values in (("few", [0.5] * 2), ("many", [0.5] * 30)):
         page = results_url(make_benchmark(mapping, values, name=name))
@@ -183,7 +183,7 @@ def test_a_page_costs_the_same_whatever_the_number_of_runs(admin_client, mapping
     assert costs[0] <= 22
 
 
-def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client, mapping):
+def test_ranking_shows_grades_and_explains_missing_documents(admin_client, mapping):
     documents = {document.external_id: document for document in mapping.collection.documents.all()}
     query = mapping.dataset.queries.get(key="pear")
     second = add_judgment(query, {"document_id": "d2"}, 2)
@@ -235,7 +235,7 @@ def test_the_start_page_leads_through_five_steps(admin_client, db):
         assert reverse(f"admin:{add}_add") in page.content.decode()
 
 
-def test_the_start_page_and_the_list_name_what_is_worked_on(admin_client, mapping):
+def test_start_page_and_operation_list_name_the_subject(admin_client, mapping):
     Operation.objects.create(kind="resolve", subject_id=mapping.pk, status="running")
     assert f"Resolve {mapping.name} running" in text_of(admin_client.get(reverse("admin:index")))
     assert mapping.name in text_of(admin_client.get(changelist_url(Operation)))

@@ -39,7 +39,7 @@ def values_of(run: Run) -> dict[int, Any]:
     return dict(zip(evaluation.query_ids, evaluation.values[evaluation.measures.index("nDCG@5")], strict=True))
 
 
-def test_from_a_cause_to_its_queries_to_a_lost_document(admin_client, finished):
+def test_pages_lead_from_cause_to_query_to_lost_document(admin_client, finished):
     run = run_of(finished, "dense", reranked=True)
     counted = losses_of(run, evaluation_of(run)).tally[Loss.DEMOTED_BY_RERANKER]
     page = text_of(admin_client.get(change_url(run)))
@@ -78,14 +78,14 @@ def test_runs_of_different_truths_are_not_compared(admin_client, finished):
     Evaluation.objects.filter(run=hybrid).update(truth_hash="another")
     response = admin_client.get(change_url(dense), {"against": hybrid.pk})
     assert "Not compared with the other run. The mapping" in text_of(response)
-    assert all(row.other is None for row in response.context["rows"])
+    assert all(row.other_value is None for row in response.context["rows"])
 
 
 def test_two_runs_are_held_against_each_other(admin_client, finished):
     dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
     response = admin_client.get(change_url(dense), {"against": hybrid.pk})
     mine, other = values_of(dense), values_of(hybrid)
-    shown = [(row.query.pk, row.values[0], row.other, row.gap) for row in response.context["rows"]]
+    shown = [(row.query.pk, row.values[0], row.other_value, row.gap) for row in response.context["rows"]]
     assert {(query, mine[query], other[query], mine[query] - other[query]) for query in mine} == set(shown)
     gaps = [abs(gap) for *_, gap in shown]
     assert gaps == sorted(gaps, reverse=True)
@@ -97,15 +97,15 @@ def test_two_runs_are_held_against_each_other(admin_client, finished):
     beside = QueryResult.objects.get(run=hybrid, query=shown[0][0])
     response = admin_client.get(change_url(result), {"against": hybrid.pk})
     for column, here, there in zip(response.context["columns"], (result, beside), (beside, result), strict=True):
-        assert [place.document.pk for place in column.places] == here.document_ids
-        for place in column.places:
-            known = place.document.pk in there.document_ids
-            assert place.other == (there.document_ids.index(place.document.pk) + 1 if known else None)
-            assert place.move == (place.other - place.rank if known else 0)
+        assert [entry.document.pk for entry in column.documents] == here.document_ids
+        for entry in column.documents:
+            known = entry.document.pk in there.document_ids
+            assert entry.other_rank == (there.document_ids.index(entry.document.pk) + 1 if known else None)
+            assert entry.move == (entry.other_rank - entry.rank if known else 0)
     assert hybrid.label in text_of(response)
 
 
-def test_what_one_may_not_see_one_may_not_compare_with(client, finished):
+def test_runs_hidden_from_the_user_cannot_be_compared(client, finished):
     ada, grace = (User.objects.create_user(name, is_staff=True) for name in ("ada", "grace"))
     for user in (ada, grace):
         user.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "view_queryresult"]))
@@ -139,7 +139,7 @@ def test_an_external_run_says_that_no_stages_are_known(admin_client, finished):
     assert admin_client.get(change_url(run), {"against": str(other.pk)}).status_code == 200
 
 
-def test_the_pages_cost_the_same_whatever_is_lost(admin_client, finished):
+def test_page_cost_is_independent_of_losses(admin_client, finished):
     run = run_of(finished, "hybrid", reranked=True)
     results = list(run.query_results.all())
     admin_client.get(change_url(run))

@@ -124,7 +124,7 @@ class TestEveryCause:
     def test_a_filter_keeps_out(self, shelf):
         assert self.causes(shelf({"a1": 1, "p1": 1}, filters={"shelf": "a"}), top_k_values=[7]) == {"p1": Loss.FILTERED}
 
-    def test_what_no_search_can_reach(self, shelf):
+    def test_unreachable_documents_are_classified(self, shelf):
         mapping = shelf({"a1": 1, "late": 1, "gone": 1, "nowhere": 1})
         benchmark = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]})
         late = [DocumentRecord(external_id=key, title="", text="apple") for key in ("late", "gone")]
@@ -190,7 +190,7 @@ def run(transactional_db: None) -> Run:
     return make_dense()
 
 
-def test_it_reads_all_at_once_and_keeps_what_it_found(run, statements):
+def test_losses_are_read_in_bulk_and_cached(run, statements):
     statements.clear()
     whole = losses(run)
     assert len(statements) <= 11
@@ -217,7 +217,7 @@ def test_documents_that_changed_since_are_seen(run):
     assert losses(Run.objects.get(pk=run.pk)) != before, "found again"
 
 
-def test_what_failed_or_was_not_kept_is_not_triaged(run):
+def test_failed_and_untraced_queries_are_not_triaged(run):
     failed, unkept = run.benchmark.dataset_version.queries.order_by("id")[:2]
     evaluation = Evaluation.objects.get(run=run)
     place = evaluation.query_ids.index(failed.pk)

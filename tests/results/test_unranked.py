@@ -22,7 +22,7 @@ from apps.results.exporting import EXPORTERS, export, lost_failures
 from apps.results.leaderboard.page import start_context
 from apps.results.leaderboard.runs import leaderboard
 from benchbench.ir.gate import Outcome
-from benchbench.ir.measures.means import why_unranked
+from benchbench.ir.measures.means import unranked_reason
 from benchbench.site.panels import change_url
 from tests.api.callers import Caller
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
@@ -40,7 +40,7 @@ WHY = "Not ranked: 12 of 21 queries have no value, more than 5 %; 12 failed: ret
 )
 def test_at_most_a_twentieth_may_be_lost_whichever_way(counts, unranked):
     counted, failed, unsearched = counts
-    assert bool(why_unranked(counted=counted, failed=failed, unsearched=unsearched)) == unranked
+    assert bool(unranked_reason(counted=counted, failed=failed, unsearched=unsearched)) == unranked
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_database_says_the_same(benchmark):
         assert Evaluation.objects.filter(Evaluation.ranked()).exists() == (not row.unranked)
 
 
-def test_it_stands_below_the_others_without_a_rank(benchmark):
+def test_unranked_run_is_listed_last_without_a_rank(benchmark):
     board = leaderboard(benchmark)
     assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (4, 2), (3, 3), (1, None)]
     assert board.rows[-1].unranked == WHY
@@ -63,7 +63,7 @@ def test_it_stands_below_the_others_without_a_rank(benchmark):
     assert board.best.run.run_order == 2
 
 
-def test_so_it_does_wherever_runs_are_told(benchmark, admin_client, admin_user):
+def test_every_view_shows_the_unranked_reason(benchmark, admin_client, admin_user):
     lines = text_of(benchmark).splitlines()
     assert [line.split()[:2] for line in lines[2:] if line.split()[1].isdigit()] == [
         *(["1", "2"], ["2", "4"], ["3", "3"], ["–", "1"])
@@ -96,7 +96,7 @@ def test_it_is_in_no_family_that_is_tested(benchmark):
 RULES = "floors: {mrr: 0.1}\ncoverage: {failed_queries: 15}\n"
 
 
-def test_a_gate_on_it_cannot_be_decided_whatever_is_allowed(benchmark):
+def test_gate_on_an_unranked_run_is_always_undecided(benchmark):
     result = gate(benchmark.runs.get(run_order=1), rules=read_rules(RULES))
     assert result.outcome == Outcome.UNDECIDED
     [check] = [check for check in result.verdicts[0].checks if check.outcome == Outcome.UNDECIDED]
@@ -186,7 +186,7 @@ def test_no_round_asks_whether_it_is_better(benchmark, admin_user):
     assert open_round([lost], RoundOptions("holes", order="depth"), judges=[admin_user]).item_count
 
 
-def test_the_demo_tells_no_gain_of_it(benchmark):
+def test_demo_reports_no_gain_for_an_unranked_run(benchmark):
     first, second = benchmark.runs.order_by("run_order")[:2]
     benchmark.runs.exclude(pk__in=[first.pk, second.pk]).delete()
     for run, reranks in ((first, True), (second, False)):
@@ -199,7 +199,7 @@ def test_the_demo_tells_no_gain_of_it(benchmark):
 HALF_A_SLICE = [0, 1, *[1] * 18]  # the best mean of all; of the two hard queries, one is lost
 
 
-def test_a_run_that_lost_half_of_a_slice_is_first_over_all_and_unranked_in_it(db):
+def test_run_missing_half_a_slice_is_unranked_only_there(db):
     benchmark = search(make_gated(), HALF_A_SLICE, GOOD, POOR)
     assert [(row.run.run_order, row.rank) for row in leaderboard(benchmark).rows] == [(1, 1), (2, 2), (3, 3)]
     (hard,) = (name for name in ("slice: hard", "slices: hard") if leaderboard(benchmark, within=name).slice)
@@ -210,7 +210,7 @@ def test_a_run_that_lost_half_of_a_slice_is_first_over_all_and_unranked_in_it(db
     )
 
 
-def test_a_gate_on_a_slice_of_which_half_is_lost_cannot_be_decided(db):
+def test_gate_on_a_half_missing_slice_is_undecided(db):
     benchmark = search(make_gated(), HALF_A_SLICE)
     rules = read_rules("slices: {hard: {minimum_queries: 1, mrr: 0.1}}\ncoverage: {failed_queries: 1}\n")
     result = gate(benchmark.runs.get(), rules=rules)

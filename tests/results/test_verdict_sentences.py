@@ -37,7 +37,7 @@ def test_a_winner_beats_every_other_run():
     assert verdict_sentence(compared(noisy([0.2, 0.9], 50))).startswith("top 20 beats top 10:")
 
 
-def test_runs_that_cannot_be_told_from_the_best_are_counted_with_what_would_settle_it():
+def test_verdict_counts_indistinguishable_runs_and_the_queries_needed():
     found = compared(noisy([0.5, 0.52, 0.51, 0.1], 50))
     assert verdict_sentence(found) == (
         f"2 runs cannot be told apart from the best, {found.labels[found.reference]}; it beats the other 1. "
@@ -52,12 +52,12 @@ def test_equal_runs_are_settled_by_no_number_of_queries():
     )
 
 
-def test_against_a_baseline_nothing_is_said_of_which_is_best():
+def test_verdict_against_a_baseline_names_no_best_run():
     found = compared(noisy([0.5, 0.9, 0.1, 0.8], 50), baseline=0)
     assert verdict_sentence(found) == "Against the baseline top 10: top 20 and top 40 are better; top 30 is worse."
 
 
-def test_it_says_what_was_tested_and_what_was_left_out():
+def test_sentences_name_the_tests_and_the_omitted_queries():
     values = noisy([0.5, 0.6, 0.7], 50)
     values[0, :2] = np.nan
     found = compared(values)
@@ -71,7 +71,7 @@ def test_it_says_what_was_tested_and_what_was_left_out():
     assert "all 128 patterns of signs" in family_sentence(few)
 
 
-def test_the_cheapest_good_run_is_named_with_what_it_may_lose():
+def test_cheapest_good_run_is_named_with_its_possible_loss():
     found = compared(noisy([0.1, 0.5, 0.51], 50))  # in order of latency: 10, 20 and 30 ms
     costs = costs_of(found, Bounds())
     assert (costs.choice.run, costs.choice.best) == (1, 2)
@@ -92,14 +92,14 @@ def test_against_a_baseline_no_cheapest_run_is_chosen():
     assert "choose no baseline" in choice_sentence(found, costs_of(found, Bounds()))
 
 
-def test_the_size_of_what_is_searched_counts_the_approximate_index():
+def test_index_size_includes_the_approximate_index():
     run = compared(noisy([0.1, 0.5], 50)).runs[0]
     assert index_bytes(run) is None
     run.index, run.provenance = Index(stats={"bytes": 100}), {"ann": {"index": "vectors_1_hnsw", "bytes": 20}}
     assert index_bytes(run) == 120
 
 
-def test_a_worse_run_above_one_that_is_not_distinguishable_is_explained():
+def test_worse_run_above_an_indistinguishable_one_is_explained():
     best = noisy([0.6], 50)[0]
     odd = np.arange(50) % 2
     steady, erratic = best - 0.05 + 0.01 * odd, best - 0.06 + np.where(odd, 0.5, -0.5)
@@ -112,14 +112,14 @@ DENSE = Configuration(search_mode="dense").as_dict()
 HYBRID = Configuration(search_mode="hybrid", rrf_k=20, top_k=50).as_dict()
 
 
-def test_what_differs_is_named_in_a_fixed_order():
+def test_varying_keys_have_a_fixed_order():
     assert varying([DENSE, HYBRID]) == ["search_mode", "top_k"]
     assert varying([HYBRID, {**HYBRID, "rrf_k": 40}]) == ["rrf_k"]
     assert varying([DENSE]) == []
     assert varying([DENSE, {**DENSE, "candidates": 500}]) == ["candidates"]
 
 
-def test_a_key_that_does_not_touch_a_run_does_not_tell_it_apart():
+def test_key_that_does_not_affect_a_run_is_ignored():
     assert varying([DENSE, {**DENSE, "rrf_k": 40}]) == []
     assert phrases(DENSE, ["search_mode", "rrf_k", "reranker"]) == ["dense"]
 
@@ -137,7 +137,7 @@ def test_it_says_configurations_in_words():
     assert phrases(weighted, keys) == ["full text", "weighted fusion", "weights 0.7 + 0.3"]
 
 
-def test_what_is_common_does_not_depend_on_which_run_is_first():
+def test_shared_settings_do_not_depend_on_run_order():
     short = Configuration(search_mode="dense", dimensions=64).as_dict()
     lexical = Configuration(search_mode="sparse").as_dict()
     fused = Configuration(search_mode="hybrid", rrf_k=20).as_dict()
@@ -151,5 +151,5 @@ def test_what_is_common_does_not_depend_on_which_run_is_first():
     assert not any("RRF" in one for one in shared([fused, HYBRID, {**HYBRID, "rrf_k": 7}, DENSE]))
 
 
-def test_nothing_is_common_with_runs_of_which_nothing_is_known():
+def test_run_without_configuration_shares_no_settings():
     assert shared([DENSE, {}]) == shared([]) == []

@@ -44,7 +44,7 @@ def make_finished() -> Benchmark:
     return run_benchmark(mapping, name="Which mode?", matrix=matrix)
 
 
-def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client, finished):
+def test_reader_can_rescore_and_choose_the_version_to_view(admin_client, finished):
     assert "Re-score" not in text_of(admin_client.get(results_url(finished)))
     turn(finished, queries=3)
     version = freeze_and_resolve(finished.mapping)
@@ -76,7 +76,7 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client, fini
     assert "has no values at k = 7; there are k = 5, 10." in cut.content.decode()
 
 
-def test_a_re_scored_benchmark_shows_what_moved(admin_client, finished):
+def test_rescored_benchmark_shows_the_changed_values(admin_client, finished):
     turn(finished, queries=3)
     second = freeze_and_resolve(finished.mapping)
     press(admin_client, finished, "rescore_selected")
@@ -106,7 +106,7 @@ def test_a_re_scored_benchmark_shows_what_moved(admin_client, finished):
     assert (response.context["moved"].before, response.context["moved"].changes.total) == (second, 1)
 
 
-def test_what_cannot_be_re_scored_says_why(admin_client, finished):
+def test_impossible_rescoring_is_explained(admin_client, finished):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     Mapping.objects.update(dataset_version=finished.dataset_version)
@@ -131,7 +131,7 @@ def test_a_manifest_goes_out_and_comes_back(admin_client, finished):
     assert url in page
     response = admin_client.get(url)
     assert response["Content-Disposition"] == 'attachment; filename="which-mode.experiment.yaml"'
-    manifest = strict_yaml.parse(response.text, where="experiment.yaml")
+    manifest = strict_yaml.parse(response.text, location="experiment.yaml")
 
     second = upload(admin_client, manifest)
     assert second.status == "running"
@@ -159,7 +159,7 @@ def upload(client: Client, manifest: Any) -> Benchmark:
 @pytest.mark.parametrize(
     ("content", "said"), [(b"{", "cannot be read as YAML"), (b"{}", "This is not an experiment file")]
 )
-def test_a_file_that_is_no_manifest_is_refused_at_its_field(admin_client, content, said):
+def test_invalid_manifest_file_is_rejected_at_its_field(admin_client, content, said):
     file = SimpleUploadedFile("m.yaml", content)
     response = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
     assert said in str(response.context["form"].errors["file"])
@@ -172,7 +172,7 @@ def test_there_is_no_manifest_before_the_end(admin_client, mapping):
     assert "it has an experiment file once it has completed" in messages_of(admin_client.get(url, follow=True))
 
 
-def test_freezing_shows_first_what_it_changes(admin_client, ranking):
+def test_freeze_page_previews_the_changes(admin_client, ranking):
     query, dataset = ranking.query, ranking.query.dataset
     page = freeze_url(dataset)
     assert "has no draft to freeze" in messages_of(admin_client.get(page, follow=True))

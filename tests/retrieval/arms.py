@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from numpy.typing import NDArray
 
-from apps.retrieval.availability import lack
+from apps.retrieval.availability import missing_requirements
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search import vectors as tables
@@ -40,7 +40,7 @@ LEARNS = ("faiss:ivfpq", "lancedb:ivfpq")  # from some hundred vectors; and nomi
 def require_installed(*texts: str) -> None:
     """Skip the test where the store of one of the settings is not installed, by the sentence that mends it."""
     for text in texts:
-        if lacking := lack({"store": Ann.parse(text).store}):
+        if lacking := missing_requirements({"store": Ann.parse(text).store}):
             pytest.skip(f"{lacking[0].upper()}{lacking[1:]}.")
 
 
@@ -79,7 +79,7 @@ def version_of(name: str) -> str:
 def lack_of(text: str, count: int, dimension: int) -> str:
     """Why the store of a setting could not hold so many vectors; "" where it could. pgvector holds any."""
     setting = Ann.parse(text)
-    return STORES[setting.store].lack(setting, count, dimension) if setting.store in STORES else ""
+    return STORES[setting.store].missing_requirement(setting, count, dimension) if setting.store in STORES else ""
 
 
 class Arm:

@@ -43,7 +43,7 @@ def in_parts(told):
 
 @pytest.mark.parametrize("name", WIDEST)
 @pytest.mark.parametrize("check", admission.CHECKS.values(), ids=[one.__name__ for one in admission.CHECKS.values()])
-def test_it_shows_what_the_docs_say(name, check):
+def test_store_behaviour_matches_the_docs(name, check):
     require_installed(*(WIDEST.values() if check is admission.a_restart_changes_nothing else [WIDEST[name]]))
     told = check(WIDEST[name])
     if not WRITES:
@@ -52,7 +52,7 @@ def test_it_shows_what_the_docs_say(name, check):
         assert numbers == pytest.approx(expected[1], abs=0.005), "recall differs a little where it draws numbers"
 
 
-def test_the_docs_say_which_version_of_each_store_was_admitted():
+def test_docs_state_the_admitted_version_of_each_store():
     """With BENCHBENCH_WRITE_STORES=1 the table is written anew."""
     require_installed(*WIDEST.values())
     if WRITES:

@@ -87,7 +87,7 @@ def recalls(index, queries, text, depth, filters=None):
 
 class TestSearching:
     @pytest.mark.parametrize("text", ["pgvector:exact", *(text for text in SETTINGS if "binary" not in text)])
-    def test_looking_everywhere_finds_what_exact_search_finds(self, index, queries, text):
+    def test_unlimited_approximate_search_equals_exact_search(self, index, queries, text):
         setting, opened = Ann.parse(text), open_index(index)
         make_arm(index, setting, 20)
         found = opened.approximate(queries, 20, setting)
@@ -111,7 +111,7 @@ class TestSearching:
         assert strict > 0.7
 
     @pytest.mark.parametrize("text", SETTINGS)
-    def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, index, queries, text):
+    def test_answers_are_repeatable_and_independent_of_the_batch(self, index, queries, text):
         setting, opened = Ann.parse(text), open_index(index)
         make_ann_index(index, setting)
         first = opened.approximate(queries, 10, setting).lists
@@ -129,7 +129,7 @@ class TestFilters:
         assert any((one.ids % 10).any() for one in found[1::2])
         assert not notes["without_index"]
 
-    def test_one_that_leaves_too_few_is_searched_exactly_and_said_so(self, index, queries):
+    def test_filter_leaving_too_few_falls_back_to_exact_search(self, index, queries):
         filters = [{"colour": "red"}] * len(queries)
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL hnsw.max_scan_tuples = 1")  # gives up at once
@@ -137,7 +137,7 @@ class TestFilters:
         assert 0 < notes["searched_exactly"] <= len(queries)
         assert share > 0.9
 
-    def test_fewer_than_asked_for_are_enough_where_there_are_no_more(self, index, queries):
+    def test_fewer_results_are_accepted_when_no_more_exist(self, index, queries):
         share, notes = recalls(index, queries, "hnsw(ef_search=400)", 100, [{"colour": "red"}] * len(queries))
         assert (share, notes) == (1, {})
 
@@ -212,7 +212,7 @@ class TestTheIndexes:
             make_ann_index(index, Ann.parse("hnsw"))
 
 
-def test_a_table_that_holds_more_than_its_index_says_is_refused(index, queries):
+def test_table_with_more_vectors_than_its_index_is_rejected(index, queries):
     setting = Ann.parse("hnsw(ef_search=400)")
     make_ann_index(index, setting)
     fewer = np.zeros((COUNT // 2, DIMENSION), np.float32)

@@ -7,7 +7,7 @@ from apps.operations.ending import sweep
 from apps.operations.launching import cancel_operation
 from apps.operations.leasing import Lease, Stopped, claim, new_owner
 from apps.operations.working import perform_batch, wait
-from apps.retrieval.building import take_chunks
+from apps.retrieval.building import assign_chunk_set
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
@@ -63,7 +63,7 @@ def test_a_cancelled_build_leaves_no_words(few):
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_cancelled_build_gives_back_what_it_took_and_the_next_encodes_nothing_again(few):
+def test_cancelled_build_frees_resources_and_next_reuses_its_vectors(few):
     index, operation = begun(few, encoder=KEYWORDS)
     assert index.vector_table in connection.introspection.table_names()
     cancel_operation(operation)
@@ -74,7 +74,7 @@ def test_a_cancelled_build_gives_back_what_it_took_and_the_next_encodes_nothing_
     assert (index.status, index.stats["num_vectors"], index.stats["cache_hits"]) == ("ready", 2, 2)
 
 
-def test_what_another_index_uses_stays(few):
+def test_parts_used_by_another_index_are_kept(few):
     wait(build_index(create_index(few, name="other")))
     _, operation = begun(few)
     cancel_operation(operation)
@@ -82,7 +82,7 @@ def test_what_another_index_uses_stays(few):
     assert [model.objects.count() for model in PARTS] == [1, 2, 1]
 
 
-def test_a_build_that_goes_on_already_keeps_what_there_is(few):
+def test_restarted_build_keeps_existing_parts(few):
     index, operation = begun(few)
     cancel_operation(operation)
     wait(again := build_index(index))
@@ -99,7 +99,7 @@ def test_chunks_that_another_index_is_taking_stay(few):
         taken = make_chunk_set(few, strategy="flat", parameters={})
         deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
         until_waited_for(deleting)
-        take_chunks(other, taken)
+        assign_chunk_set(other, taken)
     deleting.result(timeout=60)
     assert Chunk.objects.filter(chunk_set=taken).count() == 2
 
@@ -134,7 +134,7 @@ def test_chunks_that_are_being_deleted_are_made_again(few):
     assert Chunk.objects.count() == 2
 
 
-def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few):
+def test_concurrent_index_deletions_delete_their_shared_chunks(few):
     index = build(create_index(few, name="index"))
     other = build(create_index(few, name="other"))
     with transaction.atomic():
@@ -145,7 +145,7 @@ def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few):
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_level_of_a_tree_does_not_wait_for_the_words(transactional_db):
+def test_tree_level_does_not_wait_for_the_lexical_index(transactional_db):
     texts = [f"{topic} {topic}. Number {place}." for topic in ("apple", "pear", "plum") for place in range(12)]
     orchard = make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
     operation = build_index(create_index(orchard, name="tree", encoder=KEYWORDS, strategy="raptor_extractive"))
@@ -158,7 +158,7 @@ def test_a_level_of_a_tree_does_not_wait_for_the_words(transactional_db):
     assert chunk_set.chunks.filter(level=1).exists()
 
 
-def test_nobody_who_takes_chunks_waits_for_their_words(few):
+def test_reusing_chunks_does_not_wait_for_their_lexical_index(few):
     index, _ = begun(few)
     assert index.chunk_set
     with transaction.atomic():

@@ -7,11 +7,11 @@ import pytest
 
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import UnavailableError, encoder_of
+from apps.retrieval.availability import UnavailableError, encoder_name
 from apps.retrieval.building import IndexingError
 from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.importing_vectors import import_vectors
-from apps.retrieval.indexing import build_index, create_index, index_of, unavailable_index
+from apps.retrieval.indexing import build_index, create_index, get_or_create_index, unavailable_index
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import StrategyError, get_strategy
 from tests.factories import make_collection
@@ -81,11 +81,11 @@ def test_imported_vectors_make_it_not_ready(fruit, tmp_path):
     assert (index.status, index.vector_source) == (Index.Status.PENDING, "")
 
 
-def test_a_model_of_another_provider_is_never_taken_for_ours(fruit):
+def test_models_of_other_providers_are_distinct_from_local_ones(fruit):
     kinds = ("sbert", "sentence-transformers", "openai")
-    assert [encoder_of("ada", kind) for kind in kinds] == ["ada", "ada", "openai:ada"]
-    ours = index_of(fruit, replace(MADE_OF, encoder="ada"), name="ada")
-    theirs = unavailable_index(fruit, replace(MADE_OF, encoder=encoder_of("ada", "openai")), name="ada", reason="No.")
+    assert [encoder_name("ada", kind) for kind in kinds] == ["ada", "ada", "openai:ada"]
+    ours = get_or_create_index(fruit, replace(MADE_OF, encoder="ada"), name="ada")
+    theirs = unavailable_index(fruit, replace(MADE_OF, encoder=encoder_name("ada", "openai")), name="ada", reason="No.")
     assert theirs != ours
 
 
@@ -109,8 +109,8 @@ def test_bad_options_are_refused_before_anything_is_made(fruit):
     assert not Index.objects.exists()
 
 
-def test_an_index_that_is_ready_stays_so_where_another_such_could_not_be_built_any_more(fruit):
-    ready = index_of(fruit, MADE_OF, name="words")
+def test_ready_index_stays_ready_when_its_rebuild_is_unavailable(fruit):
+    ready = get_or_create_index(fruit, MADE_OF, name="words")
     wait(build_index(ready))
     complete = replace(MADE_OF, chunk_parameters=get_strategy("flat").check({}))
     failed = unavailable_index(fruit, complete, name="words", reason="The backend is gone.")
@@ -118,4 +118,4 @@ def test_an_index_that_is_ready_stays_so_where_another_such_could_not_be_built_a
     assert unavailable_index(fruit, complete, name="words", reason="Still.") == failed
     ready.refresh_from_db()
     assert ready.status == Index.Status.READY
-    assert index_of(fruit, MADE_OF, name="words") == ready
+    assert get_or_create_index(fruit, MADE_OF, name="words") == ready

@@ -29,7 +29,7 @@ def test_everything_that_only_it_used_goes(fruit, built, django_capture_on_commi
     assert fruit.documents.count() == 5
 
 
-def test_what_another_index_uses_stays(fruit, built):
+def test_parts_used_by_another_index_are_kept(fruit, built):
     one, other = built(fruit), built(fruit, encoder="keyword:fig")
     delete_index(one)
     other.refresh_from_db()

@@ -12,14 +12,14 @@ KEYWORDS = "keyword:apple,pear"
 
 
 class TestKeywordEncoder:
-    def test_it_counts_its_words_in_any_case_and_adds_a_constant(self):
+    def test_keyword_counts_ignore_case_and_a_constant_is_added(self):
         encoder = load_encoder(KEYWORDS)
         assert (encoder.model_name, encoder.revision, encoder.dimension) == (KEYWORDS, "1", 3)
         assert encoder.embed_batch(["An Apple, an APPLE; a pear; apples"])[0] == pytest.approx(
             np.array([2, 1, 0.1]) / np.linalg.norm([2, 1, 0.1]), abs=1e-6
         )
 
-    def test_a_text_without_its_words_or_without_any_has_a_direction_too(self):
+    def test_texts_without_keywords_still_have_a_direction(self):
         assert load_encoder(KEYWORDS).embed_batch(["plum", ""]).tolist() == [[0, 0, 1], [0, 0, 1]]
 
     @pytest.mark.parametrize("name", ["keyword:", "keyword:a,,b", "keyword:a,A"])
@@ -34,7 +34,7 @@ class TestAnEncoder:
 
     TEXTS = ["An apple a day.", "", "pear " * 400, "What does a pear taste like?"]
 
-    def test_vectors_have_unit_length_and_the_order_of_the_texts(self, name):
+    def test_vectors_have_unit_length_and_text_order(self, name):
         encoder = load_encoder(name)
         vectors = encoder.embed_batch(self.TEXTS)
         assert vectors.shape == (4, encoder.dimension)
@@ -69,10 +69,10 @@ class TestSentenceTransformerEncoder:
         assert alive == [False, False, alive[2], *[True] * RESIDENT_ENCODERS]
         load_encoder.cache_clear()
 
-    def test_the_installed_wheel_stands_in_for_the_model_under_both_names(self):
+    def test_installed_wheel_provides_the_model_under_both_names(self):
         assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") is not None
 
-    def test_a_model_that_is_not_here_is_not_fetched_but_named(self):
+    def test_missing_model_is_named_without_being_downloaded(self):
         with pytest.raises(ModelError, match=r"'nobody/nothing' is not on this machine.*by a command give the path"):
             load_encoder("nobody/nothing")
 
@@ -87,7 +87,7 @@ class TestSentenceTransformerEncoder:
 
 
 class TestFindModel:
-    def test_hugging_faces_cache_is_looked_into_first_and_gives_the_commit(self, tmp_path, monkeypatch):
+    def test_hugging_face_cache_comes_first_and_gives_the_commit(self, tmp_path, monkeypatch):
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
         commit = "0123456789abcdef0123456789abcdef01234567"
         cached = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2"
@@ -100,12 +100,12 @@ class TestFindModel:
         assert revision_of(snapshot) == commit
 
     @pytest.mark.parametrize("name", ["/no/such/folder", "a name with spaces", "nobody/nothing"])
-    def test_what_is_nowhere_is_none(self, name):
+    def test_model_found_nowhere_is_none(self, name):
         assert find_model(name) is None
 
 
 class TestRevisionOf:
-    def test_it_changes_with_weights_and_configuration_but_not_with_notes(self, tmp_path):
+    def test_revision_depends_on_weights_and_configuration_only(self, tmp_path):
         (tmp_path / "model.safetensors").write_bytes(b"weights")
         (tmp_path / "config.json").write_text("{}")
         first = revision_of(tmp_path)
@@ -126,7 +126,7 @@ class TestLengthBatches:
         assert lengths == sorted(lengths, reverse=True)
         assert max(map(len, batches)) == BATCH
 
-    def test_long_texts_come_in_smaller_batches_unless_the_model_cuts_them(self):
+    def test_long_untruncated_texts_get_smaller_batches(self):
         texts = ["x" * 20_000] * 40
         assert {len(batch) for batch in length_batches(texts)} == {3, 1}
         assert {len(batch) for batch in length_batches(texts, window=256)} == {32, 8}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.search import exact
-from apps.retrieval.search.exact import TruncatedView, TruncationError, nearest, truncated
+from apps.retrieval.search.exact import TruncatedView, TruncationError, nearest, truncate
 from benchbench.ir.ranking import RankingError
 
 
@@ -43,7 +43,7 @@ def test_a_mask_that_admits_nothing_finds_nothing():
 
 
 @pytest.mark.parametrize("bytes_at_once", [4 * 500 * 7, 2**26])
-def test_who_makes_the_products_does_not_show_in_a_ranking(monkeypatch, bytes_at_once):
+def test_ranking_does_not_depend_on_the_product_backend(monkeypatch, bytes_at_once):
     monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
     vectors, queries = unit(500), unit(40, seed=1)
     vectors[250:] = vectors[:250]  # ties at every rank
@@ -53,7 +53,7 @@ def test_who_makes_the_products_does_not_show_in_a_ranking(monkeypatch, bytes_at
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
-def test_what_is_not_a_number_is_refused(device):
+def test_nan_vectors_are_rejected(device):
     vectors = unit(50)
     vectors[7] = np.nan
     with pytest.raises(RankingError, match="not a number"):
@@ -80,13 +80,13 @@ def test_a_mask_admits_chunks_before_they_are_ranked():
 
 def test_a_vector_is_the_same_bits_in_any_batch():
     vectors = unit(70_000, 8, 4)
-    whole = truncated(vectors, 3, what="chunk")
-    assert np.array_equal(whole[69_990:], truncated(vectors[69_990:], 3, what="chunk"))
-    assert np.array_equal(whole[:1], truncated(vectors[:1], 3, what="chunk"))
+    whole = truncate(vectors, 3, kind="chunk")
+    assert np.array_equal(whole[69_990:], truncate(vectors[69_990:], 3, kind="chunk"))
+    assert np.array_equal(whole[:1], truncate(vectors[:1], 3, kind="chunk"))
 
 
-def test_a_vector_without_a_direction_is_an_error_that_names_it():
+def test_vector_truncated_to_zero_is_an_error_naming_it():
     vectors = unit(4, 8, 5)
     vectors[2, :3] = 0
     with pytest.raises(TruncationError, match="The first 3 dimensions of the vector of chunk 2 are all zero"):
-        truncated(vectors, 3, what="chunk")
+        truncate(vectors, 3, kind="chunk")

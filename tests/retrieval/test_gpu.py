@@ -26,7 +26,7 @@ def precision():
 
 
 @pytest.mark.parametrize("bytes_at_once", [4 * 64 * 700, exact.SIMILARITY_BYTES])
-def test_rankings_of_exact_search_are_bit_equal_to_those_of_the_cpu(monkeypatch, bytes_at_once):
+def test_exact_rankings_on_gpu_and_cpu_are_bit_identical(monkeypatch, bytes_at_once):
     monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
     vectors, queries = unit(20_000, 384), unit(64, 384, seed=1)
     vectors[10_000:15_000] = vectors[:5_000]  # ties
@@ -46,14 +46,14 @@ def test_a_gpu_that_rounds_its_products_searches_nothing(precision, reduced):
     assert exact._gpu() is None
 
 
-def test_what_is_not_a_number_is_refused():
+def test_nan_vectors_are_rejected():
     vectors = unit(50)
     vectors[7] = np.nan
     with pytest.raises(RankingError, match="not a number"):
         nearest(vectors, unit(2, seed=1), 5, device="cuda")
 
 
-def test_an_encoder_makes_the_vectors_of_the_cpu_but_for_their_last_bits():
+def test_encoder_vectors_nearly_match_those_of_the_cpu():
     name = "all-MiniLM-L6-v2"
     encoder = load_encoder(name)
     assert encoder.device.startswith("cuda")
@@ -64,7 +64,7 @@ def test_an_encoder_makes_the_vectors_of_the_cpu_but_for_their_last_bits():
     assert np.sum(vectors * others, axis=1).min() > 0.99999
 
 
-def test_a_cross_encoder_scores_as_on_the_cpu_but_for_the_last_bits(tmp_path):
+def test_cross_encoder_scores_nearly_match_those_of_the_cpu(tmp_path):
     folder = str(save_cross_encoder(tmp_path / "cross"))
     on_gpu, on_cpu = CrossEncoderReranker(folder), CrossEncoderReranker(folder, device="cpu")
     assert on_gpu.device.startswith("cuda")

@@ -27,7 +27,7 @@ def names(cells):
     return [(cell.name, cell.state) for cell in cells]
 
 
-def test_it_plans_each_strategy_by_each_encoder_under_names_that_say_what_they_are(fruit):
+def test_grid_plans_each_strategy_and_encoder_under_descriptive_names(fruit):
     assert names(plan_grid(fruit, Grid([FLAT, WHOLE, LOD], [KEYWORDS, OTHER]))) == [
         (f"flat 40/5 · {KEYWORDS}", "new"),
         (f"flat 40/5 · {OTHER}", "new"),
@@ -39,12 +39,12 @@ def test_it_plans_each_strategy_by_each_encoder_under_names_that_say_what_they_a
     assert not Index.objects.exists()
 
 
-def test_what_means_the_same_is_one_index(fruit):
+def test_equivalent_grid_entries_make_one_index(fruit):
     stated = [("flat", {"size": 40}), ("flat", {"size": 40, "overlap": 0, "title": False})]
     assert len(plan_grid(fruit, Grid(stated, [KEYWORDS, f" {KEYWORDS} "]))) == 1
 
 
-def test_an_equal_index_is_taken_and_the_others_are_made(fruit, built):
+def test_equal_indexes_are_reused_and_others_created(fruit, built):
     there = built(fruit, name="mine", chunk_parameters=SIZES)
     begun = create_index(fruit, name="begun", encoder=OTHER, chunk_parameters=SIZES)
     grid = Grid([FLAT, LOD], [KEYWORDS, OTHER])
@@ -67,7 +67,7 @@ def test_an_index_with_words_is_another_than_one_without(fruit, built):
     assert [cell.state for cell in plan_grid(fruit, Grid([FLAT], [KEYWORDS], lexical=False))] == ["new"]
 
 
-def test_a_name_that_another_index_has_is_not_made_its_next_version(fruit):
+def test_taken_names_get_a_prefix_instead_of_next_version(fruit):
     one, other = (f"{folder}/e5" for folder in ("a", "b"))
     cells = plan_grid(fruit, Grid([FLAT], [one, other]))
     assert [cell.name for cell in cells] == ["flat 40/5 · e5", "flat 40/5 · b_e5"]
@@ -93,7 +93,7 @@ def test_documents_that_changed_make_the_next_version(fruit, built):
         (Grid([FLAT, ("lod_llm", {})], [KEYWORDS]), UnavailableError, "language model"),
     ],
 )
-def test_of_what_cannot_be_nothing_is_made(fruit, grid, error, said):
+def test_invalid_grid_creates_no_index(fruit, grid, error, said):
     with pytest.raises(error, match=said):
         make_grid(fruit, grid)
     assert not Index.objects.exists()
@@ -105,7 +105,7 @@ def test_a_grid_has_a_limit(fruit, settings):
         plan_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]))
 
 
-def test_more_than_one_may_have_building_is_refused_as_a_whole(fruit, settings):
+def test_grid_over_the_build_quota_is_rejected_entirely(fruit, settings):
     settings.BENCHMARK_MAX_INDEXING_PER_USER = 1
     ada = User.objects.create_user("ada")
     with pytest.raises(QuotaError, match="ada has 1 indexes being built"):
@@ -126,7 +126,7 @@ def test_a_strategy_is_read(text, read):
 
 
 @pytest.mark.parametrize("text", ["", "flat(", "flat(size)", "flat(size=)", "flat(size=1, size=2)", "a b"])
-def test_what_is_not_a_strategy_is_refused(text):
+def test_invalid_strategy_text_is_rejected(text):
     with pytest.raises(StrategyError):
         read_strategy(text)
 
@@ -150,7 +150,7 @@ def test_the_command_builds_and_waits(fruit, capsys, settings):
     assert Operation.objects.count() == 2
 
 
-def test_the_command_says_what_is_wrong(fruit):
+def test_command_reports_the_problem(fruit):
     with pytest.raises(CommandError, match=r'"flat\(size" is not a strategy'):
         command("--strategy", "flat(size")
 
@@ -173,7 +173,7 @@ def test_build_index_takes_a_strategy_with_its_parameters(fruit, capsys):
     assert flat.chunk_parameters == {"size": 5, "overlap": 0, "title": False, "sections": True}
 
 
-def test_without_waiting_build_index_leaves_the_work_to_a_worker(fruit, capsys):
+def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
     call_command("build_index", str(fruit.pk), "--name", "words")
     assert 'The index "words" is queued' in capsys.readouterr().out
     assert Operation.objects.get().status == "pending"
@@ -191,6 +191,6 @@ def test_without_waiting_build_index_leaves_the_work_to_a_worker(fruit, capsys):
         (["fruit", "--name", "a", "--encoder", "nobody/nothing", "--wait"], "is not on this machine"),
     ],
 )
-def test_what_build_index_refuses_is_a_sentence(fruit, arguments, message):
+def test_build_index_rejections_are_command_errors(fruit, arguments, message):
     with pytest.raises(CommandError, match=message):
         call_command("build_index", *arguments)

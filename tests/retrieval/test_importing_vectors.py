@@ -79,14 +79,14 @@ class TestImporting:
         assert identity_of(index)["query_encoder_revision"] == "unknown", "as a manifest says"
         assert dense(opened, opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
 
-    def test_a_model_of_another_dimension_is_refused_when_it_is_needed(self, fruit, write):
+    def test_model_of_another_dimension_is_rejected_on_first_use(self, fruit, write):
         index = create_index(fruit, name="index")
         import_vectors(index, write(), queries=QUERIES, model="keyword:apple")
         assert open_index(index).encode(["pear"]).shape == (1, 4)
         with pytest.raises(EncoderError, match=r"makes vectors of 2 dimensions, the index \"index\" has 4"):
             open_index(index).encode(["plum"])
 
-    def test_the_same_file_gives_the_same_fingerprint_and_another_file_another(self, fruit, write):
+    def test_fingerprint_depends_on_the_imported_file(self, fruit, write):
         def imported(**changes):
             index = create_index(fruit, name="index")
             import_vectors(index, write(**changes))
@@ -111,7 +111,7 @@ class TestImporting:
             (["c"], r"no vectors of 4 ids \('a', 'b', 'd' …\) of the collection"),
         ],
     )
-    def test_every_document_needs_a_vector_and_nothing_is_half_imported(self, fruit, write, ids, message):
+    def test_import_with_missing_vectors_changes_nothing(self, fruit, write, ids, message):
         index = create_index(fruit, name="index")
         file = write(document_ids=np.array(ids), document_vectors=np.eye(5, 4)[: len(ids)] + 1)
         with pytest.raises(VectorFileError, match=message):

@@ -96,7 +96,7 @@ class TestBuilding:
 
 
 @pytest.mark.parametrize(("factor", "flaw"), [(0, "zero"), (np.nan, "not finite"), (0.5, "of length 0.5 instead of 1")])
-def test_a_vector_that_is_none_fails_the_build_and_names_the_document(fruit, monkeypatch, factor, flaw):
+def test_invalid_vector_fails_the_build_and_names_its_document(fruit, monkeypatch, factor, flaw):
     embed = KeywordEncoder.embed_batch
 
     def broken(encoder, texts, **options):
@@ -166,7 +166,7 @@ class TestABuildThatIsBrokenOff:
         build(index)
         assert np.array_equal(stored_vectors(index), stored_vectors(built(collection, encoder="counting:apple")))
 
-    def test_it_begins_anew_when_the_documents_have_changed(self, counting):
+    def test_build_starts_over_after_documents_changed(self, counting):
         collection = create_collection("library")
         import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple {n}") for n in range(70)])
         index, operation = self.start(collection)
@@ -203,13 +203,13 @@ class TestABuildThatIsBrokenOff:
         assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [index.chunk_set, index.lexical_index]
         assert Chunk.objects.count() == 80
 
-    def test_another_revision_of_the_model_is_refused_within_a_build(self, counting, monkeypatch):
+    def test_model_revision_change_within_a_build_is_rejected(self, counting, monkeypatch):
         _, operation = self.start(many())
         monkeypatch.setattr(Counting, "revision", "2")
         with pytest.raises(OperationFailedError, match=r"in revision 1; here it is 2\. Install that revision"):
             wait(operation)
 
-    def test_and_begins_it_anew_in_the_next(self, counting, monkeypatch):
+    def test_model_revision_change_restarts_the_next_build(self, counting, monkeypatch):
         index, operation = self.start(many())
         cancel_operation(operation)
         monkeypatch.setattr(Counting, "revision", "2")
@@ -243,25 +243,25 @@ class TestProgress:
             "waiting_for": None,
         }
 
-    def test_it_says_how_many_stand_before_it(self):
+    def test_progress_shows_the_queue_position(self):
         collection = many(1)
         first, second = (build_index(create_index(collection, name=name, encoder=KEYWORDS)) for name in ("a", "b"))
         assert [handler_for(one).event(one)[1]["queue_position"] for one in (first, second)] == [0, 1]
 
 
-def test_ranges_have_no_gaps_and_no_more_than_their_size():
+def test_ranges_have_no_gaps_and_respect_their_size():
     assert ranges(np.array([0, 1, 2, 3, 4, 7, 9, 10]), np.ones(8, bool), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
     assert ranges(np.array([], int), np.array([], bool), 3) == []
 
 
-def test_what_the_cache_has_does_not_fill_a_range():
+def test_cached_texts_do_not_count_towards_range_size():
     new = np.array([False, True, False, True, False, True, False])
     assert ranges(np.arange(7), new, 1) == [(0, 3), (3, 5), (5, 7)]
     assert ranges(np.arange(15_000), np.zeros(15_000, bool), 1) == [(0, 10_000), (10_000, 15_000)]
 
 
 @pytest.mark.parametrize(("status", "word"), [("pending", "queued"), ("running", "indexing"), (None, "queued")])
-def test_an_index_is_queued_until_a_worker_took_it_up(fruit, status, word):
+def test_index_is_queued_until_a_worker_starts_it(fruit, status, word):
     index = create_index(fruit, name="words", encoder=KEYWORDS)
     assert index.status_word == "pending"
     Index.objects.update(status=Index.Status.INDEXING)

@@ -29,7 +29,7 @@ def index():
     return Bm25.build(TEXTS)
 
 
-def test_it_finds_only_what_shares_a_word(index):
+def test_search_finds_only_chunks_sharing_a_word(index):
     apples, nothing, stop_words, empty = index.search(["apples", "zebra", "and the", ""], 10)
     assert sorted(apples.ids.tolist()) == [0, 1]
     assert [nothing, stop_words, empty] == [ScoredList.empty()] * 3
@@ -66,7 +66,7 @@ def test_a_mask_admits_chunks_before_they_are_ranked(index):
     assert index.search(["apples"], 1, mask=np.array([True, False, True, True, True]))[0].ids.tolist() == [0]
 
 
-def test_a_query_gets_the_same_bits_alone_and_in_a_batch(index):
+def test_query_results_are_bit_identical_in_any_batch(index):
     queries = ["apples dogs", "running pears bridge", "apple apple dog", "über brücke"]
     assert index.search(queries, 5) == [index.search([query], 5)[0] for query in queries]
     assert index.search([], 5) == []
@@ -166,7 +166,7 @@ class TestSearching:
         filters = [{"colour": "red"}, {}, {"colour": "green", "size": 2}, {"colour": "blue"}]
         assert found(opened, *["pear"] * 4, depth=1, filters=filters) == ["b", "c", "c", ""]
 
-    def test_a_list_is_the_same_alone_and_in_a_batch(self, opened):
+    def test_lists_do_not_depend_on_the_batch(self, opened):
         texts = ["apple", "pear plum", "nothing of the kind", ""]
         alone = [opened.lexical([text], 5, engine="fts")[0] for text in texts]
         assert opened.lexical(texts, 5, engine="fts") == alone
@@ -177,7 +177,7 @@ class TestSearching:
 
 
 class TestMaking:
-    def test_it_is_made_once_for_the_indexes_that_chunk_alike(self, fruit, built):
+    def test_indexes_with_equal_chunks_share_one_full_text(self, fruit, built):
         one, other = built(fruit, name="one"), built(fruit, name="other")
         made = make_full_text(one.chunk_set)
         assert made.size_bytes > 0
@@ -192,7 +192,7 @@ class TestMaking:
         assert not LexicalIndex.objects.exists()
         assert not ChunkSet.objects.exists()
 
-    def test_a_chunk_with_too_many_words_is_an_error_that_says_what_to_do(self, built):
+    def test_chunk_with_too_many_words_raises_a_helpful_error(self, built):
         endless = " ".join(f"word{number}" for number in range(150_000))
         index = built(make_collection("long", [{"external_id": "a", "text": endless}]))
         with pytest.raises(LexicalIndexError, match="cut the documents into smaller chunks"):

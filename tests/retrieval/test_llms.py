@@ -14,7 +14,7 @@ from apps.operations.workers.watchdog import Board
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.llms import asking
-from apps.retrieval.llms.answers import passing_by_answers, trim_answers
+from apps.retrieval.llms.answers import bypass_answers, trim_answers
 from apps.retrieval.llms.asking import BACKOFF_SECONDS  # the seconds before fixtures set them to zero
 from apps.retrieval.llms.clients import LLMError
 from apps.retrieval.llms.servers import checked_llm, servers
@@ -56,7 +56,7 @@ class TestAServer:
         assert asked["key"] == (None if kind == "ollama" else "Bearer sk=1")
         assert asked["path"] == ("/api/chat" if kind == "ollama" else "/v1/chat/completions")
 
-    def test_what_may_pass_is_asked_again(self, index, server):
+    def test_temporary_failures_are_retried(self, index, server):
         statuses = iter([503, 429, "there"] * 3)
         server.answer = lambda prompt: next(statuses)
         assert {ask(index, prompt).text for prompt in ("a", "b", "c")} == {"there"}
@@ -86,7 +86,7 @@ class TestAServer:
             assert board.read()[1] == watchdog.NEVER
         assert 0 < seen[0] <= 2 * servers()[kind].timeout + watchdog.GRACE_SECONDS
 
-    def test_what_does_not_pass_is_a_sentence_with_the_server(self, index, server, kind):
+    def test_permanent_failure_is_an_error_naming_the_server(self, index, server, kind):
         server.answer = lambda prompt: 500
         with pytest.raises(LLMError, match=f"The language model server {kind} answered 500 for {MODEL}"):
             ask(index, "Which?")
@@ -96,7 +96,7 @@ class TestAServer:
             ask(index, "Which?")
         assert len(server.asked) == asking.ATTEMPTS + 1, "asking again would change nothing"
 
-    def test_no_error_tells_an_address_or_a_key(self, index, server, kind):
+    def test_errors_reveal_no_address_or_key(self, index, server, kind):
         for status in (500, 401):
             server.answer = lambda prompt, status=status: status
             with pytest.raises(LLMError) as raised:
@@ -118,7 +118,7 @@ class TestAServer:
             ask(index, "Which?")
         assert not LLMAnswer.objects.exists()
 
-    def test_a_server_that_is_down_is_left_alone_for_a_while(self, index, server, kind, settings, monkeypatch):
+    def test_failing_server_is_not_asked_for_a_while(self, index, server, kind, settings, monkeypatch):
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+http://127.0.0.1:1"]
         for _ in range(asking.REQUESTS):
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
@@ -162,7 +162,7 @@ class TestSettingsOfOneServer:
         assert ask(index, "Which?").text == "there"
         assert len(server.asked) == 1
 
-    def test_ollama_is_told_its_context(self, index, server, settings):
+    def test_ollama_requests_include_the_context_size(self, index, server, settings):
         for contexts in ([], ["ollama=8192"], ["ollama=8192"]):
             settings.BENCHBENCH_LLM_CONTEXTS = contexts
             ask(index, "Which?")
@@ -210,7 +210,7 @@ class TestKeptAnswers:
     def test_consistency_runs_pass_it_by(self, index, server):
         ask(index, "Which?")
         server.answer = lambda prompt: "no"
-        with passing_by_answers():
+        with bypass_answers():
             assert (ask(index, "Which?").text, ask(index, "What?").is_cached) == ("no", False)
         assert ask(index, "Which?").text == "yes"
         assert LLMAnswer.objects.count() == 1
@@ -256,7 +256,7 @@ class TestNaming:
             ({"provider": "ollama", "base_url": "http://evil"}, "ollama has another address here than http://evil"),
         ],
     )
-    def test_what_is_not_here_is_refused(self, fruit, server, stated, said):
+    def test_unavailable_llms_are_rejected(self, fruit, server, stated, said):
         stated = {"llm": MODEL, "llm_parameters": stated} if stated else {}
         with pytest.raises(UnavailableError, match=said):
             create(fruit, **stated)
@@ -274,6 +274,6 @@ class TestNaming:
         with pytest.raises(IndexingError, match="The strategy flat asks no language model"):
             create_index(fruit, name="asked", llm=MODEL)
 
-    def test_without_servers_it_says_what_is_missing(self, fruit):
+    def test_error_without_servers_names_the_missing_setting(self, fruit):
         with pytest.raises(UnavailableError, match="the settings name none"):
             create(fruit, llm=MODEL)

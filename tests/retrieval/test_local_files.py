@@ -39,7 +39,7 @@ def new_process():
     close_indexes()
     rerankers._for_index.cache_clear()
     _packs_in.cache_clear()
-    sealed._checked.clear()
+    sealed._checked_files.clear()
 
 
 def figures(index):
@@ -101,7 +101,7 @@ def test_a_third_of_the_packs_may_be_damaged(index, settings, way):
     assert figures(index) == right
 
 
-def test_what_is_kept_of_documents_is_on_the_disk_and_a_query_does_not_wait_for_it(index, settings, monkeypatch):
+def test_document_tokens_are_synced_to_disk_but_queries_not(index, settings, monkeypatch):
     """One `fsync` of the pack for all the texts of a call, and one of its folder."""
     synced, fsync = [], os.fsync
     for file in settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"):
@@ -121,7 +121,7 @@ def test_what_is_kept_of_documents_is_on_the_disk_and_a_query_does_not_wait_for_
     assert len(synced) == 2
 
 
-def test_what_is_open_maps_the_file_that_was_checked_and_no_other(index):
+def test_open_index_keeps_mapping_the_checked_file(index):
     """Another in this process has found the damage, and made the file anew: what is open still maps the old one."""
     right = figures(index)
     damaged = vectors_file(index)
@@ -132,7 +132,7 @@ def test_what_is_open_maps_the_file_that_was_checked_and_no_other(index):
     assert figures(index) == right
 
 
-def test_a_sound_file_of_another_index_is_made_anew(index, built):
+def test_valid_file_of_another_index_is_replaced(index, built):
     right = figures(index)
     other = built(index.collection, name="other", encoder="keyword:plum,pear,apple")
     file = vectors_file(index)
@@ -144,21 +144,21 @@ def test_a_sound_file_of_another_index_is_made_anew(index, built):
 
 def test_packs_of_another_model_are_not_read(index):
     theirs, ours = (TokenStore(load_encoder(f"keyword:{words}"), "document") for words in ("apple,pear", "pear,apple"))
-    ours.keep(["pear apple"], [TokenVectors(np.array([0]), np.eye(1, 3, dtype=np.float16))], make_room=True)
+    ours.store_tokens(["pear apple"], [TokenVectors(np.array([0]), np.eye(1, 3, dtype=np.float16))], make_room=True)
     (pack,) = ours.folder.glob("*.pack")
     theirs.folder.mkdir()
     pack.rename(theirs.folder / pack.name)
-    assert theirs.missing(["pear apple"]) == ["pear apple"]
+    assert theirs.find_missing(["pear apple"]) == ["pear apple"]
     assert theirs.tokens(["pear apple"])[0].ids.tolist() == [1, 0]
 
 
-def test_what_is_kept_of_a_text_stays_the_same_bits(index):
+def test_stored_text_tokens_are_never_overwritten(index):
     """Whoever adds it second takes what is there, also where it was encoded to other last bits."""
     stores = [TokenStore(load_encoder(KEYWORDS), "query") for _ in range(2)]
     first, second = ([TokenVectors(np.array([0]), np.eye(1, 4, k, dtype=np.float16))] for k in (0, 1))
-    assert stores[0].keep(["apple"], first, make_room=True)
+    assert stores[0].store_tokens(["apple"], first, make_room=True)
     _packs_in.cache_clear()
-    assert TokenStore(stores[0].encoder, "query").keep(["apple"], second, make_room=True)
+    assert TokenStore(stores[0].encoder, "query").store_tokens(["apple"], second, make_room=True)
     for store in stores:
         assert np.array_equal(store.tokens(["apple"])[0].vectors, first[0].vectors)
 
@@ -190,7 +190,7 @@ def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vec
 
 
 @pytest.mark.parametrize(("vector", "flaw"), [("[0,0,0,0]", "zero"), ("[3,0,4,0]", "of length 5 instead of 1")])
-def test_a_vector_in_the_database_that_is_none_is_an_error(fruit, built, vector, flaw):
+def test_invalid_vector_in_the_database_is_an_error(fruit, built, vector, flaw):
     index = built(fruit)
     tables._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
     with pytest.raises(VectorsError, match=f'the index "index" holds for chunk 3 a vector that is {flaw}: delete'):

@@ -8,7 +8,7 @@ from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms import asking
 from apps.retrieval.models import LLMAnswer
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.strategies.lod import labels, picked
+from apps.retrieval.strategies.lod import labels, parse_picks
 from tests.retrieval.llm_server import MODEL
 from tests.retrieval.test_strategies import hits
 from tests.retrieval.words import BAG, BagOfWords, import_words
@@ -27,13 +27,13 @@ from tests.retrieval.words import BAG, BagOfWords, import_words
     ],
 )
 def test_names_count_as_whole_tokens(answer, places):
-    assert picked(answer, ["sec_1", "sec_11", "a", "a/b.md"]) == places
+    assert parse_picks(answer, ["sec_1", "sec_11", "a", "a/b.md"]) == places
 
 
-def test_sections_that_are_called_alike_are_told_apart():
+def test_sections_with_equal_names_get_distinct_labels():
     ids = [("A", "s1"), ("B", "s1"), ("B", "s2"), ("C", "")]
     assert labels(ids, with_sections=True) == ["A/s1", "B/s1", "s2", "C"]
-    assert picked("A/s1, B", labels(ids, with_sections=True)) == [0]
+    assert parse_picks("A/s1, B", labels(ids, with_sections=True)) == [0]
     assert labels([("A", ""), ("B", "")], with_sections=False) == ["A", "B"]
 
 
@@ -69,7 +69,7 @@ class TestKnownAnswers:
         assert asked(words).ms == pytest.approx(6_000_000, abs=500_000)
         assert len(late) == 2
 
-    def test_where_it_names_nothing_the_nearest_are_gone_on_with(self, words, server):
+    def test_answers_naming_nothing_fall_back_to_the_nearest(self, words, server):
         server.answer = lambda prompt: "none" if "documents" in prompt else "nothing"
         answer = asked(words)
         assert hits(words, answer)[0] == ("B", "sec_1", 0.8944)
@@ -84,7 +84,7 @@ class TestKnownAnswers:
         again = asked(words)
         assert (again.calls.llm_cached, again.calls.fallback_used) == (cached, cached > 0)
 
-    def test_only_what_is_offered_counts(self, words, server):
+    def test_only_offered_choices_count(self, words, server):
         server.answer = lambda prompt: "D, C" if "documents" in prompt else "sec_2, sec_1"
         assert hits(words, asked(words)) == [("C", "sec_1", 0.0)]
 

@@ -14,7 +14,14 @@ import pytest
 from huggingface_hub import constants
 
 from apps.retrieval.apps import check_default_model
-from apps.retrieval.encoders.model_files import ModelError, fetch_model, find_model, load_model, not_needed, revision_of
+from apps.retrieval.encoders.model_files import (
+    ModelError,
+    fetch_model,
+    find_model,
+    load_model,
+    revision_of,
+    unneeded_files,
+)
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.bin": b"older", "onnx/model.onnx": b"o"}
@@ -91,7 +98,7 @@ def asked(online):
 
 
 @pytest.mark.parametrize("kind", ["SentenceTransformer", "CrossEncoder"])
-def test_a_hub_that_does_not_answer_is_asked_once_and_named(online, kind):
+def test_unresponsive_hub_is_asked_once_and_named(online, kind):
     connections = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -115,20 +122,20 @@ def hang_up(listener, connections):
 
 
 @pytest.mark.parametrize(("name", "requests"), [("nobody/nothing", 1), ("nothing", 2)])
-def test_a_name_that_nobody_published_is_looked_up_once(asked, name, requests):
+def test_unpublished_name_is_looked_up_once(asked, name, requests):
     with pytest.raises(ModelError, match="the Hugging Face hub knows none of that name: check the name"):
         load_model("SentenceTransformer", name)
     assert len(asked) == requests
 
 
-def test_a_name_that_no_hub_takes_is_not_asked_for(asked):
+def test_invalid_hub_name_is_not_requested(asked):
     with pytest.raises(ModelError, match="knows none of that name"):
         fetch_model("a..b/c--d")
     assert asked == []
 
 
 @pytest.mark.parametrize("name", ["known", "sentence-transformers/known"])
-def test_it_downloads_what_it_needs_past_a_folder_of_that_name(asked, name):
+def test_download_ignores_an_unrelated_folder_of_that_name(asked, name):
     folder = Path(name)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("another")
@@ -141,7 +148,7 @@ def test_it_downloads_what_it_needs_past_a_folder_of_that_name(asked, name):
     assert find_model(str(folder.resolve())) == folder.resolve()
 
 
-def test_a_path_without_a_folder_asks_nobody(asked):
+def test_missing_local_path_sends_no_request(asked):
     with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: there is no such folder"):
         load_model("CrossEncoder", "./missing")
     assert asked == []
@@ -170,7 +177,7 @@ PICKLE = b"cos\nsystem\n(S'touch /nonexistent/ran'\ntR."
         ({"modules.json": TRANSFORMER, "a/config.json": {"auto_map": {}}, "evil.py": b"1/0"}, "brings code of its own"),
     ],
 )
-def test_a_folder_with_code_is_refused_before_it_is_loaded(tmp_path, monkeypatch, files, told):
+def test_folder_with_code_is_rejected_before_loading(tmp_path, monkeypatch, files, told):
     import sentence_transformers
 
     for name, content in files.items():
@@ -184,7 +191,7 @@ def test_a_folder_with_code_is_refused_before_it_is_loaded(tmp_path, monkeypatch
 
 def test_weights_for_others_are_not_needed():
     files = ["2_Dense/pytorch_model.bin", "tf_model.h5", "openvino/a.bin", "1_Pooling/config.json", *FILES]
-    assert not_needed(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
+    assert unneeded_files(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
 
 
 @pytest.fixture
@@ -196,7 +203,7 @@ def test_a_model_that_is_here_is_no_matter(checking):
     assert check_default_model() == []
 
 
-def test_a_model_that_is_missing_is_named_with_the_way_out(checking, settings):
+def test_missing_default_model_is_named_with_a_remedy(checking, settings):
     settings.BENCHBENCH_DEFAULT_MODEL = "nobody/nothing"
     (warning,) = check_default_model()
     assert "'nobody/nothing' is not on this machine" in warning.msg

@@ -61,7 +61,7 @@ def test_a_worker_s_own_folder_goes_with_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("begins", [".", "own."])
-def test_what_a_killed_process_left_goes_with_the_next_that_looks(tmp_path, begins):
+def test_leftovers_of_killed_processes_are_removed_on_next_use(tmp_path, begins):
     name = collection_name(Ann.parse(TEXT))
     keep(tmp_path, TEXT, unit(5, 8, 0))
     old = make_left(tmp_path, f"{begins}{name}.old", seconds=LEFT_SECONDS + 60)

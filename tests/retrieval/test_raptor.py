@@ -87,7 +87,7 @@ class TestGrowing:
         assert (index.status, levels(index), index.stats["llm_calls"]) == ("ready", [36, 3, 1], 4)
         assert len(server.asked) == 5, "those that were answered are not asked again"
 
-    def test_of_two_that_grow_one_tree_at_once_the_first_stores_a_level(self, orchard, built, monkeypatch):
+    def test_first_of_two_concurrent_growers_stores_a_level(self, orchard, built, monkeypatch):
         summaries, others = growing._summaries, []
 
         def overtaken(index, *given):
@@ -100,7 +100,7 @@ class TestGrowing:
         monkeypatch.setattr(growing, "_summaries", overtaken)
         assert levels(built(orchard, **EXTRACTIVE)) == levels(Index.objects.get(name="other")) == [36, 3, 1]
 
-    def test_a_level_that_takes_long_goes_on_in_another_batch(self, orchard, settings, server, monkeypatch):
+    def test_slow_tree_level_continues_in_another_batch(self, orchard, settings, server, monkeypatch):
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         monkeypatch.setattr(growing, "PART_SECONDS", 0.3)
 
@@ -183,13 +183,13 @@ class TestWhereNothingIsClear:
 
         return grow
 
-    def test_the_same_seed_grows_the_same_tree_and_another_seed_another(self, grown):
+    def test_tree_depends_on_the_seed(self, grown):
         tree = grown()
         assert len(tree) > 5
         assert grown() == grown(seed=42) == tree
         assert grown(seed=1) != tree
 
-    def test_a_chunk_is_in_each_summary_that_it_reaches_the_threshold_of(self, grown):
+    def test_chunk_joins_each_summary_whose_threshold_it_reaches(self, grown):
         counts = {}
         for threshold in (0.1, 0.4, 0.99):
             of = Counter(child for _, below in grown(cluster_threshold=threshold) for child in below)
@@ -210,14 +210,14 @@ class TestSearching:
 
         return make
 
-    def test_a_summary_stands_for_its_chunks_by_their_own_similarity(self, stated):
+    def test_summary_chunks_are_ranked_by_their_own_similarity(self, stated):
         index = stated()
         best = [("B", "sec_1", 0.9487), ("A", "sec_1", 0.9487), ("C", "sec_3", 0.9487), ("A", "sec_2", 0.9487)]
         assert hits(index, asked(index, 4)) == best
         assert len(asked(index, 50).ranked) == 6
         assert (asked(index, 4).calls.embed, asked(index, 4).calls.llm) == (1, 0)
 
-    def test_the_summary_that_brought_a_chunk_is_told(self, stated):
+    def test_summary_that_found_a_chunk_is_reported(self, stated):
         index = stated()
         leaves = dict(index.chunk_set.leaves.values_list("position", "pk"))
 

@@ -7,7 +7,7 @@ import pytest
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.encoders.model_files import ModelError
-from apps.retrieval.encoders.token_store import TokenStore, forget_tokens
+from apps.retrieval.encoders.token_store import TokenStore, delete_tokens
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import RerankerError, load_reranker
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
@@ -60,7 +60,7 @@ def threads():
 class TestAReranker:
     """The contract of every reranker."""
 
-    def test_thresholds_read_its_scores_as_what_they_are(self, reranker):
+    def test_thresholds_use_the_kind_of_reranker_scores(self, reranker):
         configuration = Configuration(use_reranker=True, reranker=reranker.name)
         assert plan([("run", configuration)]).runs[0].unit_kind == reranker.kind
 
@@ -76,7 +76,7 @@ class TestAReranker:
         assert scores.scores.shape == scores.threshold_scores.shape == (0,)
         assert reranker.combine(np.empty(0), scores.scores).shape == (0,)
 
-    def test_the_same_pair_has_the_same_bits_in_any_batch_and_with_any_number_of_threads(self, reranker, threads):
+    def test_scores_are_bit_identical_across_batch_and_thread_counts(self, reranker, threads):
         texts = [" ".join(TEXTS[n % 5].split()[: 1 + n % 9]) for n in range(90)]
         found = []
         for count in (1, 2):
@@ -97,7 +97,7 @@ class TestAReranker:
     def test_a_query_without_tokens_is_scored_too(self, reranker):
         assert np.isfinite(reranker.score("", TEXTS).scores).all()
 
-    def test_it_says_what_its_scores_depend_on(self, reranker):
+    def test_reranker_states_its_revision_and_kind(self, reranker):
         assert "sha256:" in reranker.revision
         assert reranker.kind in ("late_interaction", "cross_encoder")
 
@@ -181,10 +181,10 @@ class TestLateInteraction:
 
 
 class TestTokenVectors:
-    def test_the_pass_that_makes_a_chunks_vector_keeps_its_tokens(self, fruit, built, models):
+    def test_encoding_a_chunk_also_stores_its_tokens(self, fruit, built, models):
         index = built(fruit, encoder=str(models["encoder"]))
         store = TokenStore(encoder_for(index), "document")
-        assert store.missing(list(index.chunk_set.chunks.values_list("text", flat=True))) == []
+        assert store.find_missing(list(index.chunk_set.chunks.values_list("text", flat=True))) == []
 
     def test_one_pass_makes_the_same_vectors_as_two(self, models):
         for name in (str(models["encoder"]), "all-MiniLM-L6-v2"):
@@ -197,7 +197,7 @@ class TestTokenVectors:
             assert lengths == pytest.approx(1, abs=2e-3)
             assert len(tokens[2].ids) == 0  # nothing is left of an empty text
 
-    def test_what_is_kept_is_what_is_read(self, models):
+    def test_stored_tokens_are_read_back_unchanged(self, models):
         store = TokenStore(load_encoder(str(models["encoder"])), "document")
         for one, other in zip(store.tokens(TEXTS), TokenStore(store.encoder, "document").tokens(TEXTS), strict=True):
             assert np.array_equal(one.ids, other.ids)
@@ -208,16 +208,16 @@ class TestTokenVectors:
         texts = [f"{'apple ' * 20}{'pear ' * n}" for n in range(20)]
         size = sum(4 * len(one.ids) + one.vectors.nbytes for one in store.tokens(texts))
         settings.BENCHBENCH_TOKEN_BYTES = size // 2
-        forget_tokens(store.encoder.model_name, store.encoder.revision, "document")
+        delete_tokens(store.encoder.model_name, store.encoder.revision, "document")
         assert len(store.tokens(texts)) == 20
         assert size // 4 < sum([file.stat().st_size for file in store.folder.rglob("*") if file.is_file()]) <= size // 2
 
     def test_a_build_keeps_none_where_there_is_no_room(self, fruit, built, settings):
         settings.BENCHBENCH_TOKEN_BYTES = 0
-        forget_tokens("", "", "")
+        delete_tokens("", "", "")
         index = built(fruit)
         assert (index.status, index.stats["num_vectors"]) == ("ready", 5)
-        assert TokenStore(encoder_for(index), "document").missing(["pear"]) == ["pear"]
+        assert TokenStore(encoder_for(index), "document").find_missing(["pear"]) == ["pear"]
         assert load_reranker("late-interaction", index).score("pear", ["pear"]).scores.tolist() == [1]
 
 
@@ -245,7 +245,7 @@ QUERIES, DOCUMENTS, CHARACTERS = 30, 250, 600  # the beginnings of texts, which 
 
 @pytest.mark.django_db
 @pytest.mark.thorough
-def test_late_interaction_ranks_a_slice_of_cranfield_better_than_its_first_stage(shared_data, built):
+def test_late_interaction_beats_its_first_stage_on_cranfield(shared_data, built):
     folder = shared_data / "cranfield"
     judged = {}
     for line in (folder / "qrels" / "test.tsv").read_text().splitlines()[1:]:
@@ -271,7 +271,10 @@ def test_late_interaction_ranks_a_slice_of_cranfield_better_than_its_first_stage
         for query, found in zip(asked, first, strict=True)
     ]
     before, after = (
-        evaluate([Measure("nDCG", 10)], GradedRankings.of([names[one.ids] for one in lists], list(chosen.values())))
+        evaluate(
+            [Measure("nDCG", 10)],
+            GradedRankings.from_rankings([names[one.ids] for one in lists], list(chosen.values())),
+        )
         for lists in (first, second)
     )
     print(f"nDCG@10 {before.mean():.4f} -> {after.mean():.4f}")

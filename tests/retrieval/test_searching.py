@@ -8,7 +8,7 @@ from psycopg import sql
 
 from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.registry import KeywordEncoder
-from apps.retrieval.filters import admitted, condition, keeps_out, said
+from apps.retrieval.filters import condition, describe_filter, excludes, filter_rows
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace
@@ -52,7 +52,7 @@ class TestAnOpenIndex:
         assert names(dense(opened, opened.encode(["pear"] * 5), 1, filters)) == ["b", "c", "c", "", ""]
         assert names(opened.lexical(["pear"] * 5, 1, filters)) == ["b", "c", "c", "", ""]
 
-    def test_a_list_is_the_same_alone_and_in_a_batch(self, opened):
+    def test_lists_do_not_depend_on_the_batch(self, opened):
         texts = ["apple", "pear plum", "nothing of the kind", ""]
         vectors = opened.encode(texts)
         filters = [{}, {"size": 2}, {}, {}]
@@ -86,7 +86,7 @@ class TestQueryVectors:
         monkeypatch.setattr(KeywordEncoder, "embed_batch", None)
         assert np.array_equal(opened.encode(["pear", "apple"]), first[[1, 0]])
 
-    def test_what_another_worker_stored_first_is_what_both_use(self, fruit, built, monkeypatch):
+    def test_both_workers_use_the_vector_stored_first(self, fruit, built, monkeypatch):
         opened = open_index(built(fruit))
         theirs = np.array([0, 0, 1, 0], np.float32)
         embed = KeywordEncoder.embed_batch
@@ -106,7 +106,7 @@ class TestQueryVectors:
         with pytest.raises(EncoderError, match=r"in revision 1; here it is 2"):
             opened.encode(["apple"])
 
-    def test_only_the_query_whose_vector_is_not_sound_is_an_error_and_none_is_kept(self, fruit, built, monkeypatch):
+    def test_only_queries_with_invalid_vectors_fail_and_are_unsaved(self, fruit, built, monkeypatch):
         opened = open_index(built(fruit))
         embed = KeywordEncoder.embed_batch
         broken = {"nan": np.nan, "zero": 0, "long": 3}
@@ -138,7 +138,7 @@ class TestQueryVectors:
         assert not CachedVector.objects.filter(space__kind="query").exists()
 
     @pytest.mark.parametrize("stored", [[np.nan] * 4, [0] * 4, [1, 1, 0, 0], [1, 0, 0], [1, 0, 0, 0, 0], []], ids=str)
-    def test_a_bad_one_that_was_stored_is_made_anew(self, fruit, built, stored):
+    def test_invalid_stored_query_vector_is_encoded_again(self, fruit, built, stored):
         opened = open_index(built(fruit))
         sound = opened.encode(["apple", "pear"])
         kept = CachedVector.objects.filter(text_hash=text_hash("apple"), space__kind="query")
@@ -149,7 +149,7 @@ class TestQueryVectors:
         with pytest.raises(EncoderError, match="vector of the query 'apple' is damaged in the database: import"):
             opened.encode(["apple", "pear"])
 
-    def test_a_model_that_changed_its_dimension_under_one_revision_is_refused(self, fruit, built):
+    def test_changed_dimension_under_the_same_revision_is_rejected(self, fruit, built):
         index = built(fruit)
         VectorSpace.objects.create(encoder=KEYWORDS, revision="1", kind="query", dimension=5)
         with pytest.raises(EncoderError, match="that have 5 dimensions, and here it makes 4"):
@@ -184,7 +184,7 @@ class TestLocalVectors:
         folder = vectors_file(index).parent
         assert [file.name for file in folder.iterdir() if file.is_file()] == [vectors_file(index).name]
 
-    def test_vectors_that_are_missing_in_the_database_are_an_error(self, fruit, built):
+    def test_vectors_missing_from_the_database_are_an_error(self, fruit, built):
         index = built(fruit)
         tables._execute(f"DELETE FROM {index.vector_table} WHERE id = 2")
         with pytest.raises(VectorsError, match="does not hold one vector for each"):
@@ -218,8 +218,8 @@ FILTERS = [
 def test_a_list_asks_for_any_of_its_values(db, filter, expected):
     documents = make_collection("modules", [{"metadata": metadata} for metadata in STATED]).documents.order_by("pk")
     places = {pk: place for place, pk in enumerate(documents.values_list("pk", flat=True))}
-    assert {places[one.pk] for one in admitted(documents, filter)} == expected
-    kept = documents.annotate(asked=Value(filter, output_field=JSONField())).exclude(keeps_out("asked", "metadata"))
+    assert {places[one.pk] for one in filter_rows(documents, filter)} == expected
+    kept = documents.annotate(asked=Value(filter, output_field=JSONField())).exclude(excludes("asked", "metadata"))
     assert {places[one.pk] for one in kept} == expected
     where, parameters = condition(filter)
     with connection.cursor() as cursor:
@@ -228,7 +228,7 @@ def test_a_list_asks_for_any_of_its_values(db, filter, expected):
         assert {places[pk] for (pk,) in cursor.fetchall()} == expected
 
 
-def test_a_filter_is_told_as_a_sentence_has_it():
-    assert said({"version": ["16.0", "17.0"], "edition": "community", "size": 2}) == (
+def test_filter_is_described_in_plain_words():
+    assert describe_filter({"version": ["16.0", "17.0"], "edition": "community", "size": 2}) == (
         "edition community, size 2, version 16.0 or 17.0"
     )

@@ -7,7 +7,7 @@ from django.urls import reverse
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.building import IndexingError, most_pieces
+from apps.retrieval.building import IndexingError, max_piece_count
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.grids import Grid, plan_grid
@@ -42,13 +42,13 @@ def test_no_strategy_makes_more_pieces_than_foreseen(texts, strategy, cut):
     """Nor many less: the bound counts blank windows, and each section's edges as windows of their own."""
     for stated in (cut, cut | {"sections": True}) if strategy == "flat" else (cut,):
         parameters = get_strategy(strategy).check(stated)
-        foreseen = most_pieces(texts, strategy, parameters)
-        made = make_chunk_set(texts, strategy=strategy, parameters=parameters, grown_by={"test": str(stated)})
+        foreseen = max_piece_count(texts, strategy, parameters)
+        made = make_chunk_set(texts, strategy=strategy, parameters=parameters, tree_models={"test": str(stated)})
         pieces = made.chunk_count + (0 if strategy in TREES else made.summary_count)
         assert pieces <= foreseen <= 2 * pieces + 20, (strategy, stated)
 
 
-def test_what_would_explode_is_refused_before_anything_is_made(db, settings):
+def test_oversized_index_is_rejected_before_anything_is_made(db, settings):
     collection = Collection.objects.create(name="many", document_count=20_000)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -90,7 +90,7 @@ def test_pages_say_so_at_their_field(admin_client, settings):
     assert not Index.objects.exists()
 
 
-def test_an_index_is_held_to_the_documents_of_now_when_it_is_built(db, settings):
+def test_build_checks_limits_against_the_current_documents(db, settings):
     collection = make_collection("library", [{"text": "apple pear " * 50}])
     index = create_index(collection, name="a", chunk_parameters={"size": 20, "overlap": 0})
     settings.BENCHBENCH_MAX_CHUNKS = 10
@@ -111,7 +111,7 @@ def chunked(collection, parameters=None):
 
 @pytest.mark.django_db
 class TestMakingAChunkSet:
-    def test_a_whole_document_is_one_chunk_of_title_and_text(self):
+    def test_whole_document_is_one_chunk_with_its_title(self):
         collection = make_collection(
             documents=[
                 {"external_id": "a", "title": "Title", "text": "text"},
@@ -139,7 +139,7 @@ class TestMakingAChunkSet:
         texts = [row[2] for row in chunked(collection, SIZED | {"title": True})[1]]
         assert texts == ["T 0123456789", "T 89abcdefgh", "only title"]
 
-    def test_positions_go_by_external_id_in_code_point_order_then_place(self):
+    def test_positions_follow_external_id_code_points_then_place(self):
         ids = ["ä", "b", "B", "10", "9", "\U0001f600", "\uffee", "a"]
         collection = make_collection(documents=[{"external_id": id, "text": "x" * 15} for id in ids])
         expected = [(id, ordinal) for id in sorted(ids) for ordinal in (0, 1)]
@@ -151,7 +151,7 @@ class TestMakingAChunkSet:
         import_documents(collection, [DocumentRecord("b", "", "b")])
         assert [row[0] for row in chunked(collection)[1]] == ["b"]
 
-    def test_it_is_shared_by_all_who_chunk_the_same_state_alike(self):
+    def test_chunk_set_is_shared_for_equal_documents_and_parameters(self):
         collection = create_collection("library")
         import_documents(collection, [DocumentRecord("a", "", "text")])
         first = chunked(collection, SIZED)[0]
@@ -160,7 +160,7 @@ class TestMakingAChunkSet:
         import_documents(collection, [DocumentRecord("a", "", "other text")])
         assert chunked(collection, SIZED)[0] != first
 
-    def test_what_interrupts_it_leaves_nothing(self):
+    def test_interrupted_chunking_leaves_nothing_behind(self):
         collection = make_collection(documents=[{"text": "a"}])
 
         def interrupt():

@@ -180,9 +180,9 @@ class TestAnOpenCollection:
         shutil.rmtree(collections_folder(index))
         assert (self.found(index, text), len(fills)) == (before, 2)
 
-    def test_damage_amid_a_search_is_mended(self, text, index, fills, monkeypatch):
+    def test_damage_during_a_search_is_repaired(self, text, index, fills, monkeypatch):
         before, asked = self.found(index, text), []
-        collection = open_index(index).collections.filled(Ann.parse(text)).collection
+        collection = open_index(index).collections.ensure_filled(Ann.parse(text)).collection
         nominator = collection.nominator
 
         def damaging(*given):
@@ -201,11 +201,11 @@ class TestAnOpenCollection:
 
     def test_a_passing_error_is_no_query_s(self, text, index, fills):
         before = self.found(index, text)
-        open_index(index).collections.filled(Ann.parse(text)).collection.nominator = lambda *_: 1 / 0
+        open_index(index).collections.ensure_filled(Ann.parse(text)).collection.nominator = lambda *_: 1 / 0
         assert (self.found(index, text), len(fills)) == (before, 1), "its files were sound"
 
     def test_a_repeated_error_is_the_query_s(self, text, index, monkeypatch):
-        kind = type(open_index(index).collections.filled(Ann.parse(text)).collection)
+        kind = type(open_index(index).collections.ensure_filled(Ann.parse(text)).collection)
         tried = []
         monkeypatch.setattr(kind, "nominator", lambda *_: tried.append(1) or 1 / 0)
         with pytest.raises(ZeroDivisionError):

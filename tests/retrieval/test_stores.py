@@ -80,7 +80,7 @@ class TestACollection:
             assert (len(set(few.tolist())), len(few), mask[few].all()) == (7, 7, True)
         assert len(arm.kept.collection.nominator(arm.setting, np.zeros(300, bool))(query, 5)) == 0
 
-    def test_it_tells_its_options_as_it_has_them(self, arm):
+    def test_collection_reports_its_actual_options(self, arm):
         told = arm.kept.collection.read_back(arm.setting)
         if arm.setting.store == "lancedb":  # which tells no options
             assert told["index"] == ("IVF_PQ" if arm.setting.method == "ivfpq" else None)
@@ -109,16 +109,16 @@ class TestManyVectors:
             request.getfixturevalue("db")
         return Arm(tmp_path, WIDEST[request.param], unit(300, 8, 0), [{"version": place % 3} for place in range(300)])
 
-    def test_it_ranks_what_it_finds_by_whole_vectors(self, arm):
+    def test_results_are_ranked_by_full_vectors(self, arm):
         for query, ranked in zip(arm.vectors[:20], arm.search(arm.vectors[:20], 10), strict=True):
             assert ranked.scores == pytest.approx(arm.vectors[ranked.ids] @ query, abs=1e-6)
             assert (np.diff(ranked.scores) <= 0).all()
 
-    def test_it_returns_no_more_than_top_k_and_no_more_than_there_is(self, arm):
+    def test_results_are_limited_by_top_k_and_collection_size(self, arm):
         assert [len(arm.search(arm.vectors[:1], k)[0]) for k in (1, 2, 500)] == [1, 2, 300]
         assert arm.search(arm.vectors[:0], 5) == []
 
-    def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, arm):
+    def test_answers_are_repeatable_and_independent_of_the_batch(self, arm):
         first = arm.search(arm.vectors[:20], 10)
         assert arm.search(arm.vectors[:20], 10) == first
         assert [arm.search(query[None], 10)[0] for query in arm.vectors[:20]] == first
@@ -159,14 +159,14 @@ class TestAStoreThatBreaksItsWord:
             self.search(tmp_path, [*range(12), 3])
 
     @pytest.mark.parametrize("text", ["faiss:exact", "faiss:hnsw"])
-    def test_the_order_in_which_it_names_chunks_does_not_show(self, text, tmp_path):
+    def test_nomination_order_does_not_affect_the_ranking(self, text, tmp_path):
         arm = Arm(tmp_path, text, np.repeat(unit(4, 4, 0), 5, axis=0))
         shuffled = np.random.default_rng(0).permutation(20)
         arm.kept.collection.nominator = lambda setting, mask: lambda query, depth: shuffled
         queries = unit(3, 4, 1)
         assert arm.search(queries, 7) == exact.nearest(arm.vectors, queries, 7)
 
-    def test_it_is_asked_for_more_while_the_last_may_be_as_near(self, tmp_path):
+    def test_store_is_asked_for_more_on_possible_ties(self, tmp_path):
         best = Arm(tmp_path, "faiss:exact", np.repeat(unit(2, 4, 0), [40, 3], axis=0)).search(unit(2, 4, 0)[:1], 5)[0]
         assert best.ids.tolist() == [0, 1, 2, 3, 4]  # the first of forty that are equally near
 
@@ -187,7 +187,7 @@ class TestAFolder:
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
     @pytest.mark.parametrize("harm", ["seal", "content", "version", "shape", "folder"])
-    def test_it_is_filled_anew_where_it_is_not_what_was_filled(self, text, harm, tmp_path, monkeypatch):
+    def test_changed_folder_is_filled_again(self, text, harm, tmp_path, monkeypatch):
         rows, more = unit(50, 8, 0), unit(60, 8, 0)
         keep(tmp_path, text, rows, holds="these")
         (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -220,7 +220,7 @@ class TestAFolder:
             keep(tmp_path, text, unit(5, 8, 0))
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
-    def test_one_that_holds_less_than_it_was_given_is_refused(self, text, tmp_path, monkeypatch):
+    def test_store_holding_fewer_vectors_than_given_is_rejected(self, text, tmp_path, monkeypatch):
         store = STORES[Ann.parse(text).store]
         fill = store.fill
         monkeypatch.setattr(store, "fill", lambda folder, rows, setting: fill(folder, rows[:40], setting))
@@ -230,7 +230,7 @@ class TestAFolder:
 
 @pytest.mark.django_db
 class TestTheTableOfVectors:
-    def test_what_is_read_back_is_what_was_written_to_the_bit(self):
+    def test_vectors_are_read_back_bit_identical(self):
         random = np.random.default_rng(0).standard_normal((5000, 7)).astype(np.float32)
         tables.create_table(COLLECTION, 7)
         tables.insert_rows(COLLECTION, np.arange(4999, -1, -1), random[::-1])
@@ -250,7 +250,7 @@ class TestTheTableOfVectors:
         tables.insert_rows(COLLECTION, np.empty(0, np.int64), np.empty((0, 2), np.float32))
         assert tables.count_rows(COLLECTION) == 2
 
-    def test_one_that_was_deleted_is_gone_and_its_name_free(self):
+    def test_deleted_table_frees_its_name(self):
         tables.create_table(COLLECTION, 2)
         tables.insert_rows(COLLECTION, np.array([0]), vectors(EAST))
         tables.drop_table(COLLECTION)

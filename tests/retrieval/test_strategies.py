@@ -38,7 +38,7 @@ class TestAStrategy:
             assert strategy.check(checked) == checked
             assert strategy.of_search <= checked.keys()
 
-    def test_pieces_are_the_same_twice_and_lie_in_the_text(self, name):
+    def test_pieces_are_repeatable_and_lie_within_the_text(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
         pieces = list(strategy.chunks(DOCUMENT, parameters))
@@ -72,7 +72,7 @@ class TestASearchByAStrategy:
         asked = {"llm": MODEL} if get_strategy(name).requires_llm else {}
         return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}, **asked))
 
-    def test_it_finds_chunks_best_first_the_same_in_any_batch(self, opened):
+    def test_chunks_are_found_best_first_in_any_batch(self, opened):
         vectors = opened.encode(["apple", "pear", "plum pear"])
         answers = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
         again = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
@@ -100,7 +100,7 @@ class TestASearchByAStrategy:
         assert shallow == deep.head(1)
         assert opened.answers(vectors[:0], 10) == []
 
-    def test_each_query_finds_only_what_its_filter_admits(self, opened):
+    def test_each_query_finds_only_documents_matching_its_filter(self, opened):
         vectors = opened.encode(["apple", "apple", "apple"])
         filters = [{"colour": "green"}, {}, {"colour": "red", "size": 2}]
         found = [documents(opened, answer) for answer in opened.answers(vectors, 10, filters)]
@@ -155,7 +155,7 @@ class TestFlat:
 
 
 class TestLevelOfDetail:
-    def test_sections_and_documents_stand_above_their_chunks(self):
+    def test_sections_and_documents_are_parents_of_their_chunks(self):
         lod = get_strategy("lod_embed")
         pieces = list(lod.chunks(DOCUMENT, lod.check({"size": 100, "overlap": 0})))
         sections = [piece for piece in pieces if piece.level == 1]
@@ -164,7 +164,7 @@ class TestLevelOfDetail:
         assert (pieces[-1].level, pieces[-1].children) == (2, (0, 1, 2))
         assert pieces[-1].text == f"Title {TEXT.strip()}"
 
-    def test_a_summary_that_was_given_stands_for_its_document(self):
+    def test_given_summary_represents_its_document(self):
         lod = get_strategy("lod_embed")
         document = DocumentRecord("d", "Title", TEXT, metadata={"summary": " About cutting. "})
         assert list(lod.chunks(document, lod.check({})))[-1].text == "Title About cutting."
@@ -201,7 +201,7 @@ class TestKnownAnswers:
         assert index.stats["embed_calls"] == 15
         assert (index.stats["num_documents"], answer.calls.llm) == (3, 0)
 
-    def test_what_a_store_missed_is_told(self, words, built, monkeypatch):
+    def test_queries_missed_by_a_store_are_reported(self, words, built, monkeypatch):
         opened = open_index(built(words, encoder=BAG, strategy="lod_embed"))
         queries = opened.encode(["beta", "zeta"])
         monkeypatch.setattr(ApproximateView, "_nominated", lambda *given: np.empty(0, np.int64))

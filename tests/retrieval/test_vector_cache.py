@@ -58,7 +58,7 @@ class TestBuilding:
         assert (first.stats["cache_hits"], first.stats["embed_calls"]) == (0, 300)
         assert (second.stats["cache_hits"], second.stats["embed_calls"]) == (300, 300)
 
-    def test_after_an_edit_only_what_is_new_is_encoded(self, built, encoded):
+    def test_only_new_texts_are_encoded_after_an_edit(self, built, encoded):
         collection = import_apples(create_collection("apples"))
         built(collection)
         encoded.clear()
@@ -68,7 +68,7 @@ class TestBuilding:
         assert index.stats["cache_hits"] == 296
         assert np.flatnonzero(stored_vectors(index)[:, 1] > 0.5).tolist() == sorted(changed)
 
-    def test_it_is_cut_into_batches_by_what_is_new(self, built, encoded, settings):
+    def test_batches_are_sized_by_new_texts(self, built, encoded, settings):
         settings.BENCHBENCH_BATCH_SECONDS = 0
         collection = import_apples(create_collection("apples"))
         built(collection)
@@ -90,7 +90,7 @@ class TestBuilding:
         assert encoded == ["plum"]
         assert set(VectorSpace.objects.values_list("kind", flat=True)) == {"query", "document"}
 
-    def test_a_bad_vector_that_was_stored_is_made_anew(self, fruit, built, encoded):
+    def test_invalid_stored_vector_is_encoded_again(self, fruit, built, encoded):
         sound = stored_vectors(built(fruit))
         bad = {"plum": np.zeros(4), "pear": np.full(4, np.nan), "apple pear": np.ones(3)}
         for text, vector in bad.items():
@@ -103,15 +103,15 @@ class TestBuilding:
         assert sorted(encoded) == sorted(bad)
         assert CachedVector.objects.count() == 5
 
-    def test_what_another_worker_made_anew_meanwhile_stays(self, space):
+    def test_vector_replaced_by_another_worker_is_kept(self, space):
         vector_cache.add_vectors(space, vectors_of(1))
         (key,) = vectors_of(1)
-        assert vector_cache.sound_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
+        assert vector_cache.decode_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
         assert vector_cache.find_vectors(space, [key]).keys() == {key}
 
 
 class TestTheBound:
-    def test_what_was_used_longest_ago_goes_first_and_pinned_and_queries_stay(self, space, settings):
+    def test_eviction_is_least_recently_used_sparing_pinned_and_queries(self, space, settings):
         vector_cache.add_vectors(space, vectors_of(100))
         old = timezone.now() - timedelta(days=9)
         aged = [text_hash(str(n)) for n in range(60)]
@@ -186,7 +186,7 @@ def slow(encoded, monkeypatch):
     return encoded
 
 
-def test_vectors_from_the_cache_cost_what_they_took_when_they_were_made(fruit, built, slow):
+def test_cached_vectors_are_charged_at_their_original_cost(fruit, built, slow):
     first = built(fruit).stats
     assert len(slow) == 5
     second = built(fruit, name="second").stats
@@ -205,7 +205,7 @@ def test_to_load_the_model_and_to_wait_cost_nothing(fruit, built, monkeypatch):
     assert 0 < built(fruit).stats["duration_sec"] < time.perf_counter() - started - 2
 
 
-def test_answers_that_are_kept_cost_what_they_took_when_they_were_given(words, built, server):
+def test_cached_answers_are_charged_at_their_original_cost(words, built, server):
     server.answer = lambda prompt: "delta"
     first = built(words, encoder=BAG, **LLM)
     LLMAnswer.objects.update(ms=3_000.0)
@@ -214,11 +214,11 @@ def test_answers_that_are_kept_cost_what_they_took_when_they_were_given(words, b
     assert first.stats["duration_sec"] < 3 <= again.stats["duration_sec"]
 
 
-def test_what_indexes_share_costs_each_the_same(words, built, server):
+def test_shared_parts_are_charged_to_each_index(words, built, server):
     server.answer = lambda prompt: "delta"
     first = built(words, encoder=BAG, **LLM)
-    ChunkSet.objects.update(made_sec=100)
-    LexicalIndex.objects.update(made_sec=10)
+    ChunkSet.objects.update(build_seconds=100)
+    LexicalIndex.objects.update(build_seconds=10)
     shares = built(words, name="shares", encoder=BAG, chunk_parameters={"search": "tree"}, **LLM)
     assert (shares.chunk_set, shares.lexical_index) == (first.chunk_set, first.lexical_index)
     assert 110 < shares.stats["duration_sec"] < 120

@@ -33,7 +33,7 @@ def printed(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def test_it_prints_means_and_the_values_of_each_query_as_json(trec, capsys):
+def test_command_prints_means_and_query_values_as_json(trec, capsys):
     assert printed(capsys, *trec, "-m", "P@1", "-m", "RR", "-m", "FirstRelevant", "--by-query") == {
         "measures": {"P@1": 1 / 3, "RR": 0.5, "FirstRelevant": 1.5},
         "mean": "macro",
@@ -46,7 +46,7 @@ def test_it_prints_means_and_the_values_of_each_query_as_json(trec, capsys):
     }
 
 
-def test_it_prints_a_table_and_says_what_the_figures_hide(trec, capsys):
+def test_command_prints_a_table_and_warns_of_omitted_queries(trec, capsys):
     assert main([*trec, "-m", "nDCG@10", "-m", "RR", "--by-query"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[-5:] == [
@@ -59,7 +59,7 @@ def test_it_prints_a_table_and_says_what_the_figures_hide(trec, capsys):
     ]
 
 
-def test_queries_of_other_splits_are_told_from_those_without_judgments(golden, tmp_path, capsys):
+def test_queries_of_other_splits_are_counted_separately(golden, tmp_path, capsys):
     assert main([*golden, "-k", "5", "--evaluation-split", "test"]) == 0
     assert "in other splits, left out: " in capsys.readouterr().err
 
@@ -97,7 +97,7 @@ def test_it_writes_flowbabys_files(golden, tmp_path, capsys):
     assert list(summary) == list(json.loads((GOLDEN / "summary.json").read_text()))
 
 
-def test_profile_1_0_counts_a_query_in_its_first_slice(golden, tmp_path):
+def test_profile_1_0_uses_only_the_first_slice(golden, tmp_path):
     path = tmp_path / "results.json"
     assert main([*golden, "--output", str(path), "--profile", "flowbaby-1.0"]) == 0
     results = json.loads(path.read_text())
@@ -110,7 +110,7 @@ def test_profile_1_0_counts_a_query_in_its_first_slice(golden, tmp_path):
     assert results["profile"] == "flowbaby-1.0"
 
 
-def test_the_label_shape_counts_the_judgments_of_any_grade_of_all_topics(tmp_path):
+def test_label_shape_counts_judgments_of_every_topic_and_grade(tmp_path):
     judged = [0, 1, 1, 2, 4]
     topics = [TOPICS[2] | {"query_id": f"q{number}"} for number in range(len(judged))]
     qrels = [
@@ -135,7 +135,7 @@ def test_a_run_without_entries_has_no_figures(golden, tmp_path, capsys):
     assert printed(capsys, *golden, "-m", "RR") == {"measures": {"RR": None}, "mean": "weighted", "queries": 0}
 
 
-def test_it_orders_a_run_as_it_is_told(golden, tmp_path, capsys):
+def test_command_orders_a_run_as_requested(golden, tmp_path, capsys):
     entries = [entry | {"rank": 9 - entry["rank"]} for entry in RUN["entries"]]
     write_file(tmp_path / "run.json", {"run_id": "r", "entries": entries})
     assert main([*golden, "-m", "RR"]) == 1

@@ -87,7 +87,7 @@ def test_a_query_without_any_grade_from_0_scores_0():
     assert not scores.values.any()
 
 
-def test_a_document_twice_stops_only_a_query_that_is_measured(tmp_path):
+def test_duplicate_documents_fail_only_measured_queries(tmp_path):
     run = tmp_path / "run"
     run.write_text("q1 Q0 a 1 2 t\nq9 Q0 a 1 2 t\nq9 Q0 a 2 1 t\n")
     assert read_results(run, {"q1"}).rankings == {"q1": [b"a"]}
@@ -113,7 +113,7 @@ def test_nothing_judged_has_no_mean():
     assert np.isnan(scores.means).all()
 
 
-def test_the_form_of_judgments_is_known_by_name_or_first_line(tmp_path):
+def test_judgment_format_is_detected_by_name_or_first_line(tmp_path):
     truth = {"q1": {b"a": 1}}
     (tmp_path / "trec").write_text("q1 0 a 1\n")
     (tmp_path / "beir.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")

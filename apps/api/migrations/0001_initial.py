@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="KeptAnswer",
+            name="StoredAnswer",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("path", models.CharField(max_length=300)),
@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "constraints": [models.UniqueConstraint(fields=("user", "path", "key"), name="kept_answer_once")],
+                "constraints": [models.UniqueConstraint(fields=("user", "path", "key"), name="answer_stored_once")],
             },
         ),
     ]

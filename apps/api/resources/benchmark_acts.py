@@ -12,10 +12,10 @@ from rest_framework.response import Response
 from apps.api.answers import Answer, present
 from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber
 from apps.api.resource import find_visible, get, post
-from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, shown
+from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, reload_benchmark
 from apps.benchmarks.defining.creating import clone, require_published
 from apps.benchmarks.measuring.again import find_version, rescore
-from apps.benchmarks.measuring.measures import LONGEST, MOST, add_measures, besides_the_usual
+from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, add_measures, extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
@@ -35,11 +35,14 @@ class Cloning(StrictSerializer):
     )
 
 
-class MeasuresWanted(StrictSerializer):
+class MeasuresRequest(StrictSerializer):
     """Measures to compute from stored rankings."""
 
     metrics_to_compute = serializers.ListField(
-        child=Text(max_length=LONGEST), min_length=1, max_length=MOST, help_text="Such as map@10, ERR@20."
+        child=Text(max_length=MAX_NAME_LENGTH),
+        min_length=1,
+        max_length=MAX_MEASURES,
+        help_text="Such as map@10, ERR@20.",
     )
 
 
@@ -103,15 +106,15 @@ class Acts(BenchmarkResource):
     def clone_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
         """Copy a benchmark with its current mapping and indexes; the copy is pending and belongs to you."""
         find_visible(Mapping.objects.all(), benchmark.mapping_id, self.user)  # as for a new one
-        return shown(clone(benchmark, owner=self.user, **data))
+        return reload_benchmark(clone(benchmark, owner=self.user, **data))
 
-    @post("/<id:benchmark_id>/measures", MeasuresAnswer, MeasuresWanted, statuses=(200, 202), names=KEYS)
+    @post("/<id:benchmark_id>/measures", MeasuresAnswer, MeasuresRequest, statuses=(200, 202), names=KEYS)
     def add_measures(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
         """Add measures to the finished runs, computed from stored rankings without searching.
 
         202 if there are too many for one request: the queue computes them, and the answer has the operation to watch.
         """
-        added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]), by=self.user)
+        added = add_measures(benchmark, extra_measures(data["metrics_to_compute"]), by=self.user)
         return present(MeasuresAnswer, added, 202 if added.operation else 200)
 
     @post("/<id:benchmark_id>/rescore", RescoredAnswer, Rescoring, statuses=(200, 202))
@@ -123,17 +126,17 @@ class Acts(BenchmarkResource):
         """
         version = find_version(benchmark, data["version"]) if "version" in data else None
         rescored = rescore(benchmark, version=version, by=self.user)
-        done = rescored.operation is None
+        is_finished = rescored.operation is None
         answer = RescoredAnswer(
             benchmark_id=benchmark.pk,
             dataset_version=rescored.version.number,
-            measured_runs=len(rescored.evaluations) if done else None,
-            unsearched_queries=rescored.unsearched if done else None,
-            dropped_queries=rescored.dropped if done else None,
+            measured_runs=len(rescored.evaluations) if is_finished else None,
+            unsearched_queries=rescored.unsearched if is_finished else None,
+            dropped_queries=rescored.dropped if is_finished else None,
             operation_uuid=None if rescored.operation is None else rescored.operation.pk,
             message=rescored.sentence,
         )
-        return present(RescoredAnswer, answer, 200 if done else 202)
+        return present(RescoredAnswer, answer, 200 if is_finished else 202)
 
     @get("/<id:benchmark_id>/manifest", OpenApiTypes.OBJECT)
     def get_manifest(self, benchmark: Benchmark) -> Response:
@@ -148,7 +151,7 @@ class Acts(BenchmarkResource):
         """
         if isinstance(data["manifest"], dict):
             require_published(data["manifest"].get("matrix"))
-        return shown(benchmark_from(data["manifest"], owner=self.user, name=data["name"]))
+        return reload_benchmark(benchmark_from(data["manifest"], owner=self.user, name=data["name"]))
 
     @get("/<id:benchmark_id>/verification", VerificationAnswer)
     def verify_benchmark(self, benchmark: Benchmark) -> Verification:

@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.answers import Answer, ModelAnswer, page_of
-from apps.api.errors import naming_matrix
-from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Whole, as_whole
+from apps.api.errors import prefix_matrix_fields
+from apps.api.fields import Flag, Identifier, Int, PageQuery, StrictSerializer, Text, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.benchmarks.defining.choosing import with_modes
 from apps.benchmarks.defining.creating import (
@@ -24,7 +24,7 @@ from apps.benchmarks.defining.creating import (
 from apps.benchmarks.defining.previewing import Preview as Plan
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.measures import LONGEST, MOST, besides_the_usual
+from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.runs import with_run_counts
 from apps.mappings.models import Mapping
@@ -40,7 +40,7 @@ VALUES: dict[str, dict[str, Any]] = {
     **{key: axis.kind.schema for key, axis in BY_KEY.items()},
     "rerankers": {"type": ["string", "null"], "pattern": f"^{PUBLISHED.pattern}$"},
 }
-WHOLE = {"primary_k", *(key for key, values in VALUES.items() if '"integer"' in json.dumps(values))}
+INTS = {"primary_k", *(key for key, values in VALUES.items() if '"integer"' in json.dumps(values))}
 SCHEMA = {
     "type": "object",
     "additionalProperties": False,
@@ -62,27 +62,27 @@ class MatrixField(serializers.DictField):
     """A matrix as received; the use case checks it and names the key at fault."""
 
     def to_internal_value(self, data: Any) -> MappingType[str, Any]:
-        return {key: _whole(value) if key in WHOLE else value for key, value in super().to_internal_value(data).items()}
+        return {key: _to_int(value) if key in INTS else value for key, value in super().to_internal_value(data).items()}
 
 
-def _whole(value: Any) -> Any:
-    return [as_whole(item) for item in value] if isinstance(value, list) else as_whole(value)
+def _to_int(value: Any) -> Any:
+    return [as_int(item) for item in value] if isinstance(value, list) else as_int(value)
 
 
-def completed(matrix: MappingType[str, Any], top_k: int | None) -> dict[str, Any]:
+def add_defaults(matrix: MappingType[str, Any], top_k: int | None) -> dict[str, Any]:
     """Return a matrix with the defaults of the earlier API for missing keys.
 
     Its depth is `top_k`. The cutoffs are the usual ones up to the smallest depth, since the earlier API's default depth
     is 10.
     """
-    whole = dict(matrix)
+    axes = dict(matrix)
     if top_k is not None:
-        whole.setdefault("top_k_values", [top_k])
-    depths = whole.get("top_k_values", [BY_KEY["top_k_values"].default])
-    if "k_values_for_metrics" not in whole and isinstance(depths, list) and all(type(depth) is int for depth in depths):
+        axes.setdefault("top_k_values", [top_k])
+    depths = axes.get("top_k_values", [BY_KEY["top_k_values"].default])
+    if "k_values_for_metrics" not in axes and isinstance(depths, list) and all(type(depth) is int for depth in depths):
         reached = [k for k in DEFAULT_CUTOFFS if k <= min(depths, default=0)]
-        whole["k_values_for_metrics"] = reached or [whole.get("primary_k", DEFAULT_PRIMARY_K)]
-    return whole
+        axes["k_values_for_metrics"] = reached or [axes.get("primary_k", DEFAULT_PRIMARY_K)]
+    return axes
 
 
 def choice(name: str, help_text: str) -> Any:
@@ -95,16 +95,16 @@ class MatrixRequest(StrictSerializer):
 
     mapping_id = Identifier(help_text="A resolved mapping, partially or wholly.")
     config_matrix = MatrixField()
-    top_k = Whole(
+    top_k = Int(
         required=False,
         min_value=1,
         max_value=MAX_TOP_K,
         help_text="Chunks that a run returns, where config_matrix has no top_k_values.",
     )
     metrics_to_compute = serializers.ListField(
-        child=Text(max_length=LONGEST),
+        child=Text(max_length=MAX_NAME_LENGTH),
         default=list,
-        max_length=MOST,
+        max_length=MAX_MEASURES,
         help_text="precision, recall, ndcg, mrr and ap are always computed; any other measure by its name (map@10, "
         "ERR@20) comes on top of them.",
     )
@@ -121,8 +121,8 @@ class NewBenchmark(MatrixRequest):
     name = Text(max_length=MAX_LENGTH)
     description = Text(default="", allow_blank=True, allow_null=True, max_length=10_000)
     execution = choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
-    runs_per_query = Whole(default=1, min_value=1, max_value=MAX_REPETITIONS)
-    seed = Whole(default=42, min_value=0, max_value=MAX_SEED)
+    runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
+    seed = Int(default=42, min_value=0, max_value=MAX_SEED)
     unresolved = choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
     empty_queries = choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")
 
@@ -198,22 +198,24 @@ class Benchmarks(BenchmarkResource):
 
         A matrix error names its key. 409 if the mapping is not resolved for the current dataset and collection.
         """
-        with naming_matrix(data["config_matrix"]):
-            mapping, asked = self.searched(data)
-            return shown(create_benchmark(mapping, BenchmarkOptions.among(data, **asked), owner=self.user))
+        with prefix_matrix_fields(data["config_matrix"]):
+            mapping, options = self.find_inputs(data)
+            return reload_benchmark(
+                create_benchmark(mapping, BenchmarkOptions.from_values(data, **options), owner=self.user)
+            )
 
     @post("/preview", PreviewAnswer, BenchmarkPreview, act="view", names=KEYS, refuses=[404])
     def preview_benchmark(self, data: dict[str, Any]) -> dict[str, Any]:
         """Show the runs and the cost of a matrix without creating anything. Raises the same errors as creating."""
-        with naming_matrix(data["config_matrix"]):
-            mapping, asked = self.searched(data)
-            planned = preview(mapping, owner=self.user, **asked)
-        return vars(planned) | {"total_runs": len(planned.labels)}
+        with prefix_matrix_fields(data["config_matrix"]):
+            mapping, options = self.find_inputs(data)
+            plan = preview(mapping, owner=self.user, **options)
+        return vars(plan) | {"total_runs": len(plan.labels)}
 
     @get("/<id:benchmark_id>", BenchmarkAnswer)
     def get_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Show a benchmark."""
-        return shown(benchmark)
+        return reload_benchmark(benchmark)
 
     @delete("/<id:benchmark_id>")
     def delete_benchmark(self, benchmark: Benchmark) -> None:
@@ -228,37 +230,37 @@ class Benchmarks(BenchmarkResource):
         of running benchmarks (`quota`).
         """
         launch(benchmark, by=self.user)
-        return started(benchmark, "The benchmark is started.")
+        return add_message(benchmark, "The benchmark is started.")
 
     @post("/<id:benchmark_id>/cancel", BenchmarkAnswer)
     def cancel_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Cancel a running benchmark; starting it resumes it. 409 if it is not running."""
         cancel(benchmark)
-        return shown(benchmark)
+        return reload_benchmark(benchmark)
 
     @post("/<id:benchmark_id>/retry", StartedAnswer, throttle="start")
     def retry_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Retry failed runs, and failed queries of other runs; 409 if nothing failed."""
         retry(benchmark, by=self.user)
-        return started(benchmark, "The failed runs are started again.")
+        return add_message(benchmark, "The failed runs are started again.")
 
-    def searched(self, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
+    def find_inputs(self, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
         """Return the mapping, matrix and measures of a request, in the form that use cases take."""
         rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
         mapping = find_visible(rows, data["mapping_id"], self.user)
         require_published(data["config_matrix"])
-        measures = besides_the_usual(data["metrics_to_compute"])
-        whole = completed(data["config_matrix"], data.get("top_k"))
-        matrix = with_modes(mapping, whole, owner=self.user)
+        measures = extra_measures(data["metrics_to_compute"])
+        axes = add_defaults(data["config_matrix"], data.get("top_k"))
+        matrix = with_modes(mapping, axes, owner=self.user)
         return mapping, {"matrix": matrix, "measures": measures, "allow_missing": data["allow_missing"]}
 
 
-def shown(benchmark: Benchmark) -> Benchmark:
+def reload_benchmark(benchmark: Benchmark) -> Benchmark:
     """Return the current benchmark with the fields of its answer."""
     return read_again(with_run_counts(Benchmark.objects.all()), benchmark.pk)
 
 
-def started(benchmark: Benchmark, message: str) -> Benchmark:
+def add_message(benchmark: Benchmark, message: str) -> Benchmark:
     refresh(benchmark)
     benchmark.message = message  # type: ignore[attr-defined]
     return benchmark

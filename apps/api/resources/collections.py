@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
 from apps.api.answers import TIMES, Answer, ModelAnswer, page_of
-from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, Whole
+from apps.api.fields import Flag, Int, PageQuery, StrictSerializer, Text
 from apps.api.parsers import CorpusParser
 from apps.api.resource import Resource, delete, get, patch, post
 from apps.collections import importing
@@ -62,17 +62,17 @@ class CollectionAnswer(ModelAnswer):
 CollectionPage = page_of("collections", CollectionAnswer)
 
 
-class SectionStated(StrictSerializer):
+class NewSection(StrictSerializer):
     """A section of a document's text that judgments may refer to."""
 
     section_id = Text(max_length=SECTION_ID_LENGTH, trim_whitespace=False, help_text="Local to the document.")
     heading = Text(default="", allow_blank=True, trim_whitespace=False)
-    level = Whole(default=1, min_value=1, max_value=100)
-    start = Whole(min_value=0, max_value=MOST_CHARACTERS, help_text="First character in the document's text.")
-    end = Whole(min_value=0, max_value=MOST_CHARACTERS, help_text="One past the last character.")
+    level = Int(default=1, min_value=1, max_value=100)
+    start = Int(min_value=0, max_value=MOST_CHARACTERS, help_text="First character in the document's text.")
+    end = Int(min_value=0, max_value=MOST_CHARACTERS, help_text="One past the last character.")
 
 
-class DocumentStated(StrictSerializer):
+class NewDocument(StrictSerializer):
     """A document to import."""
 
     external_id = Text(max_length=LIMITS["external_id"], trim_whitespace=False, help_text="One in the collection.")
@@ -87,13 +87,13 @@ class DocumentStated(StrictSerializer):
         help_text="SHA-256 of the file's bytes. Default: that of title, newline, text.",
     )
     metadata = serializers.DictField(default=dict, help_text="Filters of queries may use these fields.")
-    sections = SectionStated(many=True, default=list, help_text="In the document's order, depth first.")
+    sections = NewSection(many=True, default=list, help_text="In the document's order, depth first.")
 
 
 class DocumentRecords(StrictSerializer):
     """Documents to import: new ones are added, existing ones updated."""
 
-    documents = serializers.ListField(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
+    documents = serializers.ListField(child=NewDocument(), min_length=1, max_length=MOST_DOCUMENTS)
     remove_missing = Flag(default=False, help_text="Remove the documents that this request does not contain.")
 
 
@@ -223,4 +223,4 @@ class Collections(Resource):
 
 def _record(number: int, data: dict[str, Any]) -> DocumentRecord:
     sections = [SectionRecord(**section) for section in data["sections"]]
-    return DocumentRecord(**(data | {"sections": sections}), place=f"documents[{number}]")
+    return DocumentRecord(**(data | {"sections": sections}), location=f"documents[{number}]")

@@ -10,11 +10,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, answer_page, page_of
-from apps.api.fields import GREATEST, Identifier, PageQuery, StrictSerializer, Text, VersionNumber, Whole
+from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import RunResource, VersionQuery
 from apps.benchmarks.comparability import RELATED
-from apps.benchmarks.measuring.measures import LONGEST
+from apps.benchmarks.measuring.measures import MAX_NAME_LENGTH
 from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
@@ -33,7 +33,7 @@ class MeasuredOn(StrictSerializer):
     """The measure and the queries of a comparison."""
 
     version = VersionNumber(help_text="Version of the dataset. Default: the newest on which all runs have values.")
-    measure = Text(required=False, max_length=LONGEST, help_text="Such as mrr. Default: the primary measure.")
+    measure = Text(required=False, max_length=MAX_NAME_LENGTH, help_text="Such as mrr. Default: the primary measure.")
     slice = Text(required=False, max_length=500, trim_whitespace=False, help_text="Such as `category: billing`.")
 
 
@@ -49,9 +49,7 @@ class ComparisonQuery(MeasuredOn):
     baseline = Identifier(
         required=False, help_text="The run that all others are compared with. Default: every pair is compared."
     )
-    seed = Whole(
-        required=False, min_value=0, max_value=GREATEST, help_text="Default: the seed of the oldest benchmark."
-    )
+    seed = Int(required=False, min_value=0, max_value=GREATEST, help_text="Default: the seed of the oldest benchmark.")
 
 
 class QueryDifferenceQuery(PageQuery, MeasuredOn):
@@ -86,27 +84,27 @@ class Comparisons(Resource):
         409 (`incomparable`) if they were measured against different judgments: `detail` says how they differ and
         what to do. A comparison does not judge: a gate does.
         """
-        return comparison_report(self.compared(query, query["run"]))
+        return comparison_report(self.load_comparison(query, query["run"]))
 
     @get("/queries", QueryDifferencePage, QueryDifferenceQuery, refuses=[404, 409])
     def list_query_differences(self, query: dict[str, Any]) -> Response:
         """List the queries that two runs answered, largest difference first."""
-        comparison = self.compared(query, [query["run"]])
-        place = next(place for place, run in enumerate(comparison.runs) if run.pk == query["run"])
-        return answer_page(QueryDifferencePage, every_difference(comparison, place), query, tell=with_queries)
+        comparison = self.load_comparison(query, [query["run"]])
+        index = next(index for index, run in enumerate(comparison.runs) if run.pk == query["run"])
+        return answer_page(QueryDifferencePage, every_difference(comparison, index), query, prepare=with_queries)
 
-    def compared(self, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
+    def load_comparison(self, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
         """Return the comparison that a query string asks for."""
         baseline_id = query.get("baseline")
         runs = self.find_all({*run_ids, *([baseline_id] if baseline_id else [])})
-        number, own = query.get("version"), next(iter(runs.values())).benchmark.dataset_version
+        number, base = query.get("version"), next(iter(runs.values())).benchmark.dataset_version
         return compare_runs(
             runs.values(),
             measure=query.get("measure"),
             baseline=runs[baseline_id] if baseline_id else None,
             slice=query.get("slice"),
             seed=query.get("seed"),
-            version=None if number is None else own if number == own.number else find_version(own.dataset, number),
+            version=None if number is None else base if number == base.number else find_version(base.dataset, number),
         )
 
     def find_all(self, run_ids: set[UUID]) -> dict[UUID, Run]:
@@ -184,8 +182,8 @@ class Triage(RunResource):
         """List the relevant documents that a run lost, worst query first, with the cause for each."""
         cause = query.get("cause")
         triage = triage_of(run, version=query.get("version"))
-        tell = partial(triage.documents, cause=cause)
-        return answer_page(LostDocumentPage, range(triage.count(cause)), query, tell=tell)
+        prepare = partial(triage.documents, cause=cause)
+        return answer_page(LostDocumentPage, range(triage.count(cause)), query, prepare=prepare)
 
     @get("/slices", RunSlices, VersionQuery, refuses=[409])
     def slice_run(self, run: Run, query: dict[str, Any]) -> RunSlices:

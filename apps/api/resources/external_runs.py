@@ -5,15 +5,15 @@ from typing import Any
 from rest_framework import serializers
 
 from apps.api.answers import Answer
-from apps.api.errors import naming_options
-from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, Whole
+from apps.api.errors import rename_options
+from apps.api.fields import Identifier, Int, StrictSerializer, Text, VersionNumber
 from apps.api.parsers import RunParser
 from apps.api.resource import post
 from apps.api.resources.datasets import DatasetPart
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport, stored_run
 from apps.benchmarks.gates.reports import BenchmarkReference
-from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST, besides_the_usual
+from apps.benchmarks.measuring.measures import MAX_CUTOFF, MAX_MEASURES, MAX_NAME_LENGTH, extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
@@ -45,15 +45,15 @@ class RunUpload(StrictSerializer):
         help_text="For a Flowbaby run whose scores and ranks disagree: which of them decides the order.",
     )
     k = serializers.ListField(
-        child=Whole(min_value=1, max_value=GREATEST_CUTOFF),
+        child=Int(min_value=1, max_value=MAX_CUTOFF),
         default=list,
-        max_length=MOST,
+        max_length=MAX_MEASURES,
         help_text="Cutoffs of a new benchmark, 5, 10 and 20 by default; 10 is always among them.",
     )
     measures = serializers.ListField(
-        child=Text(max_length=LONGEST),
+        child=Text(max_length=MAX_NAME_LENGTH),
         default=list,
-        max_length=MOST,
+        max_length=MAX_MEASURES,
         help_text="Further measures, such as ERR@20; precision, recall, ndcg, mrr and ap are always computed.",
     )
 
@@ -104,7 +104,7 @@ class ExternalRuns(DatasetPart):
         if "benchmark_id" in data:
             rows = Benchmark.objects.filter(mapping__dataset=dataset)
             benchmark = self.find_changeable(rows, data["benchmark_id"])
-        with stored_run(data["file"]) as path, naming_options():
+        with stored_run(data["file"]) as path, rename_options():
             imported = import_runs(
                 [path],
                 dataset=dataset,
@@ -114,7 +114,7 @@ class ExternalRuns(DatasetPart):
                     owner=self.user,
                     name=data["name"],
                     k=data["k"],
-                    measures=besides_the_usual(data["measures"]),
+                    measures=extra_measures(data["measures"]),
                 ),
                 order_by=data.get("order_by"),
                 format=data.get("format", ""),

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.answers import Answer, ModelAnswer, Moment, page_of
-from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_whole
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
@@ -78,7 +78,7 @@ class RunField(serializers.Field):
     """A run by its number, or "all"."""
 
     def to_internal_value(self, data: Any) -> int | str:
-        value = as_whole(data)
+        value = as_int(data)
         if value == "all" or (isinstance(value, int) and not isinstance(value, bool)):
             return value
         raise serializers.ValidationError('Send the number of a run, such as 3, or "all".')
@@ -113,7 +113,7 @@ class Baselines(Resource):
     @get("", BaselinePage, BaselineQuery)
     def list_baselines(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Baseline]:
         """List the baselines of a dataset, current and retired, newest first."""
-        rows = visible(told(dataset).order_by("-created_at", "id"), self.user, through=OWNER)
+        rows = visible(load_baselines(dataset).order_by("-created_at", "id"), self.user, through=OWNER)
         return rows.filter(retired_at__isnull=not query["retired"]) if "retired" in query else rows
 
     @post("", BaselineAnswer, NewBaseline, act="add", status=201)
@@ -125,8 +125,8 @@ class Baselines(Resource):
         """
         runs = Run.objects.filter(benchmark__dataset_version__dataset=dataset)
         run = find_visible(runs, data["run_id"], self.user, through="benchmark")
-        made = approve(run, name=data["name"], reason=data["reason"], by=self.user)
-        return read_again(told(dataset), made.pk)
+        baseline = approve(run, name=data["name"], reason=data["reason"], by=self.user)
+        return read_again(load_baselines(dataset), baseline.pk)
 
     @get("/<id:baseline_id>", BaselineAnswer)
     def get_baseline(self, baseline: Baseline) -> Baseline:
@@ -146,13 +146,13 @@ class Baselines(Resource):
 
     def find(self, dataset_id: UUID, baseline_id: UUID | None = None) -> Any:
         dataset = find_visible(Dataset.objects.all(), dataset_id, self.user)
-        return find_visible(told(dataset), baseline_id, self.user, through=OWNER) if baseline_id else dataset
+        return find_visible(load_baselines(dataset), baseline_id, self.user, through=OWNER) if baseline_id else dataset
 
 
 OWNER = "run__benchmark"
 
 
-def told(dataset: Dataset) -> QuerySet[Baseline]:
+def load_baselines(dataset: Dataset) -> QuerySet[Baseline]:
     """Return the baselines of a dataset with the rows that their answers need."""
     return dataset.baselines.select_related("run", "approved_by", "retired_by")
 
@@ -164,7 +164,7 @@ class BenchmarkGates(Resource):
     def gate_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> dict[str, Any]:
         """Judge the best run of a benchmark, the run of a number, or all of them. 200 for a failed gate too."""
         subject = find_run(benchmark, data["run"]) if isinstance(data["run"], int) else benchmark
-        return judged(self.user, subject, data, every_run=data["run"] == "all")
+        return run_gate(self.user, subject, data, every_run=data["run"] == "all")
 
 
 class RunGates(Resource):
@@ -174,13 +174,13 @@ class RunGates(Resource):
     @post("runs/<id:run_id>/gate", GateAnswer, GateRules, act="view", tags=["gates"])
     def gate_run(self, run: Run, data: dict[str, Any]) -> dict[str, Any]:
         """Judge the run that the address names. 200 for a failed gate too."""
-        return judged(self.user, run, data)
+        return run_gate(self.user, run, data)
 
 
-def judged(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> dict[str, Any]:
-    rules = read_rules(data["rules"], where="rules")
+def run_gate(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> dict[str, Any]:
+    rules = read_rules(data["rules"], location="rules")
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-    named = data["baseline"]
-    baseline = find_baseline(named, benchmark.dataset_version.dataset, user=user) if named else None
+    name = data["baseline"]
+    baseline = find_baseline(name, benchmark.dataset_version.dataset, user=user) if name else None
     result = gate(subject, rules=rules, baseline=baseline, every_run=every_run)
     return vars(report_of(result)) | {"markdown": markdown_of(result)}

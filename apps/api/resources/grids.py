@@ -66,7 +66,7 @@ class GridPlan(serializers.Serializer):
     indexes = CellAnswer(many=True)
 
 
-class GridMade(serializers.Serializer):
+class GridIndexes(serializers.Serializer):
     """The indexes of a grid."""
 
     indexes = IndexAnswer(many=True)
@@ -74,9 +74,9 @@ class GridMade(serializers.Serializer):
 
 def grid_of(data: dict[str, Any]) -> Grid:
     return Grid(
-        strategies=[(part["strategy"], part["chunk_parameters"]) for part in data["strategies"]],
+        strategies=[(entry["strategy"], entry["chunk_parameters"]) for entry in data["strategies"]],
         encoders=data["encoders"],
-        llms=[(part["llm"], part["llm_parameters"]) for part in data["llms"]],
+        llms=[(entry["llm"], entry["llm_parameters"]) for entry in data["llms"]],
         lexical=data["lexical"],
     )
 
@@ -84,16 +84,16 @@ def grid_of(data: dict[str, Any]) -> Grid:
 class Grids(CollectionIndexes):
     route = f"{CollectionIndexes.route}/grid"
 
-    @post("", GridMade, NewGrid, act="add", status=202, throttle="start", tags=["indexes"])
+    @post("", GridIndexes, NewGrid, act="add", status=202, throttle="start", tags=["indexes"])
     def build_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Create an index for each strategy and encoder, and enqueue the builds: all or none.
 
         An existing index with the same settings is reused. 409 if the collection has no documents, a model or package
         is missing, or you would exceed your limit of builds (`quota`).
         """
-        made = make_grid(collection, grid_of(data), owner=self.user, by=self.user)
-        rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
-        return {"indexes": [rows[part.index.pk] for part in made]}
+        cells = make_grid(collection, grid_of(data), owner=self.user, by=self.user)
+        rows = with_operation(Index.objects.all()).in_bulk([cell.index.pk for cell in cells])
+        return {"indexes": [rows[cell.index.pk] for cell in cells]}
 
     @post("/preview", GridPlan, NewGrid, act="view", tags=["indexes"])
     def preview_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from apps.api.answers import ModelAnswer, TextOrNull, page_of
 from apps.api.fields import Flag, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, get, post
 from apps.collections.models import Collection
-from apps.retrieval.availability import lack
+from apps.retrieval.availability import missing_requirements
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.describing import known_encoders, with_operation
+from apps.retrieval.describing import list_encoders, with_operation
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
@@ -174,8 +174,8 @@ class CollectionIndexes(Resource):
 
         409 if the collection has no documents.
         """
-        made = create_index(collection, owner=self.user, **data)
-        return read_again(with_operation(Index.objects.all()), made.pk)
+        index = create_index(collection, owner=self.user, **data)
+        return read_again(with_operation(Index.objects.all()), index.pk)
 
     def rows(self) -> QuerySet[Collection]:
         return Collection.objects.all()
@@ -189,9 +189,9 @@ class Indexes(Resource):
     def get_index_options(self) -> IndexOptions:
         """List the values that this site offers for indexes and matrices."""
         return IndexOptions(
-            encoders=known_encoders(visible(Index.objects.all(), self.user)),
+            encoders=list_encoders(visible(Index.objects.all(), self.user)),
             strategies=list(STRATEGIES),
-            stores=[store for store in STORES if not lack({"store": store})],
+            stores=[store for store in STORES if not missing_requirements({"store": store})],
             search_modes=list(SEARCH_MODES),
             lexical=list(LEXICAL),
             fusions=list(FUSIONS),

@@ -9,13 +9,13 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
 from apps.api.answers import ModelAnswer, Moment, page_of
-from apps.api.fields import Number, PageQuery, StrictSerializer, Text, Whole
+from apps.api.fields import Int, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.judging import grading
-from apps.judging.handing import MOST_AHEAD, Shown, next_items, show, show_ungraded, shown
+from apps.judging.handing import MOST_AHEAD, ItemView, load_items, next_items, view_items, view_ungraded_items
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import load_consensus
 
 KINDS = Grade.Kind.choices
 
@@ -23,10 +23,10 @@ KINDS = Grade.Kind.choices
 class NextRequest(StrictSerializer):
     """The number of items to hold at once."""
 
-    count = Whole(default=1, min_value=1, max_value=MOST_AHEAD)
+    count = Int(default=1, min_value=1, max_value=MOST_AHEAD)
 
 
-class GivenGrade(ModelAnswer):
+class GradeAnswer(ModelAnswer):
     """A judge's grade of an item."""
 
     judge = serializers.CharField(source="judge_name")
@@ -36,15 +36,15 @@ class GivenGrade(ModelAnswer):
         fields = ["item_id", "judge", "kind", "grade", "note", "seconds", "graded_at"]
 
 
-class MyGrade(GivenGrade):
+class MyGrade(GradeAnswer):
     """Your grade of an item, with its query and document."""
 
     query_text = serializers.CharField(source="item.query.text")
     document_title = serializers.CharField(source="item.document.title")
     document_external_id = serializers.CharField(source="item.document.external_id")
 
-    class Meta(GivenGrade.Meta):
-        fields = [*GivenGrade.Meta.fields, "query_text", "document_title", "document_external_id"]
+    class Meta(GradeAnswer.Meta):
+        fields = [*GradeAnswer.Meta.fields, "query_text", "document_title", "document_external_id"]
 
 
 MyGradePage = page_of("grades", MyGrade)
@@ -65,9 +65,9 @@ class ItemAnswer(serializers.Serializer):
     passage_start = serializers.IntegerField(source="start", min_value=0, help_text="In characters of the text.")
     text = serializers.CharField(help_text="Its beginning; the address of the item has the whole text.")
     is_text_truncated = serializers.BooleanField(source="is_cut")
-    grade = GivenGrade(allow_null=True, help_text="Your answer; null before you give one.")
-    other_grades = GivenGrade(
-        many=True, source="others", help_text="Of other judges, in a round that is not blind, once you graded it."
+    grade = GradeAnswer(allow_null=True, help_text="Your answer; null before you give one.")
+    other_grades = GradeAnswer(
+        many=True, help_text="Of other judges, in a round that is not blind, once you graded it."
     )
 
 
@@ -80,41 +80,41 @@ class HandedItems(serializers.Serializer):
     offers_items = serializers.BooleanField(help_text="false: judges get no further items.")
 
 
-class GradeGiven(StrictSerializer):
+class NewGrade(StrictSerializer):
     """Your answer for an item: a grade, skip, or can't judge."""
 
-    item_id = Whole()
-    grade = Whole(allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
+    item_id = Int()
+    grade = Int(allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
     kind = serializers.ChoiceField(KINDS, default="grade")
     note = Text(default="", allow_blank=True, max_length=grading.LONGEST_NOTE)
     seconds = Number(allow_null=True, default=None, help_text="From being shown to being graded.")
 
 
-class GradesGiven(StrictSerializer):
+class NewGrades(StrictSerializer):
     """Your answers for items, stored all or none. Repeated answers are stored once."""
 
-    grades = serializers.ListField(child=GradeGiven(), min_length=1, max_length=500)
+    grades = serializers.ListField(child=NewGrade(), min_length=1, max_length=500)
 
 
-class GradesKept(serializers.Serializer):
+class GradesAnswer(serializers.Serializer):
     """Your stored answers."""
 
-    grades = GivenGrade(many=True)
+    grades = GradeAnswer(many=True)
 
 
 class UndoRequest(StrictSerializer):
     """The number of grades to withdraw, last first."""
 
-    count = Whole(default=1, min_value=1, max_value=grading.MOST_UNDONE)
+    count = Int(default=1, min_value=1, max_value=grading.MOST_UNDONE)
 
 
 class UngradeRequest(StrictSerializer):
     """The items whose answers you withdraw."""
 
-    item_ids = serializers.ListField(child=Whole(), min_length=1, max_length=5000)
+    item_ids = serializers.ListField(child=Int(), min_length=1, max_length=5000)
 
 
-class Ungraded(serializers.Serializer):
+class UngradeAnswer(serializers.Serializer):
     """The number of withdrawn grades."""
 
     count = serializers.IntegerField(min_value=0)
@@ -123,8 +123,8 @@ class Ungraded(serializers.Serializer):
 class Adjudication(StrictSerializer):
     """The decision on an item whose judges are split."""
 
-    item_id = Whole()
-    grade = Whole()
+    item_id = Int()
+    grade = Int()
     note = Text(default="", allow_blank=True, max_length=grading.LONGEST_NOTE)
 
 
@@ -132,7 +132,7 @@ class SplitItem(serializers.Serializer):
     """An item whose judges are split evenly, with their answers."""
 
     item = ItemAnswer()
-    grades = GivenGrade(many=True)
+    grades = GradeAnswer(many=True)
 
 
 class SplitItems(serializers.Serializer):
@@ -161,14 +161,14 @@ class Grades(RoundPart):
         You hold them for ten minutes after your last request; ungraded items then go to others. 409 if you are not a
         judge of the round, or it is closed.
         """
-        return handed(round, next_items(round, self.user, **data))
+        return describe_items(round, next_items(round, self.user, **data))
 
     @get("/grades", MyGradePage, PageQuery)
     def list_my_grades(self, round: Round, query: dict[str, Any]) -> QuerySet[Grade]:
         """List your answers in a round, latest first."""
         return grading.grades_by(round, self.user).select_related("item__query", "item__document")
 
-    @post("/grades", GradesKept, GradesGiven, act="add")
+    @post("/grades", GradesAnswer, NewGrades, act="add")
     def grade_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
         """Store your answers for items, all or none; they replace earlier ones.
 
@@ -177,15 +177,15 @@ class Grades(RoundPart):
         """
         grades = data["grades"]
         with transaction.atomic():
-            grading.lock_items(round, [given["item_id"] for given in grades])
-            return {"grades": [grading.grade_item(round, given.pop("item_id"), self.user, **given) for given in grades]}
+            grading.lock_items(round, [grade["item_id"] for grade in grades])
+            return {"grades": [grading.grade_item(round, grade.pop("item_id"), self.user, **grade) for grade in grades]}
 
     @post("/grades/undo", HandedItems, UndoRequest, act="add")
     def undo_grades(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
         """Withdraw your last grades, at most ten, and hold their items again. 409 if you have no grades."""
-        return handed(round, shown(grading.undo(round, self.user, **data)))
+        return describe_items(round, load_items(grading.undo(round, self.user, **data)))
 
-    @post("/grades/remove", Ungraded, UngradeRequest, act="add")
+    @post("/grades/remove", UngradeAnswer, UngradeRequest, act="add")
     def ungrade_items(self, round: Round, data: dict[str, Any]) -> dict[str, int]:
         """Withdraw your answers for these items, which go to the next judge."""
         return {"count": grading.ungrade(round, self.user, data["item_ids"])}
@@ -195,21 +195,21 @@ class Items(RoundPart):
     model = Round
 
     @get("/items/<int:item_id>", ItemAnswer)
-    def get_item(self, item: RoundItem) -> Shown:
+    def get_item(self, item: RoundItem) -> ItemView:
         """Show an item of a round with the whole text of its document; 409 if you are not a member of the round."""
         require_part(item.round, self.user)
-        (told,) = show(item.round, self.user, shown([item.pk]), most_text=None)
-        return told
+        (answer,) = view_items(item.round, self.user, load_items([item.pk]), most_text=None)
+        return answer
 
     @get("/adjudications", SplitItems)
     def list_split_items(self, round: Round) -> dict[str, Any]:
         """List the items whose judges are split evenly, with their answers. 409 if you do not lead the round."""
         require_lead(round, self.user)
-        split = {item_id: agreed for item_id, agreed in agreed_of(round).items() if agreed.split}
-        rows = show(round, self.user, shown(list(split)))
+        split = {item_id: agreed for item_id, agreed in load_consensus(round).items() if agreed.split}
+        rows = view_items(round, self.user, load_items(list(split)))
         return {"items": [{"item": row, "grades": split[row.item.pk].grades} for row in rows]}
 
-    @post("/adjudications", GivenGrade, Adjudication)
+    @post("/adjudications", GradeAnswer, Adjudication)
     def adjudicate(self, round: Round, data: dict[str, Any]) -> Grade:
         """Decide the grade of an item whose judges are split. 409 if they are not, or you do not lead the round."""
         return grading.adjudicate(round, data["item_id"], self.user, data["grade"], note=data["note"])
@@ -232,7 +232,7 @@ class Items(RoundPart):
         return item
 
 
-def handed(round: Round, items: list[RoundItem]) -> dict[str, Any]:
+def describe_items(round: Round, items: list[RoundItem]) -> dict[str, Any]:
     """Return items as a judge sees them, and whether more will come."""
     names = ("is_open", "settled_at", "offers_items")
-    return {name: getattr(round, name) for name in names} | {"items": show_ungraded(items)}
+    return {name: getattr(round, name) for name in names} | {"items": view_ungraded_items(items)}

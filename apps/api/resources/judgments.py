@@ -9,11 +9,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, page_of, present
-from apps.api.fields import StrictSerializer, Text, Whole
+from apps.api.fields import Int, StrictSerializer, Text
 from apps.api.resource import delete, find_visible, get, post, put
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.datasets import records
-from apps.datasets.editing.judgments import Edited, JudgmentEdit, edit_judgments, remove_judgment, set_judgment
+from apps.datasets.editing.judgments import EditResult, JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.versions import find_version, ref_hash
@@ -41,17 +41,17 @@ class DocRefField(serializers.Field):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         doc_ref = records.as_doc_ref(data)
-        what, key = records.doc_ref_fault(doc_ref)
-        if what:
-            told = [f"doc_ref {what}."]
-            raise serializers.ValidationError({key: told} if key and isinstance(data, dict) else told)
+        fault, key = records.doc_ref_fault(doc_ref)
+        if fault:
+            messages = [f"doc_ref {fault}."]
+            raise serializers.ValidationError({key: messages} if key and isinstance(data, dict) else messages)
         return doc_ref
 
 
-class GradeStated(StrictSerializer):
+class GradeChange(StrictSerializer):
     """A new grade for a judged document, which keeps its reference."""
 
-    relevance_grade = Whole(source="grade", **GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
+    relevance_grade = Int(source="grade", **GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
     section_refs = serializers.ListField(
         child=Text(max_length=records.REFERENCE_LENGTH),
         allow_null=True,
@@ -63,23 +63,23 @@ class GradeStated(StrictSerializer):
     note = Text(default="", allow_blank=True, help_text="The reason, for later readers.")
 
 
-class JudgmentStated(GradeStated):
+class NewJudgment(GradeChange):
     """A grade for a document."""
 
     doc_ref = DocRefField()
 
 
-class JudgmentEdited(JudgmentStated):
+class JudgmentChange(NewJudgment):
     """A grade for a document and a query; a null grade removes the judgment."""
 
     query_key = Text(max_length=records.LENGTHS["key"], trim_whitespace=False)
-    relevance_grade = Whole(source="grade", **GRADE, allow_null=True, help_text="null: remove the judgment.")
+    relevance_grade = Int(source="grade", **GRADE, allow_null=True, help_text="null: remove the judgment.")
 
 
-class JudgmentsEdited(StrictSerializer):
+class JudgmentChanges(StrictSerializer):
     """Judgments to store together, all or none."""
 
-    judgments = serializers.ListField(child=JudgmentEdited(), min_length=1, max_length=MOST_EDITS)
+    judgments = serializers.ListField(child=JudgmentChange(), min_length=1, max_length=MOST_EDITS)
 
 
 class JudgmentAnswer(ModelAnswer):
@@ -120,7 +120,7 @@ class BulkAnswer(Answer):
     )
 
     class Meta:
-        dataclass = Edited
+        dataclass = EditResult
         exclude = ["judgments"]
 
 
@@ -133,8 +133,8 @@ class Judgments(DatasetPart):
             rows = rows.filter(query__key=query["query_key"])
         return rows.select_related("query")
 
-    @post("/judgments/bulk", BulkAnswer, JudgmentsEdited)
-    def edit_judgments(self, dataset: Dataset, data: dict[str, Any]) -> Edited:
+    @post("/judgments/bulk", BulkAnswer, JudgmentChanges)
+    def edit_judgments(self, dataset: Dataset, data: dict[str, Any]) -> EditResult:
         """Store many judgments in the draft, all or none; an error names the row."""
         edits = [
             JudgmentEdit(row.pop("query_key"), row["doc_ref"], None if row["grade"] is None else self.record(row))
@@ -151,23 +151,23 @@ class Judgments(DatasetPart):
             rows = query.judgments.filter(until=query.until)
         return rows.select_related("query").order_by("id")
 
-    @post("/queries/<int:query_id>/judgments", JudgmentAnswer, JudgmentStated, statuses=(201, 200))
-    def state_judgment(self, query: Query, data: dict[str, Any]) -> Response:
+    @post("/queries/<int:query_id>/judgments", JudgmentAnswer, NewJudgment, statuses=(201, 200))
+    def set_judgment(self, query: Query, data: dict[str, Any]) -> Response:
         """Store the grade of a document in the draft.
 
         201 for a new reference; 200 if this replaces or repeats a judgment.
         """
         require_current(query)
-        known = query.judgments.filter(ref_hash=ref_hash(data["doc_ref"]), until__isnull=True).exists()
+        is_judged = query.judgments.filter(ref_hash=ref_hash(data["doc_ref"]), until__isnull=True).exists()
         judgment = self.judge(query, data)
-        return present(JudgmentAnswer, judgment, 200 if known else 201)
+        return present(JudgmentAnswer, judgment, 200 if is_judged else 201)
 
     @get("/queries/<int:query_id>/judgments/<int:judgment_id>", JudgmentAnswer)
     def get_judgment(self, judgment: Judgment) -> Judgment:
         """Show a judgment of any version."""
         return judgment
 
-    @put("/queries/<int:query_id>/judgments/<int:judgment_id>", JudgmentAnswer, GradeStated)
+    @put("/queries/<int:query_id>/judgments/<int:judgment_id>", JudgmentAnswer, GradeChange)
     def change_judgment(self, judgment: Judgment, data: dict[str, Any]) -> Judgment:
         """Change the grade of a document in the draft; its reference stays.
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from rest_framework import serializers
 
 from apps.api.answers import Answer
-from apps.api.fields import StrictSerializer, Text, Whole
+from apps.api.fields import Int, StrictSerializer, Text
 from apps.api.resource import get, post
 from apps.api.resources.items import RoundPart
 from apps.judging.judges import require_lead
@@ -16,14 +16,14 @@ from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report
 from apps.judging.llm.launching import LONGEST_NAME, Cost, preview, start_judging
 from apps.judging.llm.verdicts import VerdictsReport, verdicts_of
 from apps.judging.models import Round
-from benchbench.ir.judging.calibration import LEAST, MOST
+from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS
 
 
 class LLMRequest(StrictSerializer):
     """The judging model and the greatest number of items."""
 
     llm = Text(max_length=LONGEST_NAME, help_text="Server and model, as ollama:llama3; servers are in the settings.")
-    item_limit = Whole(
+    item_limit = Int(
         allow_null=True, default=None, min_value=1, help_text="At most so many items. Default: every item."
     )
 
@@ -48,7 +48,7 @@ class LLMStarted:
 class SampleRequest(StrictSerializer):
     """The size of a calibration sample."""
 
-    size = Whole(min_value=LEAST, max_value=MOST, help_text="Pairs; of a smaller pool, every pair.")
+    size = Int(min_value=MIN_PAIRS, max_value=MAX_PAIRS, help_text="Pairs; of a smaller pool, every pair.")
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ class Mappings(DatasetPart):
         rows = unresolved_of(mapping)
         if "outcome" in query:
             rows = rows.filter(outcome=query["outcome"])
-        return answer_page(UnresolvedPage, rows, query, tell=lambda shown: with_candidates(mapping, shown))
+        return answer_page(UnresolvedPage, rows, query, prepare=lambda page_rows: with_candidates(mapping, page_rows))
 
     @post("/<id:mapping_id>/check", CheckedAnswer, CheckRequest, act="view")
     def check_mapping(self, mapping: Mapping, data: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,6 @@ class Operations(Resource):
 
 
 def with_progress(operation: Operation) -> Operation:
-    told = snapshot(operation)
-    vars(operation).update(event=told["event"], progress=told["progress"])
+    state = snapshot(operation)
+    vars(operation).update(event=state["event"], progress=state["progress"])
     return operation

@@ -156,19 +156,19 @@ class BenchmarkRuns(Resource):
     @get("", WholeRunAnswer, VersionQuery)
     def get_run(self, run: Run, query: dict[str, Any]) -> dict[str, Any]:
         """Show a run with its means and provenance."""
-        own = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
-        return own | vars(run_results(run, version=version_of(run, query.get("version"))))
+        run_fields = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
+        return run_fields | vars(run_results(run, version=version_of(run, query.get("version"))))
 
     @get("/queries", AnswerPage, RunQueryQuery)
     def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
         """List the rankings of a run for the queries searched so far."""
         version = version_of(run, query.get("version"))
-        asked = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
+        rows = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
         return answer_page(
             AnswerPage,
-            asked,
+            rows,
             query,
-            tell=lambda query_ids: query_results(run, list(query_ids), version=version),
+            prepare=lambda query_ids: query_results(run, list(query_ids), version=version),
             run_id=run.pk,
             primary_k=run.benchmark.primary_k,
         )

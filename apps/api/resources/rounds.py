@@ -6,16 +6,16 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 
 from apps.api.answers import Answer, ModelAnswer, page_of
-from apps.api.fields import Flag, Identifier, Number, PageQuery, StrictSerializer, Text, Whole
+from apps.api.fields import Flag, Identifier, Int, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
-from apps.judging.judges import change_round, find_judges, nameable, require_lead
+from apps.judging.judges import change_round, eligible_judges, find_judges, require_lead
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
 from apps.judging.settling.agreement import AgreementReport, agreement_of
-from apps.judging.settling.renewing import known_state
+from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RoundReport, round_report
 from benchbench.database.failures import read_again
 from benchbench.ir.judging.orders import SHARE
@@ -28,7 +28,7 @@ MOST_JUDGES = 100
 class GradeOfScale(StrictSerializer):
     """A grade that judges choose."""
 
-    grade = Whole(min_value=0, max_value=9, help_text="0 is not relevant; its digit is its key.")
+    grade = Int(min_value=0, max_value=9, help_text="0 is not relevant; its digit is its key.")
     name = Text(max_length=LONGEST_NAME)
     description = Text(default="", allow_blank=True, max_length=LONGEST_DESCRIPTION)
 
@@ -43,22 +43,22 @@ class NewRound(StrictSerializer):
     )
     order = serializers.ChoiceField(Round.Order.choices, default="decisive")
     measure = Text(default="", help_text="Default: nDCG at the primary k of the first run's benchmark.")
-    depth = Whole(
+    depth = Int(
         allow_null=True,
         default=None,
         min_value=1,
         max_value=MOST_DEPTH,
         help_text="Default: the cutoff.",
     )
-    budget = Whole(allow_null=True, default=None, min_value=1, help_text="Items. Default: the pool.")
+    budget = Int(allow_null=True, default=None, min_value=1, help_text="Items. Default: the pool.")
     uniform_share = Number(default=SHARE, help_text="From 0 to 1, drawn uniformly at random.")
-    seed = Whole(default=42, min_value=0, max_value=MOST_SEED)
+    seed = Int(default=42, min_value=0, max_value=MOST_SEED)
     scale = serializers.ListField(
         child=GradeOfScale(), default=list, max_length=10, help_text="Default: 0 to the dataset's highest grade."
     )
     guidelines = Text(default="", allow_blank=True, max_length=LONGEST_GUIDELINES)
     overlap = Number(default=0.0, help_text="From 0 to 1, graded by several judges.")
-    overlap_judges = Whole(default=2, min_value=2, max_value=10)
+    overlap_judges = Int(default=2, min_value=2, max_value=10)
     blind = Flag(default=True, help_text="While it is open, judges do not see each other's grades.")
 
 
@@ -139,7 +139,7 @@ class ClosedAnswer(Answer):
 
     class Meta:
         dataclass = Closed
-        exclude = ["told"]
+        exclude = ["messages"]
 
 
 class Rounds(Resource):
@@ -161,9 +161,9 @@ class Rounds(Resource):
         """
         rows = Run.objects.select_related("benchmark__mapping")
         runs = [find_visible(rows, pk, self.user, through="benchmark") for pk in data.pop("run_ids")]
-        judges = find_judges(data.pop("judges"), nameable(self.user))
-        made = open_round(runs, RoundOptions(**data), judges=judges, owner=self.user)
-        return read_again(self.rows(), made.pk)
+        judges = find_judges(data.pop("judges"), eligible_judges(self.user))
+        new_round = open_round(runs, RoundOptions(**data), judges=judges, owner=self.user)
+        return read_again(self.rows(), new_round.pk)
 
     @get("/<id:round_id>", RoundAnswer)
     def get_round(self, round: Round) -> Round:
@@ -177,7 +177,7 @@ class Rounds(Resource):
         409 if the round is closed, or you judge in it and do not lead it.
         """
         if "judges" in data:
-            data["judges"] = find_judges(data["judges"], nameable(self.user, round))
+            data["judges"] = find_judges(data["judges"], eligible_judges(self.user, round))
         change_round(round, self.user, **data)
         return read_again(self.rows(), round.pk)
 
@@ -199,7 +199,7 @@ class Rounds(Resource):
     @get("/<id:round_id>/state", RoundReport)
     def get_round_state(self, round: Round) -> RoundReport:
         """Show the progress of a round: each judge's pace, what is settled, and about how many grades are missing."""
-        return round_report(round, known_state(round))
+        return round_report(round, load_round_status(round))
 
     @get("/<id:round_id>/agreement", AgreementReport)
     def get_agreement(self, round: Round) -> AgreementReport:

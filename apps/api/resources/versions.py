@@ -10,7 +10,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
-from apps.api.fields import PageQuery, StrictSerializer, Text, Whole
+from apps.api.fields import Int, PageQuery, StrictSerializer, Text
 from apps.api.resource import delete, get, patch, post
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.api.resources.judgments import JudgmentAnswer
@@ -157,7 +157,7 @@ class VersionDetail(VersionAnswer):
 class DifferenceQuery(StrictSerializer):
     """Query parameters for listing differences."""
 
-    limit = Whole(default=50, min_value=1, max_value=500, help_text="Rows of each kind.")
+    limit = Int(default=50, min_value=1, max_value=500, help_text="Rows of each kind.")
 
 
 class ChangedQuery(QueryAnswer):
@@ -202,7 +202,7 @@ class Versions(DatasetPart):
     def list_versions(self, dataset: Dataset, query: dict[str, Any]) -> Response:
         """List the versions of a dataset, newest first, beginning with the draft."""
         rows = dataset.versions.order_by("-number")
-        return answer_page(VersionPage, rows, query, tell=lambda shown: [counted(row) for row in shown])
+        return answer_page(VersionPage, rows, query, prepare=lambda page_rows: [counted(row) for row in page_rows])
 
     @post("/versions", VersionAnswer, FreezeRequest, status=201)
     def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:

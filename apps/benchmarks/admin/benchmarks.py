@@ -25,14 +25,14 @@ from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
 
 
-def act_on_each(description: str, act: Callable[..., Any], said: str) -> Any:
-    """Return an admin action that calls `act` for each chosen benchmark and the user, with `said` as the message."""
+def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
+    """Return an admin action that calls `act` for each chosen benchmark and the user, with `message` as the message."""
 
     @admin.action(description=description, permissions=["act"])
     def action(self: OwnedAdmin, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def act_on(benchmark: Benchmark) -> str:
             act(benchmark, by=staff(request))
-            return said.format(benchmark)
+            return message.format(benchmark)
 
         return self.each(request, queryset, act_on)
 

@@ -40,8 +40,8 @@ class RunAdmin(FactAdmin):
         if len(queryset) < 2:
             self.message_user(request, "A comparison takes two runs or more: tick another.", messages.ERROR)
             return None
-        asked = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
-        return redirect(f"{reverse('admin:run_compare')}?{asked}")
+        parameters = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
+        return redirect(f"{reverse('admin:run_compare')}?{parameters}")
 
     def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
         if obj.status != Run.Status.COMPLETED:

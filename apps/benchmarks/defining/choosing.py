@@ -23,23 +23,23 @@ def choose_indexes(
     configurations: list[Configuration],
     owner: User | None,
     *,
-    among: MappingType[str | None, Index] | None = None,
-    may_lack: bool = False,
+    indexes: MappingType[str | None, Index] | None = None,
+    index_only: bool = False,
 ) -> dict[str | None, Index]:
     """Return the index of each configuration by its name: the newest ready version that `owner` may search.
 
-    The name None means the newest index of any name. `among` replaces this choice. Raises MatrixError for an unknown
+    The name None means the newest index of any name. `indexes` replaces this choice. Raises MatrixError for an unknown
     name and for a mode that the index cannot search. Raises UnavailableError if a part that a configuration needs is
-    not installed. With `may_lack` only the parts of the index are checked; `unable` explains the rest per run.
+    not installed. With `index_only` only those of the index are checked; `find_ann_problem` explains others per run.
     """
-    by_name = newest_indexes(mapping, owner) if among is None else dict(among)
+    by_name = newest_indexes(mapping, owner) if indexes is None else dict(indexes)
     for configuration in configurations:
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, owner)
         index = by_name[configuration.index]
         if index.status != Index.Status.FAILED:  # the run reports why
-            require_available(index, None if may_lack else configuration)
-        for key, sentence in _refusals(index, configuration, may_lack=may_lack):
+            require_available(index, None if index_only else configuration)
+        for key, sentence in _refusals(index, configuration, index_only=index_only):
             raise MatrixError(f"{key}: {sentence}", field=key)
     return by_name
 
@@ -71,42 +71,42 @@ def is_current(index: Index) -> bool:
 
 
 def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixError:
-    there = sorted(set(ready_indexes(mapping, owner).values_list("name", flat=True)))
+    available = sorted(set(ready_indexes(mapping, owner).values_list("name", flat=True)))
     collection = repr(mapping.collection.name)
-    if owner is None and not there and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
+    if owner is None and not available and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
         seen_by = mapping.owner or "the whole staff"
         sentence = (
             f"indexes: {collection} has no ready index that {seen_by} sees. A command without --owner acts for them: "
             "give --owner."
         )
-    elif not there:
+    elif not available:
         sentence = f"The collection {collection} has no index that is ready: build one first."
-    elif name in there or name is None:
-        which = f"The index {name!r}" if name else "Every index"
+    elif name in available or name is None:
+        label = f"The index {name!r}" if name else "Every index"
         sentence = (
-            f"indexes: {which} of {collection} was built before its documents changed: build a new version of it first."
+            f"indexes: {label} of {collection} was built before its documents changed: build a new version of it first."
         )
     else:
-        sentence = f"indexes: {collection} has no ready index named {name!r}; there are: {', '.join(there)}."
+        sentence = f"indexes: {collection} has no ready index named {name!r}; there are: {', '.join(available)}."
     return MatrixError(sentence, field="indexes")
 
 
-def _refusals(index: Index, configuration: Configuration, *, may_lack: bool) -> Iterator[tuple[str, str]]:
+def _refusals(index: Index, configuration: Configuration, *, index_only: bool) -> Iterator[tuple[str, str]]:
     """Yield the reasons why a configuration cannot search an index: (key of the matrix at fault, sentence)."""
     mode, name = configuration.search_mode, repr(index.name)
-    needs = f"{mode} search needs more than the index {name} has: no"
+    requirement = f"{mode} search needs more than the index {name} has: no"
     if mode in ("dense", "hybrid") and not index.has_vectors:
         yield (
             "search_modes",
-            f"{needs} vectors: it was built without an encoder. Name the mode sparse, or an index with vectors.",
+            f"{requirement} vectors: it was built without an encoder. Name the mode sparse, or an index with vectors.",
         )
     elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
-        yield "search_modes", f"{needs} lexical side."
-    if not may_lack and (reason := unable(index, configuration)):
+        yield "search_modes", f"{requirement} lexical side."
+    if not index_only and (reason := find_ann_problem(index, configuration)):
         yield "ann", reason
-    dimensions, of_index = configuration.dimensions, index.dimension or 0
-    if dimensions is not None and dimensions > of_index:
-        yield "dimensions", f"{dimensions} is more than the {of_index} dimensions of {name}; give at most those."
+    dimensions, max_dimensions = configuration.dimensions, index.dimension or 0
+    if dimensions is not None and dimensions > max_dimensions:
+        yield "dimensions", f"{dimensions} is more than the {max_dimensions} dimensions of {name}; give at most those."
     elif dimensions is not None and configuration.ann != "exact":
         yield (
             "dimensions",
@@ -127,7 +127,7 @@ def _refusals(index: Index, configuration: Configuration, *, may_lack: bool) -> 
         )
 
 
-def unable(index: Index, configuration: Configuration) -> str:
+def find_ann_problem(index: Index, configuration: Configuration) -> str:
     """Return why the `ann` of a configuration cannot search an index, as a sentence, or "" if it can."""
     try:
         check_arm(index, Ann.parse(configuration.ann))
@@ -143,18 +143,18 @@ def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User |
     mode in common.
     """
     names = matrix.get("indexes", (None,))
-    there = newest_indexes(mapping, owner)
+    by_name = newest_indexes(mapping, owner)
     if "search_modes" in matrix or not isinstance(names, list | tuple):
         return dict(matrix)
-    named = [there[name] for name in names if (name is None or isinstance(name, str)) and name in there]
-    if not named:
+    indexes = [by_name[name] for name in names if (name is None or isinstance(name, str)) and name in by_name]
+    if not indexes:
         return dict(matrix)
     engines = matrix.get("lexical", LEXICAL[:1])
-    modes = [mode for mode in SEARCH_MODES if all(_can(index, mode, engines) for index in named)]
+    modes = [mode for mode in SEARCH_MODES if all(_can(index, mode, engines) for index in indexes)]
     if not modes:
-        said = " and ".join(sorted({index.name for index in named}))
+        index_names = " and ".join(sorted({index.name for index in indexes}))
         raise MatrixError(
-            f"search_modes: the indexes {said} have no mode in common: compare them in benchmarks of their own.",
+            f"search_modes: the indexes {index_names} have no mode in common: compare them in benchmarks of their own.",
             field="search_modes",
         )
     return {**matrix, "search_modes": modes}

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.defining.choosing import choose_indexes, unable
+from apps.benchmarks.defining.choosing import choose_indexes, find_ann_problem
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.models import Benchmark, Origin, Run
 from apps.collections.models import Collection
@@ -18,7 +18,7 @@ from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.operations.handlers import traceback_of
-from apps.retrieval.availability import UnavailableError, lack, parts_of_run
+from apps.retrieval.availability import UnavailableError, missing_requirements, run_requirements
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.models import Index
 from benchbench.deleting import referring
@@ -62,30 +62,30 @@ class BenchmarkOptions:
     allow_missing: bool = False
 
     @classmethod
-    def of(cls, benchmark: Benchmark) -> Self:
+    def from_benchmark(cls, benchmark: Benchmark) -> Self:
         return cls(**{field.name: getattr(benchmark, field.name) for field in fields(cls)})
 
     @classmethod
-    def among(cls, values: MappingType[str, Any], **others: Any) -> Self:
-        """Return the options in `values`, overridden by `others`; missing values and None mean the default."""
-        known = {field.name: values.get(field.name) for field in fields(cls)} | others
-        return cls(**{name: value for name, value in known.items() if value is not None})
+    def from_values(cls, values: MappingType[str, Any], **overrides: Any) -> Self:
+        """Return the options in `values`, overridden by `overrides`; missing values and None mean the default."""
+        options = {field.name: values.get(field.name) for field in fields(cls)} | overrides
+        return cls(**{name: value for name, value in options.items() if value is not None})
 
     def check(self) -> None:
         """Raise BenchmarkError for the first invalid value, apart from the matrix and the measures."""
         if not self.name.strip() or not self.name.strip().isprintable():
             raise BenchmarkError("The benchmark needs a name of printable characters.", field="name")
         if not 1 <= self.runs_per_query <= MAX_REPETITIONS:
-            told = f"runs_per_query is {self.runs_per_query}; it must be 1 to {MAX_REPETITIONS}."
-            raise BenchmarkError(told, field="runs_per_query")
+            message = f"runs_per_query is {self.runs_per_query}; it must be 1 to {MAX_REPETITIONS}."
+            raise BenchmarkError(message, field="runs_per_query")
         if not 0 <= self.seed <= MAX_SEED:
             raise BenchmarkError(f"seed is {self.seed}; it must be 0 to {MAX_SEED}.", field="seed")
         check_policies(execution=self.execution, unresolved=self.unresolved, empty_queries=self.empty_queries)
 
 
-def check_policies(**chosen: str) -> None:
+def check_policies(**choices: str) -> None:
     """Raise BenchmarkError for an unknown policy or execution."""
-    for field, value in chosen.items():
+    for field, value in choices.items():
         if value not in CHOICES[field]:
             raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)
 
@@ -133,15 +133,15 @@ def create_benchmark(
         require_modules(mapping)
         require_found(mapping)
     stores = options.matrix.get("ann", ()) if experiment else ()
-    most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
-    parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
+    max_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
+    parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=max_values)
     configurations = parsed.configurations()
-    chosen = choose_indexes(mapping, configurations, owner, among=indexes, may_lack="config" in (experiment or {}))
-    measured = measures_of(parsed.k_values_for_metrics, options.measures, version or newest)
-    stored = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measured}
+    by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
+    measure_names = measures_of(parsed.k_values_for_metrics, options.measures, version or newest)
+    overrides = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
     with referring("The benchmark"):
         benchmark = Benchmark.objects.create(
-            **asdict(options) | stored,
+            **asdict(options) | overrides,
             owner=owner,
             mapping=mapping,
             dataset_version=version or newest,
@@ -152,7 +152,7 @@ def create_benchmark(
         if manifest or experiment:
             Origin.objects.create(benchmark=benchmark, manifest=manifest or {}, experiment=experiment or {})
         Run.objects.bulk_create(
-            run_of(benchmark, order, configuration, chosen[configuration.index])
+            run_of(benchmark, order, configuration, by_name[configuration.index])
             for order, configuration in enumerate(configurations, start=1)
         )
     return benchmark
@@ -195,9 +195,9 @@ def _require_searchable(index: Index, configuration: Configuration) -> None:
     """Raise UnavailableError if a configuration cannot search an index in this installation."""
     if index.status == Index.Status.FAILED:
         raise UnavailableError(f"Its index could not be built. {index.error}")
-    if lacking := lack(parts_of_run(index, configuration)):
-        raise UnavailableError(f"{lacking[0].upper()}{lacking[1:]}.")
-    if reason := unable(index, configuration):
+    if missing := missing_requirements(run_requirements(index, configuration)):
+        raise UnavailableError(f"{missing[0].upper()}{missing[1:]}.")
+    if reason := find_ann_problem(index, configuration):
         raise UnavailableError(f"{reason[0].upper()}{reason[1:]}")
 
 
@@ -250,22 +250,22 @@ def clone(
     if an index is deleted or hidden from `owner`, and the errors of `create_benchmark` for the mapping.
     """
     require_searched(benchmark, "clone")
-    options, ending = BenchmarkOptions.of(benchmark), ", copy"
+    options, suffix = BenchmarkOptions.from_benchmark(benchmark), ", copy"
     try:
-        made = create_benchmark(
+        copy = create_benchmark(
             benchmark.mapping,
             replace(
                 options,
-                name=name or benchmark.name[: MAX_LENGTH - len(ending)] + ending,
+                name=name or benchmark.name[: MAX_LENGTH - len(suffix)] + suffix,
                 allow_missing=benchmark.allow_missing if allow_missing is None else allow_missing,
             ),
             owner=owner,
         )
     except MatrixError as error:
         raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None
-    if benchmark.experiment and _basis(made) == _basis(benchmark):
-        Origin.objects.create(benchmark=made, experiment=benchmark.experiment)
-    return made
+    if benchmark.experiment and _basis(copy) == _basis(benchmark):
+        Origin.objects.create(benchmark=copy, experiment=benchmark.experiment)
+    return copy
 
 
 def _basis(benchmark: Benchmark) -> list[Any]:

@@ -49,13 +49,13 @@ class SwitchField(forms.ChoiceField):
 def field_of(axis: Axis) -> forms.Field:
     """Return the form field for the values of an axis: checkboxes, a switch, or comma-separated text."""
     words = AXIS_WORDS[axis.field]
-    asked: dict[str, Any] = {"label": words.label, "help_text": words.help}
+    options: dict[str, Any] = {"label": words.label, "help_text": words.help}
     if axis.kind is SWITCH:
-        return SwitchField(axis.read, **asked)
+        return SwitchField(axis.read, **options)
     if words.choices:
         choices = list(words.choices.items())
-        return forms.MultipleChoiceField(choices=choices, initial=[axis.default], required=False, **asked)
-    return ListField(axis.read, axis.part.expects, initial=axis.default_text, **asked)
+        return forms.MultipleChoiceField(choices=choices, initial=[axis.default], required=False, **options)
+    return ListField(axis.read, axis.reader.expects, initial=axis.default_text, **options)
 
 
 MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for key, axis in BY_KEY.items()})
@@ -212,4 +212,4 @@ class BenchmarkForm(PageForm, MatrixFields):
 
     def options(self) -> BenchmarkOptions:
         """Return the options of the benchmark that the valid fields describe."""
-        return BenchmarkOptions.among(self.cleaned_data, matrix=self.matrix())
+        return BenchmarkOptions.from_values(self.cleaned_data, matrix=self.matrix())

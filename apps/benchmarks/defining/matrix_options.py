@@ -28,7 +28,10 @@ def add_matrix_arguments(parser: CommandParser) -> None:
     for key, axis in BY_KEY.items():
         letter = OPTIONS[key].strip("-")[0].upper()
         matrix.add_argument(
-            OPTIONS[key], type=reader_of(axis.read, axis.part.expects), metavar=f"{letter},{letter}", help=help_of(axis)
+            OPTIONS[key],
+            type=reader_of(axis.read, axis.reader.expects),
+            metavar=f"{letter},{letter}",
+            help=help_of(axis),
         )
     _add_measures(parser.add_argument_group("measures"))
 
@@ -87,8 +90,8 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
 
     Raises MatrixError if the indexes have no mode in common.
     """
-    given = {key: options[name_of(option)] for key, option in OPTIONS.items()}
-    axes = {key: value for key, value in given.items() if value is not None}
+    values = {key: options[name_of(option)] for key, option in OPTIONS.items()}
+    axes = {key: value for key, value in values.items() if value is not None}
     return with_modes(mapping, axes, owner=options["owner"])
 
 

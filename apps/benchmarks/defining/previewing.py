@@ -93,21 +93,21 @@ def preview(
 def _resident_bytes(planned: Plan, indexes: MappingType[str | None, Index]) -> int:
     """Return the bytes of the indexes and of the copies of their vectors with fewer dimensions."""
     dense = [stage for stage in planned.stages if isinstance(stage, DenseStage)]
-    cut = {(indexes[stage.index], stage.dimensions) for stage in dense if stage.dimensions is not None}
-    whole = sum(int(index.stats.get("bytes", 0)) for index in set(indexes.values()))
-    return whole + sum(4 * dimensions * int(index.stats.get("num_vectors", 0)) for index, dimensions in cut)
+    shortened = {(indexes[stage.index], stage.dimensions) for stage in dense if stage.dimensions is not None}
+    index_bytes = sum(int(index.stats.get("bytes", 0)) for index in set(indexes.values()))
+    return index_bytes + sum(4 * dimensions * int(index.stats.get("num_vectors", 0)) for index, dimensions in shortened)
 
 
-def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[str]:
+def _warnings(configurations: Sequence[Configuration], max_k: int) -> list[str]:
     depths = [configuration.effective_rerank_depth for configuration in configurations if configuration.use_reranker]
-    short = sorted({depth for depth in depths if depth < greatest_k})
-    if not short:
+    shallow = sorted({depth for depth in depths if depth < max_k})
+    if not shallow:
         return []
-    count = sum(depth in short for depth in depths)
+    count = sum(depth in shallow for depth in depths)
     runs = f"{count:,} reranked run{'s return' if count > 1 else ' returns'}"
     return [
-        f"{runs} no more than what the reranker reads, {' or '.join(map(str, short))} chunks a query: measures at a "
-        f"greater k, up to {greatest_k}, see nothing beyond it. A rerank depth of {greatest_k} has them see all."
+        f"{runs} no more than what the reranker reads, {' or '.join(map(str, shallow))} chunks a query: measures at a "
+        f"greater k, up to {max_k}, see nothing beyond it. A rerank depth of {max_k} has them see all."
     ]
 
 
@@ -120,8 +120,8 @@ def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]
         index = indexes[stage.index]
         assert index.chunk_set is not None
         if isinstance(stage, DenseStage):
-            if lacking := missing_arm(index, Ann.parse(stage.ann)):
-                missing.setdefault(*lacking)
+            if arm := missing_arm(index, Ann.parse(stage.ann)):
+                missing.setdefault(*arm)
         elif find_full_text(index.chunk_set) is None:
             missing[str(index.chunk_set_id)] = f"full text of {index.chunk_set.chunk_count:,} chunks of {index}"
     return list(missing.values())

@@ -88,7 +88,7 @@ def import_runs(
     if benchmark is None:
         benchmark = _new_benchmark(dataset, version, new)
     else:
-        benchmark = _existing(benchmark, dataset, version, is_told=bool(new.name or new.measures or new.k))
+        benchmark = _existing(benchmark, dataset, version, has_values=bool(new.name or new.measures or new.k))
     imported = []
     for path in paths:
         run_file, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
@@ -112,13 +112,13 @@ def version_for(
     Raises RunImportError if it is not a frozen version of `dataset`, and ConflictError if the dataset has no such.
     """
     if benchmark is not None:
-        own = benchmark.dataset_version
-        if own.dataset_id != dataset.pk or version not in (None, own):
+        benchmark_version = benchmark.dataset_version
+        if benchmark_version.dataset_id != dataset.pk or version not in (None, benchmark_version):
             raise RunImportError(
-                f"The benchmark {benchmark.name!r} is measured on {own}: import into a new benchmark.",
+                f"The benchmark {benchmark.name!r} is measured on {benchmark_version}: import into a new benchmark.",
                 field="benchmark",
             )
-        return own
+        return benchmark_version
     if version is not None:
         if version.dataset_id != dataset.pk or version.frozen_at is None:
             raise RunImportError(f'{version} is not a frozen version of "{dataset}": choose one.', field="version")
@@ -151,7 +151,7 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
     )
 
 
-def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, is_told: bool) -> Benchmark:
+def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, has_values: bool) -> Benchmark:
     """Return the benchmark, locked. Raises ConflictError or RunImportError if it cannot take the runs."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping__collection", "dataset_version")
     benchmark = read_again(rows, benchmark.pk)
@@ -162,7 +162,7 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
             field="benchmark",
         )
     version_for(dataset, version=version, benchmark=benchmark)
-    if is_told:
+    if has_values:
         raise RunImportError(
             f"The benchmark {benchmark.name!r} already has a name and measures: leave them out.", field="benchmark"
         )
@@ -226,11 +226,11 @@ def _label(benchmark: Benchmark, run_file: RunFile) -> str:
     stem = Path(run_file.name.removesuffix(".gz")).stem
     tag = run_file.tags[0] if len(run_file.tags) == 1 else ""
     label = (tag or stem)[:LONGEST_LABEL]
-    taken = set(benchmark.runs.values_list("label", flat=True))
-    if label in taken and stem != label:
+    labels = set(benchmark.runs.values_list("label", flat=True))
+    if label in labels and stem != label:
         label = f"{label[: LONGEST_LABEL // 2]} ({stem[: LONGEST_LABEL // 3]})"
-    numbered = (f"{label[: LONGEST_LABEL - 8]} {number}" for number in range(2, len(taken) + 3))
-    return label if label not in taken else next(name for name in numbered if name not in taken)
+    numbered = (f"{label[: LONGEST_LABEL - 8]} {number}" for number in range(2, len(labels) + 3))
+    return label if label not in labels else next(name for name in numbered if name not in labels)
 
 
 def _store_rankings(run: Run, run_file: RunFile) -> None:
@@ -239,13 +239,13 @@ def _store_rankings(run: Run, run_file: RunFile) -> None:
     keys = add_ids(run.benchmark.mapping.collection, documents)
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
     for start in range(0, len(queries), AT_ONCE):
-        part = queries[start : start + AT_ONCE]
-        store_final_lists([_list(run, pk, run_file.rankings.get(key), keys) for pk, key in part])
+        group = queries[start : start + AT_ONCE]
+        store_final_lists([_list(run, pk, run_file.rankings.get(key), keys) for pk, key in group])
 
 
 def _list(run: Run, query_id: int, ranked: Ranked | None, keys: dict[str, int]) -> FinalList:
-    asked = run.source_id or 0, (run.pk,), query_id
+    list_key = run.source_id or 0, (run.pk,), query_id
     if ranked is None:
-        return FinalList(*asked)
+        return FinalList(*list_key)
     documents = np.fromiter((keys[document] for document in ranked.documents), np.int64, len(ranked.documents))
-    return FinalList(*asked, document_ids=documents, scores=ranked.scores, lengths=(len(documents),))
+    return FinalList(*list_key, document_ids=documents, scores=ranked.scores, lengths=(len(documents),))

@@ -19,7 +19,7 @@ from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import FORMATS, RunFile, read_run_file
 from benchbench.site.pages import stored
 
-SHOWN = 5
+MAX_LISTED = 5
 
 
 class RunImportError(BenchbenchError):
@@ -70,10 +70,10 @@ class RunReport:
         if self.missing:
             yield f"Judged queries that {self.file} lacks, counted as 0: {self.missing:,}."
         if self.unknown:
-            named = ", ".join(self.first_unknown) + (", …" if self.unknown > len(self.first_unknown) else "")
+            examples = ", ".join(self.first_unknown) + (", …" if self.unknown > len(self.first_unknown) else "")
             yield (
                 f"Queries of {self.file} that the dataset does not have, left out: {self.unknown:,} of "
-                f"{self.unknown + self.answered:,} ({named})."
+                f"{self.unknown + self.answered:,} ({examples})."
             )
         if self.unjudged_documents == self.documents:
             yield (
@@ -118,8 +118,8 @@ def read_for(
     run_file = read_run_file(path, keys, format=format, order_by=order_by)
     if not run_file.rankings:
         raise RunImportError(
-            f"{path.name} answers no query of {version}: it has {counted(run_file.others, 'query')} of other keys "
-            f"({', '.join(run_file.first_others)}). Is it a run of another dataset?"
+            f"{path.name} answers no query of {version}: it has {counted(run_file.unknown_count, 'query')} of other"
+            f" keys ({', '.join(run_file.first_unknown)}). Is it a run of another dataset?"
         )
     documents = {document for ranked in run_file.rankings.values() for document in ranked.documents}
     wrong = next((document for document in documents if len(document) > LONGEST_ID or "\0" in document), None)
@@ -140,11 +140,11 @@ def read_for(
         documents=len(documents),
         missing=len(judged - run_file.rankings.keys()),
         unjudged=len(keys - judged),
-        unknown=run_file.others,
-        first_unknown=run_file.first_others,
+        unknown=run_file.unknown_count,
+        first_unknown=run_file.first_unknown,
         tied=run_file.tied,
         unjudged_documents=len(unjudged),
-        first_unjudged=tuple(unjudged[:SHOWN]),
+        first_unjudged=tuple(unjudged[:MAX_LISTED]),
         longer=run_file.longer,
     )
     return run_file, report

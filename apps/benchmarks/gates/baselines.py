@@ -40,13 +40,13 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
         raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')
     # Lock the dataset, so that the later of two concurrent approvals retires the earlier.
     dataset = Dataset.objects.select_for_update().get(versions=run.benchmark.dataset_version_id)
-    before = current_baselines(dataset).filter(name=name).first()
-    if before is not None and before.run_id == run.pk:
+    previous = current_baselines(dataset).filter(name=name).first()
+    if previous is not None and previous.run_id == run.pk:
         raise BaselineError(f'The run "{run}" is the baseline "{name}" of {dataset} already.', field="name")
-    if before is not None:
-        if not visible(current_baselines(dataset).filter(pk=before.pk), by, through="run__benchmark").exists():
+    if previous is not None:
+        if not visible(current_baselines(dataset).filter(pk=previous.pk), by, through="run__benchmark").exists():
             raise BaselineError("A baseline that you may not see has this name: choose another.", field="name")
-        retire(before, by=by)
+        retire(previous, by=by)
     return Baseline.objects.create(dataset=dataset, run=run, name=name, reason=reason, approved_by=by)
 
 
@@ -85,17 +85,17 @@ def baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
     return names
 
 
-def find_baseline(named: str, dataset: Dataset, *, user: Any = None) -> Baseline:
-    """Return the current baseline of `dataset` whose name or id is `named`. Raises an error without one.
+def find_baseline(name_or_id: str, dataset: Dataset, *, user: Any = None) -> Baseline:
+    """Return the current baseline of `dataset` whose name or id is `name_or_id`. Raises an error without one.
 
     With `user`, ignore baselines that they may not see.
     """
     current = current_baselines(dataset)
     if user is not None:
         current = visible(current, user, through="run__benchmark")
-    matching = named_rows(current, named)
+    matching = named_rows(current, name_or_id)
     if matching:
         return matching[0]
     names = ", ".join(current.values_list("name", flat=True))
-    there = f"there is {names}" if names else "it has none yet: pin a completed run on its page"
-    raise BenchbenchError(f"The dataset {dataset} has no current baseline {named!r}; {there}.", field="baseline")
+    hint = f"there is {names}" if names else "it has none yet: pin a completed run on its page"
+    raise BenchbenchError(f"The dataset {dataset} has no current baseline {name_or_id!r}; {hint}.", field="baseline")

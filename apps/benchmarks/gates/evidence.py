@@ -29,7 +29,7 @@ class Ground:
         self.truth = truth_of(benchmark, version)
         self.grades = self.truth.grades
         self.query_ids = list(self.grades)
-        self.truths = Truths.of(list(self.grades.values()))
+        self.truths = Truths.from_grades(list(self.grades.values()))
 
     @cached_property
     def in_means(self) -> Mask:
@@ -67,16 +67,16 @@ class MeasuredRun:
 
     def values(self, measures: Iterable[Measure]) -> dict[Measure, Values]:
         """Return the value of each measure for each query, in the order of the ground; NaN for failed queries."""
-        wanted, query_ids = list(measures), self.ground.query_ids
-        kept = [measure for measure in wanted if str(measure) in self.evaluation.measures]
-        stored = dict(zip(kept, values_of([self.evaluation], list(map(str, kept)), query_ids)[0], strict=True))
-        others = [measure for measure in wanted if measure not in stored]
-        if not others:
+        requested, query_ids = list(measures), self.ground.query_ids
+        present = [measure for measure in requested if str(measure) in self.evaluation.measures]
+        stored = dict(zip(present, values_of([self.evaluation], list(map(str, present)), query_ids)[0], strict=True))
+        missing = [measure for measure in requested if measure not in stored]
+        if not missing:
             return stored
         graded = self.ground.truths.grade([self.rankings.get(query_id, []) for query_id in query_ids])
-        computed = evaluate(others, graded)
+        computed = evaluate(missing, graded)
         computed[:, [query_id not in self.rankings for query_id in query_ids]] = np.nan
-        return stored | dict(zip(others, computed, strict=True))
+        return stored | dict(zip(missing, computed, strict=True))
 
     @cached_property
     def lengths(self) -> dict[int, int]:
@@ -115,22 +115,22 @@ def differences(
     The runs are one family per measure, and the measures share alpha evenly (Bonferroni). So the probability of any
     false positive is at most `alpha`. Each run is compared on the queries that it and the baseline answered.
     """
-    others = [run for run in runs if run.run.pk != baseline.run.pk]
+    candidates = [run for run in runs if run.run.pk != baseline.run.pk]
     by_run: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
     for change in changes:
         rows = [
             np.where(run.ground.in_means, run.values([change.measure])[change.measure], np.nan)
-            for run in [*others, baseline]
+            for run in [*candidates, baseline]
         ]
-        itself = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
-        against = _against_last(np.stack(rows), alpha / len(changes), seed)
-        of_run = {run.run.pk: difference for run, difference in zip(others, against, strict=True)}
+        no_difference = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
+        results = _compare_with_last(np.stack(rows), alpha / len(changes), seed)
+        by_candidate = {run.run.pk: difference for run, difference in zip(candidates, results, strict=True)}
         for pk in by_run:
-            by_run[pk][change.measure] = of_run.get(pk, itself)
+            by_run[pk][change.measure] = by_candidate.get(pk, no_difference)
     return by_run
 
 
-def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
+def _compare_with_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
     """Return the difference of each row but the last from the last.
 
     Rows with the same queries are compared as one family. Otherwise each row is compared alone with an even share of
@@ -144,14 +144,14 @@ def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference 
         return [
             difference
             for row in rows[:-1]
-            for difference in _against_last(np.stack([row, rows[-1]]), alpha / last, seed)
+            for difference in _compare_with_last(np.stack([row, rows[-1]]), alpha / last, seed)
         ]
     try:
-        compared = compare(rows, baseline=last, alpha=alpha, seed=seed)
+        comparison = compare(rows, baseline=last, alpha=alpha, seed=seed)
     except ComparisonError as error:
         return [error.message] * last
-    pairs = [compared.pair(row, last) for row in range(last)]
-    return [Difference(pair.difference, _ends(pair), pair.significant, compared.n) for pair in pairs]
+    pairs = [comparison.pair(row, last) for row in range(last)]
+    return [Difference(pair.difference, _ends(pair), pair.significant, comparison.n) for pair in pairs]
 
 
 def _ends(pair: Pair) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import CheckReport, Outcome, Rules, judge, overall
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.means import MOST_LOST_PERCENT
+from benchbench.ir.measures.means import MAX_LOST_PERCENT
 
 
 class GateError(BenchbenchError):
@@ -43,7 +43,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The result of a gate. `chosen` says how the judged runs were chosen; `warnings` are caveats."""
+    """The result of a gate. `run_selection` says how the judged runs were chosen; `warnings` are caveats."""
 
     benchmark: Benchmark
     baseline: Baseline | None
@@ -76,23 +76,23 @@ def gate(
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     _require_baseline(benchmark, baseline, rules)
     ground = Ground(benchmark, benchmark.dataset_version)
-    judged, completed, chosen = _choose(subject, ground, every_run=every_run)
+    judged, completed, selection = _choose(subject, ground, every_run=every_run)
     unranked = [run for run in completed if run.evaluation.unranked and run not in judged]
     family = [run for run in completed if run not in unranked]
     warnings: tuple[str, ...] = ()
-    against: dict[UUID, Differences] = {}
+    by_run: dict[UUID, Differences] = {}
     if baseline is not None and rules.changes:
-        against, warnings = _against(baseline, ground, judged, family, rules)
+        by_run, warnings = _compare_with_baseline(baseline, ground, judged, family, rules)
     missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _missing(benchmark)
-    unsure = [_incomplete(benchmark, missing)] if missing and not every_run else []
-    unsure += [_lost(unranked)] if unranked and not rules.runs_may_fail else []
+    doubts = [_incomplete(benchmark, missing)] if missing and not every_run else []
+    doubts += [_unranked_check(unranked)] if unranked and not rules.runs_may_fail else []
     verdicts = [
-        RunVerdict(run.run, (*judge(rules, evidence(rules, run, against.get(run.run.pk, {}))), *_lossy(run), *unsure))
+        RunVerdict(run.run, (*judge(rules, evidence(rules, run, by_run.get(run.run.pk, {}))), *_losses(run), *doubts))
         for run in judged
     ]
     if every_run:
         verdicts += [_not_completed(run) for run in missing]
-    return GateResult(benchmark, baseline, rules, chosen, warnings, tuple(verdicts))
+    return GateResult(benchmark, baseline, rules, selection, warnings, tuple(verdicts))
 
 
 def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Rules) -> None:
@@ -115,19 +115,19 @@ def _choose(
     if isinstance(subject, Run):
         if subject.status != Run.Status.COMPLETED:
             raise GateStateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
-        named = _measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
-        return named, named, "the run that was named"
+        runs = _measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
+        return runs, runs, "the run that was named"
     completed = _measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
     if not completed:
         raise GateStateError(f'No run of the benchmark "{subject}" has completed: there is nothing to judge.')
-    missing = f" ({told})" if (told := _told(_missing(subject))) else ""
+    missing = f" ({statuses})" if (statuses := _describe_statuses(_missing(subject))) else ""
     if every_run:
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
     primary = str(Measure("nDCG", subject.primary_k))
     ranked = [run for run in completed if not run.evaluation.unranked] or completed
     best = max(ranked, key=lambda run: (_mean(run, primary), -run.run.run_order))
-    among = f"the best of {len(ranked)} completed runs by {primary}" if len(ranked) > 1 else "the only completed run"
-    return [best], completed, f"{among}{missing}"
+    choice = f"the best of {len(ranked)} completed runs by {primary}" if len(ranked) > 1 else "the only completed run"
+    return [best], completed, f"{choice}{missing}"
 
 
 def _mean(run: MeasuredRun, name: str) -> float:
@@ -147,29 +147,29 @@ def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
     return [MeasuredRun(ground, evaluation) for evaluation in ordered]
 
 
-def _against(
+def _compare_with_baseline(
     baseline: Baseline, ground: Ground, judged: Sequence[MeasuredRun], family: Sequence[MeasuredRun], rules: Rules
 ) -> tuple[dict[UUID, Differences], tuple[str, ...]]:
     """Return the differences of the family from the baseline, or the reason without any; and warnings."""
-    between = comparability.differences([*(run.run for run in judged), baseline.run], version=ground.version)
-    if not between.comparable:
-        return _undecidable(family, rules, " ".join(between.refusals)), ()
-    theirs = baseline.run.benchmark
-    own = ground if theirs.pk == ground.benchmark.pk else Ground(theirs, ground.version)
-    [measured] = _measured(theirs.runs.filter(pk=baseline.run_id), own)
+    comparison = comparability.differences([*(run.run for run in judged), baseline.run], version=ground.version)
+    if not comparison.comparable:
+        return _undecidable(family, rules, " ".join(comparison.refusals)), ()
+    benchmark = baseline.run.benchmark
+    baseline_ground = ground if benchmark.pk == ground.benchmark.pk else Ground(benchmark, ground.version)
+    [measured] = _measured(benchmark.runs.filter(pk=baseline.run_id), baseline_ground)
     if refusal := measured.evaluation.unranked:
         return _undecidable(family, rules, f'The baseline "{baseline.name}": {refusal}'), ()
     by_run = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
-    itself = [
+    notes = [
         f'The run "{run.run.label}" is the run of the baseline: compared with itself, it shows no difference.'
         for run in judged
         if run.run.pk == baseline.run_id
     ]
-    return by_run, (*between.warnings, *itself)
+    return by_run, (*comparison.warnings, *notes)
 
 
-def _undecidable(family: Sequence[MeasuredRun], rules: Rules, why: str) -> dict[UUID, Differences]:
-    return {run.run.pk: {change.measure: why for change in rules.changes} for run in family}
+def _undecidable(family: Sequence[MeasuredRun], rules: Rules, reason: str) -> dict[UUID, Differences]:
+    return {run.run.pk: {change.measure: reason for change in rules.changes} for run in family}
 
 
 def _missing(benchmark: Benchmark) -> list[Run]:
@@ -177,7 +177,7 @@ def _missing(benchmark: Benchmark) -> list[Run]:
     return list(benchmark.runs.exclude(status=Run.Status.COMPLETED).order_by("run_order"))
 
 
-def _told(runs: Sequence[Run]) -> str:
+def _describe_statuses(runs: Sequence[Run]) -> str:
     """Return the number of runs of each status: "2 failed, 1 cancelled"; "" without runs."""
     counts = Counter(str(run.status) for run in runs)
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
@@ -185,26 +185,26 @@ def _told(runs: Sequence[Run]) -> str:
 
 def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> CheckReport:
     runs = benchmark.runs.count()
-    note = f"{_told(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
+    note = f"{_describe_statuses(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
     return CheckReport("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
 
 
-def _lost(runs: Sequence[MeasuredRun]) -> CheckReport:
+def _unranked_check(runs: Sequence[MeasuredRun]) -> CheckReport:
     numbers = ", ".join(str(run.run.run_order) for run in runs)
     note = f"Run {numbers}: too many of its queries have no value, and the best run may be among them. "
     note += "Retry, or state runs_may_fail: true."
     return CheckReport("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
 
 
-def _lossy(run: MeasuredRun) -> list[CheckReport]:
+def _losses(run: MeasuredRun) -> list[CheckReport]:
     """Return an undecided check if too few queries of the run have a value; else nothing."""
     row = run.evaluation
     if not row.unranked:
         return []
-    wanted = f"≥ {100 - MOST_LOST_PERCENT} %"
+    required = f"≥ {100 - MAX_LOST_PERCENT} %"
     lost = row.failed_queries + row.unsearched_queries
-    valued = f"{row.query_count:,} of {row.query_count + lost:,}"
-    return [CheckReport("queries with a value", wanted, valued, Outcome.UNDECIDED, note=row.unranked)]
+    observed = f"{row.query_count:,} of {row.query_count + lost:,}"
+    return [CheckReport("queries with a value", required, observed, Outcome.UNDECIDED, note=row.unranked)]
 
 
 def _not_completed(run: Run) -> RunVerdict:

@@ -16,11 +16,11 @@ def headline(result: GateResult) -> str:
     """Return the verdict in one line: "Gate failed: 2 of 7 checks failed"."""
     checks = [check for verdict in result.verdicts for check in verdict.checks]
     counts = {outcome: sum(check.outcome == outcome for check in checks) for outcome in Outcome}
-    parts = [
+    phrases = [
         f"{counts[outcome]} {outcome.phrase}" for outcome in (Outcome.FAILED, Outcome.UNDECIDED) if counts[outcome]
     ]
-    told = f"{' and '.join(parts)}, of {len(checks)} checks" if parts else f"all {len(checks)} checks"
-    return f"{HEADLINES[result.outcome]}: {told}"
+    summary = f"{' and '.join(phrases)}, of {len(checks)} checks" if phrases else f"all {len(checks)} checks"
+    return f"{HEADLINES[result.outcome]}: {summary}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def report_of(result: GateResult) -> GateReport:
     )
 
 
-def means_told(result: GateResult) -> str:
+def describe_means(result: GateResult) -> str:
     """Return a note on the mean of floors whose name does not say it, or "" without floors."""
     if all(floor.mean is not Mean.BENCHMARK for floor in result.rules.floors):
         return ""
@@ -104,8 +104,8 @@ def markdown_of(result: GateResult) -> str:
         lines.append(
             f"Baseline {code(baseline.name)}: {text(baseline.run.label)} of {code(baseline.run.benchmark.name)}."
         )
-    if told := means_told(result):
-        lines.append(told)
+    if note := describe_means(result):
+        lines.append(note)
     if result.rules.changes:
         lines.append(f"Significant means at α = {result.rules.alpha:g}, shared by every comparison of this gate.")
     lines += [f"Note: {text(warning)}" for warning in result.warnings]

@@ -14,8 +14,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from apps.benchmarks.measuring.approximations import keep_losses
-from apps.benchmarks.measuring.batch_values import Valued, forget_values, keep_values, measured
+from apps.benchmarks.measuring.approximations import store_losses
+from apps.benchmarks.measuring.batch_values import MeasuredValues, delete_values, measure_runs, store_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs, truth_of
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
@@ -78,12 +78,12 @@ def measure_or_queue(
         truth_of(benchmark, version)
         lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False)
         if not lists.filter(query__in=version.queries).exists():
-            raise _never_asked(benchmark, version)
+            raise _not_searched(benchmark, version)
     return start_operation(
         Operation.Kind.MEASURE,
         subject_id=benchmark.pk,
         by=by or benchmark.owner,
-        batches=_parts(runs, versions),
+        batches=_split_batches(runs, versions),
         parameters={"versions": [version.number for version in versions], "measures": list(measures)},
     )
 
@@ -99,13 +99,13 @@ def measure_again(
         benchmark.measures = list(measures)
         benchmark.save(update_fields=["measures", "updated_at"])
     runs = completed_runs(benchmark)
-    made: list[Evaluation] = []
+    evaluations: list[Evaluation] = []
     for version in versions:
-        made = evaluate_runs(benchmark, runs, version=version)
-        if any(one.unsearched_queries for one in made) and not any(one.query_count for one in made):
-            raise _never_asked(benchmark, version)
-        keep_losses(benchmark, runs, made, version)
-    return made
+        evaluations = evaluate_runs(benchmark, runs, version=version)
+        if any(row.unsearched_queries for row in evaluations) and not any(row.query_count for row in evaluations):
+            raise _not_searched(benchmark, version)
+        store_losses(benchmark, runs, evaluations, version)
+    return evaluations
 
 
 def measure_part(batch: Batch, lease: Lease) -> None:
@@ -113,16 +113,16 @@ def measure_part(batch: Batch, lease: Lease) -> None:
     benchmark, (version,) = _subject(batch.operation, [batch.payload["version"]])
     names = batch.operation.parameters["measures"]
     truth = truth_of(benchmark, version)
-    truths, query_ids = Truths.of(list(truth.grades.values())), list(truth.grades)
+    truths, query_ids = Truths.from_grades(list(truth.grades.values())), list(truth.grades)
     parsed = [Measure.parse(name) for name in names]
     runs = benchmark.runs.filter(pk__in=batch.payload["runs"], status=Run.Status.COMPLETED)
-    valued: dict[UUID, Valued] = {}
+    values_by_run: dict[UUID, MeasuredValues] = {}
     for source_id, sharing in by_source(runs).items():
         lease.check()
-        valued |= measured(parsed, query_ids, truths, documents_by_query(source_id), sharing)
-        lease.report(len(valued) * len(query_ids))
+        values_by_run |= measure_runs(parsed, query_ids, truths, documents_by_query(source_id), sharing)
+        lease.report(len(values_by_run) * len(query_ids))
     with lease.commit():
-        keep_values(batch, names, query_ids, valued, truth_hash(truth), was_searched=False)
+        store_values(batch, names, query_ids, values_by_run, truth_hash(truth), was_searched=False)
 
 
 def finish_measuring(operation: Operation) -> None:
@@ -130,12 +130,12 @@ def finish_measuring(operation: Operation) -> None:
     Benchmark.objects.select_for_update().get(pk=operation.subject_id)  # a launch waits for the end
     benchmark, versions = _subject(operation, operation.parameters["versions"])
     measure_again(benchmark, versions, operation.parameters["measures"])
-    forget_values(completed_runs(benchmark))
+    delete_values(completed_runs(benchmark))
 
 
 def stop_measuring(operation: Operation) -> None:
     """Delete the batch values of an operation; the runs keep their old evaluations."""
-    forget_values(Run.objects.filter(benchmark=operation.subject_id, status=Run.Status.COMPLETED))
+    delete_values(Run.objects.filter(benchmark=operation.subject_id, status=Run.Status.COMPLETED))
 
 
 def measuring_event(operation: Operation) -> dict[str, Any]:
@@ -148,23 +148,23 @@ def measuring_event(operation: Operation) -> dict[str, Any]:
         "versions": operation.parameters["versions"],
         "stage": stage if operation.is_active else operation.status,
         "total_rankings": progress.total,
-        "measured_rankings": progress.done,
+        "measured_rankings": progress.done_units,
         "eta_seconds": progress.eta_seconds,
     }
 
 
-def _never_asked(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:
+def _not_searched(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:
     return RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
 
 
-def _parts(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
+def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the runs of each version in batches of at most RANKINGS; runs that share a source are adjacent."""
     ordered = [str(run.pk) for sharing in by_source(runs).values() for run in sharing]
     for version in versions:
         size = max(1, RANKINGS // max(1, version.query_count))
         for start in range(0, len(ordered), size):
-            part = ordered[start : start + size]
-            yield {"version": version.number, "runs": part}, len(part) * version.query_count
+            run_ids = ordered[start : start + size]
+            yield {"version": version.number, "runs": run_ids}, len(run_ids) * version.query_count
 
 
 def _subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:
@@ -183,7 +183,7 @@ class UnknownVersionError(RescoringError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rescored:
+class RescoringResult:
     """The result of re-scoring on a version.
 
     `unsearched` queries of the version were never searched and are left out of the means. `dropped` queries were
@@ -202,17 +202,17 @@ class Rescored:
         if self.operation:
             return f"Measuring on {self.version} is on the queue; until it ends, the page has what it had."
         runs = len(self.evaluations)
-        told = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
+        summary = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
         if self.unsearched:
-            told += f" Not searched, and left out of the means: new or reworded queries, {self.unsearched}."
+            summary += f" Not searched, and left out of the means: new or reworded queries, {self.unsearched}."
         if self.dropped:
-            told += f" Without a value, because the version no longer has them: {self.dropped} of their queries."
-        return told
+            summary += f" Without a value, because the version no longer has them: {self.dropped} of their queries."
+        return summary
 
 
 def rescore(
     benchmark: Benchmark, *, version: DatasetVersion | None = None, by: User | None = None, at_once: bool = False
-) -> Rescored:
+) -> RescoringResult:
     """Measure every completed run of `benchmark` on `version`, by default the newest frozen one, and store the values.
 
     Measures all runs, so that a page never mixes values against different truths. Values on other versions stay. A new
@@ -230,12 +230,12 @@ def rescore(
             raise RescoringError(f"{version} may still change: freeze it first.", field="version")
         if not completed_runs(benchmark):
             raise RescoringError(f"No run of {benchmark.name!r} has completed: there is nothing to measure.")
-        made = measure_or_queue(benchmark, [version], benchmark.measures, by=by, at_once=at_once)
-    if isinstance(made, Operation):
-        return Rescored(version, [], operation=made)
-    unsearched = max(evaluation.unsearched_queries for evaluation in made)
-    asked = set(benchmark.dataset_version.queries.values_list("pk", flat=True))
-    return Rescored(version, made, unsearched, dropped=len(asked - set(made[0].query_ids)))
+        result = measure_or_queue(benchmark, [version], benchmark.measures, by=by, at_once=at_once)
+    if isinstance(result, Operation):
+        return RescoringResult(version, [], operation=result)
+    unsearched = max(evaluation.unsearched_queries for evaluation in result)
+    query_ids = set(benchmark.dataset_version.queries.values_list("pk", flat=True))
+    return RescoringResult(version, result, unsearched, dropped=len(query_ids - set(result[0].query_ids)))
 
 
 def newest_version(benchmark: Benchmark) -> DatasetVersion:
@@ -257,9 +257,9 @@ def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
     versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id).select_related("dataset")
     version = versions.filter(number=number).first()
     if version is None:
-        there = ", ".join(map(str, sorted(versions.values_list("number", flat=True))))
+        numbers = ", ".join(map(str, sorted(versions.values_list("number", flat=True))))
         raise UnknownVersionError(
-            f"{benchmark.dataset_version.dataset} has no version {number}; there are: {there}.", field="version"
+            f"{benchmark.dataset_version.dataset} has no version {number}; there are: {numbers}.", field="version"
         )
     return version
 

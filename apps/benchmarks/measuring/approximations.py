@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import documents_of, kept_part, read_lists
+from apps.benchmarks.measuring.reading import cut_for_run, documents_of, read_lists
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import unpacked
 from apps.benchmarks.planning import plan_of
@@ -172,7 +172,7 @@ def _recalls(
 Lists = Mapping[int, ScoredList]  # by query; chunks by primary key
 
 
-def keep_losses(
+def store_losses(
     benchmark: Benchmark, runs: Iterable[Run], evaluations: Iterable[Evaluation], version: DatasetVersion
 ) -> None:
     """Store the loss of each approximate run on a version; `evaluations` are those of the runs on it.
@@ -217,13 +217,13 @@ def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: T
     measure = Measure("nDCG", benchmark.primary_k)
     approximate = unpacked(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
     lists = lists_of(benchmark, exact.final)
-    kept = {query: kept_part(exact, scored, top_k=exact.top_k) for query, scored in lists.items()}
-    documents = documents_of(kept.values())
+    heads = {query: cut_for_run(exact, scored, top_k=exact.top_k) for query, scored in lists.items()}
+    documents = documents_of(heads.values())
     ranked = {
-        query: np.array([documents[chunk] for chunk in part.ids.tolist()], np.int64) for query, part in kept.items()
+        query: np.array([documents[chunk] for chunk in head.ids.tolist()], np.int64) for query, head in heads.items()
     }
-    rankings = {query: found[collapse(found)] for query, found in ranked.items()}
-    graded = GradedRankings.of(
+    rankings = {query: ids[collapse(ids)] for query, ids in ranked.items()}
+    graded = GradedRankings.from_rankings(
         [rankings.get(query, np.empty(0, np.int64)) for query in evaluation.query_ids],
         [truth.grades[query] for query in evaluation.query_ids],
     )
@@ -237,8 +237,8 @@ def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: T
     )
     if not means.counted:
         return _none(str(measure))
-    mine, others = means.values.tolist()
-    return {"measure": str(measure), "approximate": mine, "exact": others, "cost": others - mine}
+    own_mean, exact_mean = means.values.tolist()
+    return {"measure": str(measure), "approximate": own_mean, "exact": exact_mean, "cost": exact_mean - own_mean}
 
 
 def lists_of(benchmark: Benchmark, stage_key: str) -> Lists:

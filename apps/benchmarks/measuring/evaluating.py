@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from django.db import connection
 from psycopg.types.json import Jsonb
 
-from apps.benchmarks.measuring.batch_values import Valued, kept_values, measured
+from apps.benchmarks.measuring.batch_values import MeasuredValues, load_values, measure_runs
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import packed
@@ -21,17 +21,17 @@ from benchbench.ir.measures import EmptyQueries, Measure, Truths, mean
 
 quoted = connection.ops.quote_name
 IDENTITY = ("run_id", "dataset_version_id", "policies_hash")
-WHAT_IT_FOUND = (
+RESULT_COLUMNS = (
     *("policies", "means", "measures", "query_ids", "values", "query_count", "failed_queries"),
     *("unsearched_queries", "truth_hash", "unresolved_count", "unresolved_share"),
 )
-COLUMNS = (*IDENTITY, *WHAT_IT_FOUND)
+COLUMNS = (*IDENTITY, *RESULT_COLUMNS)
 # Values are sent as binary: Django would write them as hexadecimal text, which takes twice as long.
 STORE = (
     f"INSERT INTO {Evaluation._meta.db_table} ({', '.join(map(quoted, COLUMNS))}, created_at)"  # nosec # only constants
     f" VALUES ({', '.join('%b' if name == 'values' else '%s' for name in COLUMNS)}, now())"
     f" ON CONFLICT ({', '.join(IDENTITY)}) DO UPDATE SET created_at = now(), "
-    + ", ".join(f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in WHAT_IT_FOUND)
+    + ", ".join(f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in RESULT_COLUMNS)
 )
 
 
@@ -52,8 +52,8 @@ def evaluate_runs(
     the mapping is not resolved for `version`.
     """
     ground_truth = truth_of(benchmark, version)
-    truths = Truths.of(list(ground_truth.grades.values()))
-    of_truth = {
+    truths = Truths.from_grades(list(ground_truth.grades.values()))
+    truth_row = {
         "truth_hash": truth_hash(ground_truth),
         "unresolved_count": ground_truth.unresolved_count,
         "unresolved_share": ground_truth.unresolved_share,
@@ -61,10 +61,10 @@ def evaluate_runs(
     query_ids = list(ground_truth.grades)
     measures = [Measure.parse(name) for name in benchmark.measures]
     runs = list(runs)
-    kept = kept_values([run.pk for run in runs], benchmark.measures, ground_truth)
-    for source_id, sharing in by_source(run for run in runs if run.pk not in kept).items():
-        kept |= measured(measures, query_ids, truths, documents_by_query(source_id), sharing)
-    evaluations = [_evaluation(benchmark, run, version, query_ids, truths, kept[run.pk], of_truth) for run in runs]
+    by_run = load_values([run.pk for run in runs], benchmark.measures, ground_truth)
+    for source_id, sharing in by_source(run for run in runs if run.pk not in by_run).items():
+        by_run |= measure_runs(measures, query_ids, truths, documents_by_query(source_id), sharing)
+    evaluations = [_evaluation(benchmark, run, version, query_ids, truths, by_run[run.pk], truth_row) for run in runs]
     _store(evaluations)
     return evaluations
 
@@ -95,16 +95,16 @@ def _evaluation(
     version: DatasetVersion,
     query_ids: list[int],
     truths: Truths,
-    valued: Valued,
-    of_truth: dict[str, Any],
+    measured_values: MeasuredValues,
+    truth_row: dict[str, Any],
 ) -> Evaluation:
-    values, missing = valued
+    values, missing = measured_values
     means = mean(
         values, has_relevant=truths.n_relevant > 0, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
     )
-    lost = [query_id for query_id, is_missing in zip(query_ids, missing.tolist(), strict=True) if is_missing]
+    missing_ids = [query_id for query_id, is_missing in zip(query_ids, missing.tolist(), strict=True) if is_missing]
     # Queries without a ranking failed if the run searched them.
-    failed = run.query_results.filter(query__in=lost).values("query").distinct().count() if lost else 0
+    failed = run.query_results.filter(query__in=missing_ids).values("query").distinct().count() if missing_ids else 0
     policies = policies_of(benchmark)
     return Evaluation(
         run=run,
@@ -121,7 +121,7 @@ def _evaluation(
         query_count=means.counted,
         failed_queries=failed,
         unsearched_queries=means.failed - failed,
-        **of_truth,
+        **truth_row,
     )
 
 

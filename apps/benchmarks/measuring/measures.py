@@ -13,9 +13,9 @@ from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
 
-MOST = 60
-LONGEST = 100
-GREATEST_CUTOFF = 1_000_000  # far past the end of any ranking
+MAX_MEASURES = 60
+MAX_NAME_LENGTH = 100
+MAX_CUTOFF = 1_000_000  # far past the end of any ranking
 FAMILIES = ("nDCG", "P", "R")
 USUAL = ("ndcg", "precision", "recall", "mrr", "ap", "map")  # wire names; in every benchmark, at its cutoffs
 
@@ -32,35 +32,37 @@ def measures_of(k_values: Iterable[int], more: Sequence[str], version: DatasetVe
     `more` may have any names that `Measure` parses. Raises MeasuresError, which names an invalid measure.
     """
     at_k = [str(Measure(name, k)) for name in FAMILIES for k in k_values]
-    return extended(extended([], [*at_k, "RR", "AP"], version), more, version)
+    return extend_measures(extend_measures([], [*at_k, "RR", "AP"], version), more, version)
 
 
-def extended(known: Sequence[str], wanted: Sequence[str], version: DatasetVersion) -> list[str]:
-    """Return `known`, then the new names of `wanted` in their stored spelling, then missing `Judged` at each cutoff.
+def extend_measures(current: Sequence[str], additions: Sequence[str], version: DatasetVersion) -> list[str]:
+    """Return `current`, then the new names of `additions` as stored, then missing `Judged` at each cutoff.
 
     Raises MeasuresError.
     """
-    names = list(dict.fromkeys([*known, *(str(_parsed(text)) for text in wanted)]))
+    names = list(dict.fromkeys([*current, *(str(_parsed(text)) for text in additions)]))
     judged = [str(Measure("Judged", Measure.parse(name).cutoff)) for name in names]
     complete = list(dict.fromkeys([*names, *judged]))
-    if len(complete) > MOST:
-        raise MeasuresError(f"These are {len(complete)} measures; a benchmark has at most {MOST}.", field="measures")
-    _require_measurable([name for name in complete if name not in known], version)
+    if len(complete) > MAX_MEASURES:
+        raise MeasuresError(
+            f"These are {len(complete)} measures; a benchmark has at most {MAX_MEASURES}.", field="measures"
+        )
+    _require_measurable([name for name in complete if name not in current], version)
     return complete
 
 
-def besides_the_usual(names: Iterable[str]) -> list[str]:
+def extra_measures(names: Iterable[str]) -> list[str]:
     """Return the measures in `names`, wire names or ours, that are not in every benchmark.
 
     `ndcg` means nDCG at every cutoff and is left out; `ndcg@3`, `map@10` and `ERR@20` are further measures. Raises
     MeasuresError for an unknown name.
     """
-    wanted = [name.strip() for name in names]
-    return [str(_parsed(name)) for name in wanted if name.lower() not in USUAL]
+    stripped = [name.strip() for name in names]
+    return [str(_parsed(name)) for name in stripped if name.lower() not in USUAL]
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedMeasures:
     """The new names, including `Judged` measures, all measures, and the operation if measuring is queued."""
 
     names: list[str]
@@ -76,9 +78,9 @@ class Added:
 
 
 def add_measures(
-    benchmark: Benchmark, wanted: Sequence[str], *, by: User | None = None, at_once: bool = False
-) -> Added:
-    """Measure `benchmark` by `wanted` too, from the stored rankings, without searching.
+    benchmark: Benchmark, additions: Sequence[str], *, by: User | None = None, at_once: bool = False
+) -> AddedMeasures:
+    """Measure `benchmark` by `additions` too, from the stored rankings, without searching.
 
     Measures its completed runs again on every version on which they have values, so that all runs of a page have the
     same measures. Many rankings are queued, as by `rescore`. Raises MeasuresError for an invalid measure or if none is
@@ -86,12 +88,12 @@ def add_measures(
     """
     with transaction.atomic():
         benchmark = locked_benchmark(benchmark)
-        complete = extended(benchmark.measures, wanted, benchmark.dataset_version)
+        complete = extend_measures(benchmark.measures, additions, benchmark.dataset_version)
         added = [name for name in complete if name not in benchmark.measures]
         if not added:
             raise MeasuresError("The benchmark has these measures already.", field="measures")
-        made = measure_or_queue(benchmark, scored_versions(benchmark), complete, by=by, at_once=at_once)
-    return Added(added, complete, made if isinstance(made, Operation) else None)
+        result = measure_or_queue(benchmark, scored_versions(benchmark), complete, by=by, at_once=at_once)
+    return AddedMeasures(added, complete, result if isinstance(result, Operation) else None)
 
 
 def _parsed(text: str) -> Measure:
@@ -99,12 +101,12 @@ def _parsed(text: str) -> Measure:
         measure = Measure.from_wire(text.strip())
     except MeasureError as error:
         raise MeasuresError(f"measures: {error.message}", field="measures") from None
-    if (measure.cutoff or 0) > GREATEST_CUTOFF:
+    if (measure.cutoff or 0) > MAX_CUTOFF:
         raise MeasuresError(
-            f"measures: the cutoff of {text.strip()[:40]} is greater than {GREATEST_CUTOFF:,}.", field="measures"
+            f"measures: the cutoff of {text.strip()[:40]} is greater than {MAX_CUTOFF:,}.", field="measures"
         )
-    if len(str(measure)) > LONGEST:
-        raise MeasuresError(f"measures: {text!r} is longer than {LONGEST} characters.", field="measures")
+    if len(str(measure)) > MAX_NAME_LENGTH:
+        raise MeasuresError(f"measures: {text!r} is longer than {MAX_NAME_LENGTH} characters.", field="measures")
     return measure
 
 
@@ -113,12 +115,12 @@ def _require_measurable(names: Sequence[str], version: DatasetVersion) -> None:
 
     Errors depend only on the grades, so it tries one query with a document of each grade.
     """
-    theirs = [measure for measure in map(Measure.parse, names) if not measure.is_ours]
-    if not theirs:
+    external = [measure for measure in map(Measure.parse, names) if not measure.is_ours]
+    if not external:
         return
     grades = sorted(version.judgments.order_by().values_list("grade", flat=True).distinct(), reverse=True)
-    graded = Truths.of([dict(enumerate(map(float, grades)))]).grade([range(len(grades))])
-    for measure in theirs:
+    graded = Truths.from_grades([dict(enumerate(map(float, grades)))]).grade([range(len(grades))])
+    for measure in external:
         try:
             evaluate([measure], graded)
         except MeasureError as error:

@@ -36,9 +36,9 @@ def rows_of(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[A
     (JSON, fields with a converter) are returned as psycopg reads them. `streamed` holds one row in memory at a time;
     run no other query before the last row.
     """
-    whole = _statement(values)
+    sql = _statement(values)
     with binary_cursor() as cursor:
-        yield from cursor.stream(whole, binary=True) if streamed else cursor.execute(whole, binary=True)
+        yield from cursor.stream(sql, binary=True) if streamed else cursor.execute(sql, binary=True)
 
 
 def _statement(values: QuerySet[Any, Any]) -> bytes:
@@ -47,8 +47,8 @@ def _statement(values: QuerySet[Any, Any]) -> bytes:
     except EmptyResultSet:  # Django raises it for an empty list of ids
         return b"SELECT WHERE false"
     with connection.cursor() as cursor:
-        whole: str = cursor.cursor.mogrify(statement, parameters)
-    return whole.encode()
+        sql: str = cursor.cursor.mogrify(statement, parameters)
+    return sql.encode()
 
 
 def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
@@ -62,32 +62,32 @@ def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
 def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:
     """Load the documents and lengths of each query that did not fail; of several repetitions the first."""
     lists = StageList.objects.filter(source=source_id, lengths__isnull=False, error="")
-    rows = lists.order_by("query_id", "repetition").values_list("query_id", _sent("document_ids"), "lengths")
+    rows = lists.order_by("query_id", "repetition").values_list("query_id", _as_binary("document_ids"), "lengths")
     by_query: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
     for query_id, documents, lengths in rows_of(rows):
         by_query.setdefault(query_id, (_array(documents, ">i8").astype(np.int64), lengths))
     return by_query
 
 
-def _sent(column: str) -> Func:
+def _as_binary(column: str) -> Func:
     """Return the expression for an array in binary, which NumPy reads faster than one Python object per number."""
     return Func(column, function="array_send", output_field=BinaryField())
 
 
-def _array(sent: bytes, kind: str) -> NDArray[Any]:
+def _array(data: bytes, kind: str) -> NDArray[Any]:
     """Read a one-dimensional array without nulls; see `benchbench.database.binary`."""
     cells = np.dtype([("size", ">i4"), ("value", kind)])
-    whole: NDArray[Any] = np.frombuffer(sent, cells, offset=ARRAY_HEAD)["value"] if len(sent) > ARRAY_HEAD else NOTHING
-    return whole
+    array: NDArray[Any] = np.frombuffer(data, cells, offset=ARRAY_HEAD)["value"] if len(data) > ARRAY_HEAD else NOTHING
+    return array
 
 
-def in_order(values: Values, own: Sequence[int], query_ids: Sequence[int]) -> Values:
-    """Reorder values (measures, queries) of the queries `own` as `query_ids`, NaN for queries that are not in `own`."""
-    if own == query_ids:
+def in_order(values: Values, stored_ids: Sequence[int], query_ids: Sequence[int]) -> Values:
+    """Reorder values (measures, queries) from `stored_ids` to `query_ids`, with NaN for missing queries."""
+    if stored_ids == query_ids:
         return values
-    place = {query_id: n for n, query_id in enumerate(own)}
-    places = np.array([place.get(query_id, len(own)) for query_id in query_ids], np.int64)
-    return np.column_stack([values, np.full(len(values), np.nan)])[:, places]
+    column = {query_id: n for n, query_id in enumerate(stored_ids)}
+    columns = np.array([column.get(query_id, len(stored_ids)) for query_id in query_ids], np.int64)
+    return np.column_stack([values, np.full(len(values), np.nan)])[:, columns]
 
 
 def values_of(
@@ -102,12 +102,12 @@ def values_of(
     stored = {key: row for key, *row in rows_of(rows.values_list("pk", "query_ids", "values"))}
     for evaluation in evaluations:
         evaluation.query_ids = stored[evaluation.pk][0]
-    wanted = evaluations[0].query_ids if query_ids is None else query_ids
-    values = np.full((len(evaluations), len(names), len(wanted)), np.nan)
-    for place, evaluation in enumerate(evaluations):
+    requested = evaluations[0].query_ids if query_ids is None else query_ids
+    values = np.full((len(evaluations), len(names), len(requested)), np.nan)
+    for index, evaluation in enumerate(evaluations):
         if evaluation.query_ids:
             columns = [evaluation.measures.index(name) for name in names]
-            values[place] = in_order(unpacked(stored[evaluation.pk][1])[columns], evaluation.query_ids, wanted)
+            values[index] = in_order(unpacked(stored[evaluation.pk][1])[columns], evaluation.query_ids, requested)
     return values
 
 
@@ -163,8 +163,8 @@ def stream_lists(
     listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
     table = np.array(list(rows_of(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
     values = rows.order_by("query_id").values_list("query_id", *STORED)
-    for query_id, of_query in groupby(rows_of(values, streamed=True), key=lambda row: row[0]):
-        lists = {key: _list(*stored) for _, key, *stored in of_query}
+    for query_id, rows_of_query in groupby(rows_of(values, streamed=True), key=lambda row: row[0]):
+        lists = {key: _list(*stored) for _, key, *stored in rows_of_query}
         chunks = np.concatenate([list_.ids for list_ in lists.values()])
         documents = table[np.searchsorted(table[:, 0], chunks), 1]
         yield query_id, lists, dict(zip(chunks.tolist(), documents.tolist(), strict=True))
@@ -189,39 +189,39 @@ def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:
     return dict(Chunk.objects.filter(pk__in=chunks.tolist()).values_list("pk", "document_id"))
 
 
-class KeptError(ConflictError):
+class CutError(ConflictError):
     """The chunks that a run kept are unknown."""
 
     code = "kept_chunks"
 
 
-def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+def find_kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     """Return the ids of the chunks that the run kept of its last stage's list, for each query of `rankings`.
 
-    `rankings` has the documents that the run ranked, by query. Raises KeptError if no lists are stored or if the chunks
+    `rankings` has the documents that the run ranked, by query. Raises CutError if no lists are stored or if the chunks
     belong to other documents.
     """
     plan = stored_plan(run)
     if plan is None:
-        raise KeptError(
+        raise CutError(
             "This run was made elsewhere, and its file names documents alone: which parts of them it found is not "
             "known."
         )
     lists = read_lists(run.benchmark, [plan.final], query_ids=rankings.keys())
     if lists.keys() != rankings.keys():
-        raise KeptError("The lists of this run's last stage are not stored: run the benchmark again.")
-    kept = {query: kept_part(plan, stages[plan.final], top_k=plan.top_k) for query, stages in lists.items()}
-    documents = documents_of(kept.values())
-    chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in kept.items()}
+        raise CutError("The lists of this run's last stage are not stored: run the benchmark again.")
+    cut_lists = {query: cut_for_run(plan, stages[plan.final], top_k=plan.top_k) for query, stages in lists.items()}
+    documents = documents_of(cut_lists.values())
+    chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in cut_lists.items()}
     for query, ids in chunks.items():
         if list(dict.fromkeys(map(documents.get, ids))) != list(rankings[query]):
-            raise KeptError(
+            raise CutError(
                 "The stored lists are not those that this run's rankings were made of: run the benchmark again."
             )
     return chunks
 
 
-def kept_part(plan: RunPlan, ranked: ScoredList, *, top_k: int) -> ScoredList:
+def cut_for_run(plan: RunPlan, ranked: ScoredList, *, top_k: int) -> ScoredList:
     """Return the part of a list that a run keeps: at most `top_k` of its candidates, above its threshold."""
     head = ranked.head(plan.candidates)
     compared = unit_scores(plan.unit_kind, head.compared_scores)
@@ -269,7 +269,7 @@ def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) 
     rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
     results: dict[int, QueryResult] = {}
     for result in rows:
-        known = results.get(result.query_id)
-        if known is None or (known.error and not result.error):
+        previous = results.get(result.query_id)
+        if previous is None or (previous.error and not result.error):
             results[result.query_id] = result
     return results

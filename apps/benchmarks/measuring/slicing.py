@@ -16,7 +16,7 @@ from benchbench.errors import ConflictError
 from benchbench.ir.measures import mean
 from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of
 
-KEPT_SECONDS = 24 * 3600
+CACHE_SECONDS = 24 * 3600
 
 
 class SlicingError(ConflictError):
@@ -55,22 +55,22 @@ def slicings_of(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicin
     Raises SlicingError if the mapping was resolved differently since an evaluation: its values then rest on other
     numbers of relevant documents.
     """
-    slicings = [_kept(*pair) for pair in measured]
-    unknown = [pair for pair, slicing in zip(measured, slicings, strict=True) if slicing is None]
-    made = iter(_made(unknown) if unknown else [])
-    return [slicing or next(made) for slicing in slicings]
+    slicings = [_load_cached(*pair) for pair in measured]
+    uncached = [pair for pair, slicing in zip(measured, slicings, strict=True) if slicing is None]
+    computed = iter(_compute_slicings(uncached) if uncached else [])
+    return [slicing or next(computed) for slicing in slicings]
 
 
 def _key(benchmark: Benchmark, evaluation: Evaluation) -> str:
     return f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
 
 
-def _kept(benchmark: Benchmark, evaluation: Evaluation) -> Slicing | None:
-    known = cache.get(_key(benchmark, evaluation)) if evaluation.truth_hash else None
-    return known if isinstance(known, Slicing) and list(known.query_ids) == evaluation.query_ids else None
+def _load_cached(benchmark: Benchmark, evaluation: Evaluation) -> Slicing | None:
+    cached = cache.get(_key(benchmark, evaluation)) if evaluation.truth_hash else None
+    return cached if isinstance(cached, Slicing) and list(cached.query_ids) == evaluation.query_ids else None
 
 
-def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]:
+def _compute_slicings(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]:
     version = measured[0][1].dataset_version
     rows = {row.pk: row for row in version.queries.only("key", *FIELDS)}
     truths = truths_of([benchmark for benchmark, _ in measured], version, {pk: row.key for pk, row in rows.items()})
@@ -80,13 +80,13 @@ def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]
                 "The mapping was resolved again since these values were measured, so they cannot be shown by slice: "
                 "re-score the benchmark."
             )
-        made = slicing_by(rows, evaluation.query_ids, _relevant(truth))
+        slicing = slicing_by(rows, evaluation.query_ids, _relevant(truth))
         if evaluation.truth_hash:
-            cache.set(_key(benchmark, evaluation), made, KEPT_SECONDS)
-        yield made
+            cache.set(_key(benchmark, evaluation), slicing, CACHE_SECONDS)
+        yield slicing
 
 
-def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
+def slicing_or_reason(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
     """Return the slices of an evaluation and "", or None and the reason ("" without an evaluation)."""
     try:
         return (slicing_of(benchmark, evaluation) if evaluation else None), ""
@@ -121,17 +121,17 @@ def means_in(
 
     None means that no query of the slice has a value. Over all queries the means are the evaluation's own.
     """
-    known = [name for name in names if name in evaluation.measures]
-    if not known:
+    measured = [name for name in names if name in evaluation.measures]
+    if not measured:
         return {}
-    values = np.stack([evaluation.column(name) for name in known])
+    values = np.stack([evaluation.column(name) for name in measured])
     skip = evaluation.policies.get("empty_queries") == "skip"
     means = mean(
         values[:, chosen.members],
         has_relevant=slicing.has_relevant[chosen.members],
         empty="skip" if skip else "zero",
     )
-    return {name: None if np.isnan(value) else float(value) for name, value in zip(known, means.values, strict=True)}
+    return {name: None if np.isnan(value) else float(value) for name, value in zip(measured, means.values, strict=True)}
 
 
 def slicing_by(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:

@@ -16,7 +16,7 @@ from apps.benchmarks.models.benchmarks import Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Batch
 from benchbench.ir.measures import Values
-from benchbench.ir.measures.means import MOST_LOST_PERCENT, why_unranked
+from benchbench.ir.measures.means import MAX_LOST_PERCENT, unranked_reason
 
 FLOAT = struct.Struct(">d")
 HEAD = struct.Struct(">i")  # of packed values: the number of measures
@@ -54,8 +54,8 @@ class ValuesField(models.BinaryField):
         return value if value is None or isinstance(value, bytes) else packed(np.array(value, np.float64))
 
     def value_to_string(self, obj: models.Model) -> str:
-        whole: str = json.dumps(self.value_from_object(obj))
-        return whole
+        text: str = json.dumps(self.value_from_object(obj))
+        return text
 
     def to_python(self, value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
@@ -136,10 +136,10 @@ class Evaluation(models.Model):
     @property
     def unranked(self) -> str:
         """Return a sentence if too many queries were lost for these means to rank, win or pass a gate, else ""."""
-        return why_unranked(counted=self.query_count, failed=self.failed_queries, unsearched=self.unsearched_queries)
+        return unranked_reason(counted=self.query_count, failed=self.failed_queries, unsearched=self.unsearched_queries)
 
     @classmethod
     def ranked(cls) -> Q:
         """Return the database condition for evaluations that are not `unranked`."""
         lost = F("failed_queries") + F("unsearched_queries")
-        return Q(GreaterThanOrEqual((F("query_count") + lost) * MOST_LOST_PERCENT, lost * 100))
+        return Q(GreaterThanOrEqual((F("query_count") + lost) * MAX_LOST_PERCENT, lost * 100))

@@ -22,14 +22,14 @@ from apps.datasets.importing import DatasetImport, dataset_with
 from apps.mappings.creating import resolved_mapping
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import encoder_of, lack, parts_of
+from apps.retrieval.availability import encoder_name, index_requirements, missing_requirements
 from apps.retrieval.grids import Cell, Grid, declare_indexes
-from apps.retrieval.indexing import building_of
+from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.naming import SIZES, model_words, size_words
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import Experiment, Strategy, kept_documents, read_experiment
+from benchbench.files.experiment import Experiment, Strategy, read_experiment, select_documents
 from benchbench.ir.planning.ann import arm_of
 from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.names import free_name
@@ -37,7 +37,7 @@ from benchbench.reading.strict_json import attributes
 
 LLM_PARAMETERS = ("provider", "base_url", "temperature", "max_tokens")  # that an index stores
 SEEDS = 2**31  # the number of seeds that language model servers and libraries accept
-OWN = ("sections", "seed")  # parameters that experiments do not set per strategy
+FIXED_PARAMETERS = ("sections", "seed")  # parameters that experiments do not set per strategy
 OnProgress = Callable[[dict[str, Any]], None]
 
 
@@ -59,7 +59,7 @@ class ExperimentPlan:
     @property
     def able(self) -> int:
         """Return the number of combinations that can run in this installation."""
-        return sum(not cell.lacking for cell in self.combinations)
+        return sum(not cell.missing for cell in self.combinations)
 
     @property
     def sentence(self) -> str:
@@ -82,8 +82,8 @@ class ExperimentPlan:
 
     def as_text(self) -> str:
         lines = [self.sentence]
-        for place, cell in enumerate(self.combinations, start=1):
-            lines.append(f"{place:>3} {cell.name}" + (f": cannot run, {cell.lacking}" if cell.lacking else ""))
+        for number, cell in enumerate(self.combinations, start=1):
+            lines.append(f"{number:>3} {cell.name}" + (f": cannot run, {cell.missing}" if cell.missing else ""))
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,12 +92,12 @@ class ExperimentPlan:
             "combinations": [
                 {
                     "name": cell.name,
-                    "strategy": cell.made_of.strategy,
+                    "strategy": cell.ingredients.strategy,
                     "backend": cell.store,
-                    "embedding_model": cell.made_of.encoder,
-                    "llm_model": cell.made_of.llm or None,
-                    "parameters": _stated_parameters(cell.made_of),
-                    "error": cell.lacking or None,
+                    "embedding_model": cell.ingredients.encoder,
+                    "llm_model": cell.ingredients.llm or None,
+                    "parameters": _file_parameters(cell.ingredients),
+                    "error": cell.missing or None,
                 }
                 for cell in self.combinations
             ],
@@ -123,11 +123,11 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
     cells: list[Cell] = []
-    for made_of, store in combined:
-        chunks = f"{made_of.strategy} {size_words(made_of.chunk_parameters)}"
-        name = free_name(" · ".join([chunks, store, *model_words(made_of)]), [cell.name for cell in cells])
-        lacking = lack({**parts_of(made_of, to_build=True), "store": store})
-        cells.append(Cell(name, made_of, lacking=lacking, store=store))
+    for ingredients, store in combined:
+        chunks = f"{ingredients.strategy} {size_words(ingredients.chunk_parameters)}"
+        name = free_name(" · ".join([chunks, store, *model_words(ingredients)]), [cell.name for cell in cells])
+        missing = missing_requirements({**index_requirements(ingredients, to_build=True), "store": store})
+        cells.append(Cell(name, ingredients, missing=missing, store=store))
     return ExperimentPlan(path, experiment, grid, cells)
 
 
@@ -153,7 +153,7 @@ def _grid_of(experiment: Experiment) -> Grid:
     seed = experiment.benchmark.random_seed % SEEDS
     return Grid(
         strategies=[(strategy.name, _parameters(strategy, seed)) for strategy in experiment.strategies],
-        encoders=[encoder_of(embedding.model, embedding.provider) for embedding in experiment.embeddings],
+        encoders=[encoder_name(embedding.model, embedding.provider) for embedding in experiment.embeddings],
         llms=[(llm.model, attributes(llm, *LLM_PARAMETERS) | {"seed": seed}) for llm in experiment.llms],
         lexical=False,
         stores=[backend.name for backend in experiment.backends],
@@ -165,19 +165,19 @@ def _parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
 
     Chunks of `flat` are cut section by section like those of the other strategies, so that sections can be compared.
     """
-    stated = {name.removeprefix("chunk_"): value for name, value in asdict(strategy).items()}
-    given = stated | dict(zip(OWN, (True, seed), strict=True))
-    return {name: value for name, value in given.items() if name in STRATEGIES[strategy.name].parameters}
+    options = {name.removeprefix("chunk_"): value for name, value in asdict(strategy).items()}
+    parameters = options | dict(zip(FIXED_PARAMETERS, (True, seed), strict=True))
+    return {name: value for name, value in parameters.items() if name in STRATEGIES[strategy.name].parameters}
 
 
-def _stated_parameters(made_of: Ingredients) -> dict[str, Any]:
+def _file_parameters(ingredients: Ingredients) -> dict[str, Any]:
     """Return the parameters that affect a strategy, by their names in the file. Others in the file have no effect."""
-    stated = ((name, value) for name, value in made_of.chunk_parameters.items() if name not in OWN)
-    return {f"chunk_{name}" if name in SIZES else name: value for name, value in stated}
+    parameters = ((name, value) for name, value in ingredients.chunk_parameters.items() if name not in FIXED_PARAMETERS)
+    return {f"chunk_{name}" if name in SIZES else name: value for name, value in parameters}
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedExperiment:
     """The benchmark of an experiment, ready to launch. `warnings` are about the imported data."""
 
     benchmark: Benchmark
@@ -186,7 +186,7 @@ class Prepared:
 
 def prepare_experiment(
     plan: ExperimentPlan, *, name: str = "", owner: User | None = None, on_progress: OnProgress | None = None
-) -> Prepared:
+) -> PreparedExperiment:
     """Import the documents and questions of an experiment, build its indexes, and create a benchmark over them.
 
     Reuses the owner's collection and dataset with equal content, and equal indexes. Builds indexes one at a time, in
@@ -198,7 +198,7 @@ def prepare_experiment(
     readers, the importers and `create_benchmark`.
     """
     if not plan.able:
-        reasons = "; ".join(dict.fromkeys(cell.lacking for cell in plan.combinations))
+        reasons = "; ".join(dict.fromkeys(cell.missing for cell in plan.combinations))
         raise ExperimentError(f"{plan.path.name} combines nothing that can run here: {reasons}.")
     mapping, imported = _import(plan, owner)
     indexes = declare_indexes(mapping.collection, plan.grid, owner=owner)
@@ -214,7 +214,7 @@ def prepare_experiment(
         indexes=dict(indexes.items()),
         experiment={"id": plan.experiment.id, "config": plan.experiment.as_dict()},
     )
-    return Prepared(benchmark, imported.report.warnings)
+    return PreparedExperiment(benchmark, imported.report.warnings)
 
 
 @transaction.atomic
@@ -223,21 +223,21 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
     id, data = plan.experiment.id, plan.experiment.data
     directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
     if not truth.is_file():
-        what = f"{plan.path.name}, data.ground_truth_path: there is no file {truth}."
-        raise ExperimentError(what, field="data.ground_truth_path")
+        problem = f"{plan.path.name}, data.ground_truth_path: there is no file {truth}."
+        raise ExperimentError(problem, field="data.ground_truth_path")
     try:
-        documents = documents_in(directory, besides=truth)
+        documents = documents_in(directory, ignored_file=truth)
     except FolderError as error:
-        what = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}."
-        raise ExperimentError(f"{plan.path.name}, data.documents_dir: {what}", field="data.documents_dir") from None
-    record = read_questions(truth, directory=directory, most=data.max_queries)
+        problem = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}."
+        raise ExperimentError(f"{plan.path.name}, data.documents_dir: {problem}", field="data.documents_dir") from None
+    record = read_questions(truth, directory=directory, limit=data.max_queries)
     if data.max_documents is not None:
         expected = {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
-        documents = documents.only(kept_documents(documents.ids, expected, data.max_documents))
-    asked = f"{id} ({data.max_queries} queries)" if data.max_queries else id
-    imported = dataset_with(record, name=asked, source=f"experiment {asked}", owner=owner)
-    searched = f"{id} ({len(documents.files)} documents)" if data.max_documents else id
-    collection, _ = collection_with(documents.read(), name=searched, owner=owner)
+        documents = documents.only(select_documents(documents.ids, expected, data.max_documents))
+    dataset_name = f"{id} ({data.max_queries} queries)" if data.max_queries else id
+    imported = dataset_with(record, name=dataset_name, source=f"experiment {dataset_name}", owner=owner)
+    collection_name = f"{id} ({len(documents.files)} documents)" if data.max_documents else id
+    collection, _ = collection_with(documents.read(), name=collection_name, owner=owner)
     return resolved_mapping(imported.version.dataset, collection, owner=owner), imported
 
 
@@ -248,18 +248,20 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
     """
     for index in indexes:
         index.refresh_from_db()
-    wanted = [
-        index for index in indexes if index.status != Index.Status.READY and not lack(parts_of(index, to_build=True))
+    unbuilt = [
+        index
+        for index in indexes
+        if index.status != Index.Status.READY and not missing_requirements(index_requirements(index, to_build=True))
     ]
 
     def report(built: int, event: dict[str, Any]) -> None:
-        done = built * documents + event["processed_documents"]
+        processed = built * documents + event["processed_documents"]
         if on_progress:
-            on_progress({**event, "processed_documents": done, "total_documents": len(wanted) * documents})
+            on_progress({**event, "processed_documents": processed, "total_documents": len(unbuilt) * documents})
 
-    for built, index in enumerate(wanted):
+    for built, index in enumerate(unbuilt):
         with contextlib.suppress(OperationFailedError):  # the runs that need the index report it
-            wait(building_of(index, by=owner), on_progress=partial(report, built))
+            wait(find_or_start_build(index, by=owner), on_progress=partial(report, built))
         index.refresh_from_db()
         if index.status == Index.Status.CANCELLED:
             raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')

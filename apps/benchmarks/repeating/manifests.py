@@ -24,41 +24,41 @@ class ManifestError(BenchbenchError):
     code = "manifest"
 
 
-class Part(BaseModel):
+class FileSection(BaseModel):
     """A part of an experiment file. It may have further keys for human readers, such as counts."""
 
     model_config = ConfigDict(strict=True)
 
 
-class BenchmarkPart(Part):
+class BenchmarkPart(FileSection):
     name: str
     description: str = ""
 
 
-class DatasetPart(Part):
+class DatasetPart(FileSection):
     name: str
     content_hash: str
 
 
-class CollectionPart(Part):
+class CollectionPart(FileSection):
     name: str
     fingerprint: str
 
 
-class MappingPart(Part):
+class MappingPart(FileSection):
     name: str = ""
     truth_hash: str = ""
 
 
-class IndexPart(Part):
-    """An index; `named` is its name in the matrix, null for the newest."""
+class IndexPart(FileSection):
+    """An index; `alias` is its name in the matrix, null for the newest."""
 
-    named: str | None
+    alias: str | None
     name: str
     content: str
 
 
-class ResultPart(Part):
+class ResultPart(FileSection):
     """The figures of a run."""
 
     means: dict[str, float | None]
@@ -66,7 +66,7 @@ class ResultPart(Part):
     failed_queries: int
 
 
-class MadeByPart(Part):
+class MadeByPart(FileSection):
     """A worker that took part."""
 
     libraries: dict[str, Any] = {}
@@ -75,7 +75,7 @@ class MadeByPart(Part):
     settings: dict[str, Any] = {}
 
 
-class RunPart(Part):
+class RunPart(FileSection):
     """A run; its result is null if it did not complete."""
 
     label: str
@@ -84,7 +84,7 @@ class RunPart(Part):
     made_by: list[MadeByPart] = []
 
 
-class ExperimentFile(Part):
+class ExperimentFile(FileSection):
     """An experiment file (docs/reproducing.md). Without `runs` it has no figures for a comparison."""
 
     schema_version: Literal["1.0"]
@@ -155,7 +155,7 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
         "collection": _collection(benchmark, runs),
         "mapping": {"name": benchmark.mapping.name, "truth_hash": truth_hash},
         # Each index once, under its name in the matrix, or null for the newest of all.
-        "indexes": [{"named": name, **identity_of(index)} for name, index in _searched(runs).items()],
+        "indexes": [{"alias": name, **identity_of(index)} for name, index in _indexes_by_name(runs).items()],
         "matrix": _matrix(benchmark, runs),
         "measures": benchmark.measures,
         "primary_k": benchmark.primary_k,
@@ -211,12 +211,12 @@ def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
 
 def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     """Return the matrix without indexes that were not built, which cannot be searched again."""
-    built = _searched(runs)
+    built = _indexes_by_name(runs)
     lost = {run.config.get("index") for run in runs if run.index} - built.keys()
     names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
     matrix = {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
     return {key: matrix[key] for key in KEYS if key in matrix}  # PostgreSQL does not preserve the order of keys
 
 
-def _searched(runs: list[Run]) -> dict[str | None, Index]:
+def _indexes_by_name(runs: list[Run]) -> dict[str | None, Index]:
     return {run.config.get("index"): run.index for run in runs if run.index and run.index.chunk_set}

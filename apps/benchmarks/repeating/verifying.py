@@ -10,7 +10,7 @@ from apps.benchmarks.repeating.manifests import ManifestStateError, own_evaluati
 from apps.operations.models import Status
 from benchbench.decimals import counted
 
-SHOWN = 3
+MAX_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Verification:
         if not self.compared:
             return f"Nothing to compare with “{self.source}”: no run of it completed, then or now."
         neither = self.runs - self.compared
-        told = f"; {neither} completed neither then nor now" if neither else ""
+        note = f"; {neither} completed neither then nor now" if neither else ""
         return (
             f"Reproduces every figure of “{self.source}”: {self.values:,} means in "
-            f"{counted(self.compared, 'run')}{told}."
+            f"{counted(self.compared, 'run')}{note}."
         )
 
 
@@ -63,24 +63,24 @@ def verify(benchmark: Benchmark) -> Verification:
         )
     runs = {run.config_hash: run for run in benchmark.runs.all()}
     evaluations = own_evaluations(benchmark)
-    wanted = benchmark.manifest["runs"]
-    measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in wanted}
+    file_runs = benchmark.manifest["runs"]
+    measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in file_runs}
     results = {
         run.config_hash: result_of(evaluations[run.pk], measures.get(run.config_hash) or evaluations[run.pk].measures)
         for run in runs.values()
         if run.status == Run.Status.COMPLETED and run.pk in evaluations
     }
-    expected = {run["config_hash"] for run in wanted}
-    differences = [text for run in wanted if (text := _difference(run, runs, results))]
+    expected = {run["config_hash"] for run in file_runs}
+    differences = [text for run in file_runs if (text := _difference(run, runs, results))]
     differences += [
         f"{run.label}: the experiment file has no such run." for key, run in runs.items() if key not in expected
     ]
     compared = [result for key, result in results.items() if key in expected]
-    then = [machine for run in wanted for machine in run.get("made_by", ())]
+    then = [machine for run in file_runs for machine in run.get("made_by", ())]
     now = [machine for run in runs.values() for machine in run.provenance.get("made_by", ())]
     return Verification(
         source=str(benchmark.manifest["benchmark"]["name"]),
-        runs=len(wanted),
+        runs=len(file_runs),
         compared=len(compared),
         values=sum(len(result["means"]) for result in compared),
         differences=tuple(differences),
@@ -88,29 +88,29 @@ def verify(benchmark: Benchmark) -> Verification:
     )
 
 
-def _difference(wanted: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
+def _difference(file_run: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
     """Return a sentence on the differences of one run, or "" if it repeats the first."""
-    run = runs.get(wanted["config_hash"])
+    run = runs.get(file_run["config_hash"])
     if run is None:
-        return "" if wanted["result"] is None else f"{wanted['label']}: this run is missing here."
-    before, after = wanted["result"], results.get(run.config_hash)
+        return "" if file_run["result"] is None else f"{file_run['label']}: this run is missing here."
+    before, after = file_run["result"], results.get(run.config_hash)
     if before is None or after is None:
         if before is after:
             return ""
-        was = "completed" if before else f"did not complete ({wanted.get('error') or wanted.get('status')})"
-        return f"{run.label}: then it {was}, here it {run.status}{f' ({run.error_message})' if not after else ''}."
-    parts = list(_parts(before, after))
+        outcome = "completed" if before else f"did not complete ({file_run.get('error') or file_run.get('status')})"
+        return f"{run.label}: then it {outcome}, here it {run.status}{f' ({run.error_message})' if not after else ''}."
+    clauses = list(_list_changes(before, after))
     is_exact = run.config.get("ann", "exact") == "exact"
-    why = "" if is_exact else " It searches approximately: an index that was built anew finds slightly other chunks."
-    return f"{run.label}: {'; '.join(parts)}.{why}" if parts else ""
+    caveat = "" if is_exact else " It searches approximately: an index that was built anew finds slightly other chunks."
+    return f"{run.label}: {'; '.join(clauses)}.{caveat}" if clauses else ""
 
 
-def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+def _list_changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     changed = [name for name in before["means"] if before["means"][name] != after["means"].get(name)]
-    for name in changed[:SHOWN]:
+    for name in changed[:MAX_LISTED]:
         yield f"{name} was {before['means'].get(name)}, is {after['means'].get(name)}"
-    if len(changed) > SHOWN:
-        yield f"so do {len(changed) - SHOWN} other measures"
-    for name, said in (("queries", "queries in the means"), ("failed_queries", "failed queries")):
+    if len(changed) > MAX_LISTED:
+        yield f"so do {len(changed) - MAX_LISTED} other measures"
+    for name, label in (("queries", "queries in the means"), ("failed_queries", "failed queries")):
         if before[name] != after[name]:
-            yield f"{said} were {before[name]}, are {after[name]}"
+            yield f"{label} were {before[name]}, are {after[name]}"

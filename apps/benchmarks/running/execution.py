@@ -13,14 +13,14 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.measuring.batch_values import keep_values, measure_lists
+from apps.benchmarks.measuring.batch_values import measure_lists, store_values
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import SharedList, plan_of, query_units, shared_lists, source_ids, stage_units
 from apps.benchmarks.provenance import environment
 from apps.benchmarks.running.open_indexes import OpenIndexes, prepare
-from apps.benchmarks.running.outcomes import Noted, Outcome, note
+from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
 from apps.benchmarks.running.rankings import final_lists, store_final_lists, store_stage_lists
 from apps.benchmarks.running.stages import Stages
@@ -29,14 +29,14 @@ from apps.mappings.truth import Truth, truth_hash
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from apps.retrieval.llms.answers import keeping_no_answers, passing_by_answers
+from apps.retrieval.llms.answers import bypass_answers, store_no_answers
 from apps.retrieval.llms.servers import checked_llm, full_name
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
-TOLD_SECONDS = 2  # least time between reports, since reporting disturbs the timing
+REPORT_SECONDS = 2  # least time between reports, since reporting disturbs the timing
 REPORTING_SHARE = 0.1  # most of an isolated batch's time that goes to reports, each of which measures all lists
-_asked_before: deque[str] = deque(maxlen=256)  # runs whose language model this process has warmed up
+_warm_runs: deque[str] = deque(maxlen=256)  # runs whose language model this process has warmed up
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class Work:
 
     def stages(self, queries: Sequence[Query], **options: Any) -> Stages:
         """Return the `Stages` for some of the queries; `options` override its defaults."""
-        own: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "tolerant": self.tolerant,
             "faults": self.faults,
             "hung": self.hung,
             "on_part": self.lease.check,
         }
-        return Stages(queries, self.indexes, self.rerankers, **own | options)
+        return Stages(queries, self.indexes, self.rerankers, **defaults | options)
 
 
 def execute(batch: Batch, lease: Lease) -> None:
@@ -95,12 +95,14 @@ def execute(batch: Batch, lease: Lease) -> None:
     else:
         lists, outcomes, notes = shared_queries(work)
     lease.check()
-    made_by = _made_by(work, outcomes)
-    found = measure_lists(benchmark, work.runs, truth, lists)
-    hashed = truth_hash(truth)
-    with lease.commit({"made_by": made_by, "runs": found.sums(), "notes": notes, **work.faults.as_result()}):
+    made_by = _environment_of(work, outcomes)
+    values = measure_lists(benchmark, work.runs, truth, lists)
+    hash_of_truth = truth_hash(truth)
+    with lease.commit({"made_by": made_by, "runs": values.sums(), "notes": notes, **work.faults.as_result()}):
         store_final_lists(lists)
-        keep_values(batch, benchmark.measures, found.query_ids, found.valued, hashed, was_searched=True)
+        store_values(
+            batch, benchmark.measures, values.query_ids, values.values_by_run, hash_of_truth, was_searched=True
+        )
         store_stage_lists(work.plan, outcomes, query_ids, work.indexes, source_ids(benchmark), lists)
 
 
@@ -111,8 +113,8 @@ def _work(batch: Batch, lease: Lease) -> Work:
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index"))
     keys = [str(run.pk) for run in runs]
-    searched = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
-    whole = plan_of(searched)
+    internal_runs = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
+    full_plan = plan_of(internal_runs)
     sources = {run.source_id for run in runs}
     waiting = (Run.Status.PENDING, Run.Status.INDEXING)
     benchmark.runs.filter(pk__in=keys, status__in=waiting).update(status=Run.Status.EVALUATING, started_at=Now())
@@ -120,8 +122,8 @@ def _work(batch: Batch, lease: Lease) -> Work:
         benchmark,
         runs,
         # Lists must be deep enough for all runs, also finished ones, because they replace the stored lists.
-        plan=whole.only(keys),
-        lists=shared_lists([run for run in searched if run.source_id in sources], whole),
+        plan=full_plan.only(keys),
+        lists=shared_lists([run for run in internal_runs if run.source_id in sources], full_plan),
         queries=list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk")),
         indexes=OpenIndexes({run.config.get("index"): run.index for run in runs if run.index}),
         rerankers=PinnedRerankers(benchmark),
@@ -133,25 +135,25 @@ def _work(batch: Batch, lease: Lease) -> Work:
     )
 
 
-def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
+def _environment_of(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     """Return the environment of this process, with the rerankers that worked and the language models of the plan."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
     llms = [stage.llm for stage in work.plan.stages if isinstance(stage, RewriteStage)]
-    asking = (work.indexes[stage.index].index for stage in work.plan.stages if isinstance(stage, AskStage))
-    llms += [full_name(index.llm, checked_llm(index.llm_parameters)) for index in asking]
+    llm_indexes = (work.indexes[stage.index].index for stage in work.plan.stages if isinstance(stage, AskStage))
+    llms += [full_name(index.llm, checked_llm(index.llm_parameters)) for index in llm_indexes]
     rerankers = (work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
     return environment(rerankers, llms)
 
 
-def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
+def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
     """Run every distinct stage of the runs once for all queries."""
-    done = 0
+    done_units = 0
 
     def report(stage: Stage) -> None:
-        nonlocal done
-        done += stage_units(stage) * len(work.queries)
-        work.lease.report(done)
+        nonlocal done_units
+        done_units += stage_units(stage) * len(work.queries)
+        work.lease.report(done_units)
 
     stages = work.stages(work.queries, pairs=Pairs(work.benchmark))
     outcomes = stages.run(work.plan, on_stage=report)
@@ -159,61 +161,61 @@ def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]
     return list(lists), outcomes, stages.notes
 
 
-def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
+def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
     """Run each (repetition, query, run) alone, with runs shuffled per query by the benchmark's seed.
 
     The first query runs once untimed, to warm up models and caches. The payload `alone` keeps other batches off the
     host. Exact counterparts of approximate runs are searched in the first repetition only. Between queries report the
-    provisional means by `truth`, at most every TOLD_SECONDS and in at most REPORTING_SHARE of the time: a batch may
+    provisional means by `truth`, at most every REPORT_SECONDS and in at most REPORTING_SHARE of the time: a batch may
     take long, and its runs have no other values before it ends.
     """
     benchmark, queries, lease = work.benchmark, work.queries, work.lease
     plans = {str(run.pk): plan_of([run]) for run in work.runs}
-    own = {str(run.pk): shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
+    shared = {str(run.pk): shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
     lists: list[FinalList] = []
     outcomes: dict[str, list[Outcome]] = {}
-    notes: Noted = {}
-    done = 0
+    notes: BatchNotes = {}
+    done_units = 0
     _warm_up(work, plans)
-    report_at = time.monotonic() + TOLD_SECONDS
+    report_at = time.monotonic() + REPORT_SECONDS
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         keys = list(plans)
         random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
         for key in keys:
             stages = work.stages([query], encode_afresh=True)
-            with passing_by_answers() if repetition > 1 else nullcontext():  # a cached answer would repeat the first
-                made = stages.run(plans[key].only([key], truth=repetition == 1))
-            lists += final_lists([own[key]], made, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
-            done += query_units(plans[key])
-            lease.report(done)
-            _keep(outcomes, made, number, repetition)
-            for stage_key, told in stages.notes.items() if repetition == 1 else ():
-                for name, more in told.items():
-                    note(notes, stage_key, name, more)
+            with bypass_answers() if repetition > 1 else nullcontext():  # a cached answer would repeat the first
+                new = stages.run(plans[key].only([key], truth=repetition == 1))
+            lists += final_lists([shared[key]], new, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
+            done_units += query_units(plans[key])
+            lease.report(done_units)
+            _merge(outcomes, new, number, repetition)
+            for stage_key, stage_notes in stages.notes.items() if repetition == 1 else ():
+                for name, addition in stage_notes.items():
+                    note(notes, stage_key, name, addition)
         if (started := time.monotonic()) >= report_at:
-            lease.report(done, {"runs": measure_lists(benchmark, work.runs, truth, lists).sums()}, always=True)
+            lease.report(done_units, {"runs": measure_lists(benchmark, work.runs, truth, lists).sums()}, always=True)
             ended = time.monotonic()
-            report_at = ended + max(TOLD_SECONDS, (ended - started) / REPORTING_SHARE)
+            report_at = ended + max(REPORT_SECONDS, (ended - started) / REPORTING_SHARE)
     return lists, outcomes, notes
 
 
 def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
     """Run the first query once, untimed. A process warms up the language model of a run once, as it may cost money."""
-    with keeping_no_answers():  # or the first timed query would reuse an answer timed on a cold model
+    with store_no_answers():  # or the first timed query would reuse an answer timed on a cold model
         for key, plan in plans.items():
-            if key in _asked_before:
+            if key in _warm_runs:
                 continue
             work.stages(work.queries[:1], tolerant=True, faults=Faults()).run(plan.only([key], truth=False))
             if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
-                _asked_before.append(key)
+                _warm_runs.append(key)
 
 
-def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:
+def _merge(outcomes: dict[str, list[Outcome]], new: dict[str, list[Outcome]], number: int, repetition: int) -> None:
     """Add the lists of the first repetition to `outcomes`, in the form of shared execution: {stage key: [per query]}.
 
     Runs of different depth share the key of an exact stage; keep the longest list.
     """
-    for key, (alone,) in made.items() if repetition == 1 else ():
+    for key, (alone,) in new.items() if repetition == 1 else ():
         lists = outcomes.setdefault(key, [])
         if len(lists) == number:
             lists.append(alone)

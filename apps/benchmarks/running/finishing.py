@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.again import scored_versions
-from apps.benchmarks.measuring.approximations import ann_warnings, approximations_of, keep_losses, not_itself
-from apps.benchmarks.measuring.batch_values import forget_values
+from apps.benchmarks.measuring.approximations import ann_warnings, approximations_of, not_itself, store_losses
+from apps.benchmarks.measuring.batch_values import delete_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
@@ -33,37 +33,37 @@ def finish(operation: Operation) -> None:
     runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
     # Evaluate all completed runs on every version, so that a page compares equal truths: the mapping may have been
     # resolved again since, and a retry adds runs to a benchmark that was re-scored.
-    every = [*runs, *benchmark.runs.filter(status=Run.Status.COMPLETED)]
+    all_runs = [*runs, *benchmark.runs.filter(status=Run.Status.COMPLETED)]
     versions = dict.fromkeys([benchmark.dataset_version, *scored_versions(benchmark)])
-    made = {version: evaluate_runs(benchmark, every, version=version) for version in versions}
-    evaluations = {evaluation.run_id: evaluation for evaluation in made[benchmark.dataset_version]}
-    noted = notes_of(benchmark)
+    by_version = {version: evaluate_runs(benchmark, all_runs, version=version) for version in versions}
+    evaluations = {evaluation.run_id: evaluation for evaluation in by_version[benchmark.dataset_version]}
+    notes = notes_of(benchmark)
     plan = plan_of(runs)
-    stalls = {run.run_key: sum(noted.stalls[stage.key] for stage in run.stages) for run in plan.runs}
-    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, noted.queries)
+    stalls = {run.run_key: sum(notes.stalls[stage.key] for stage in run.stages) for run in plan.runs}
+    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, notes.queries)
     timings, calls = timings_of(runs), calls_of(runs)
-    unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
+    filter_notes = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         key, approximation = str(run.pk), approximations.get(run.pk)
-        run.provenance = provenance_of(run, made_by=noted.environments[key])
+        run.provenance = provenance_of(run, made_by=notes.environments[key])
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
-        own = _warnings(benchmark, run, len(noted.short[key]), stalls[key], calls[run.pk].fallbacks)
-        run.warnings = own + unfound + ann_warnings(approximation)
-        run.error_message = _why_failed(run, evaluations[run.pk], approximation)
+        run_warnings = _warnings(benchmark, run, len(notes.short[key]), stalls[key], calls[run.pk].fallbacks)
+        run.warnings = run_warnings + filter_notes + ann_warnings(approximation)
+        run.error_message = _failure_reason(run, evaluations[run.pk], approximation)
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
-    for version, of_version in made.items():
-        keep_losses(benchmark, every, of_version, version)
-    forget_values(runs)  # the evaluations have them now
+    for version, version_evaluations in by_version.items():
+        store_losses(benchmark, all_runs, version_evaluations, version)
+    delete_values(runs)  # the evaluations have them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
 
 
-def _why_failed(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
+def _failure_reason(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
     """Return why a run has no figures, as a sentence, or "" if it has.
 
     A run whose times have no samples had no successful search. A run without queries did not fail.
@@ -104,16 +104,18 @@ class Notes:
 
 def notes_of(benchmark: Benchmark) -> Notes:
     notes = Notes(defaultdict(set), defaultdict(list), {}, Counter())
-    done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by")
-    rows = done.order_by("pk").values_list("result__made_by", "result__runs", "result__notes")
-    for made_by, runs, of_stages in rows.iterator():
-        for run_id, part in runs.items():
-            notes.short[run_id].update(part["short"])
+    batches = Batch.objects.filter(
+        operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by"
+    )
+    rows = batches.order_by("pk").values_list("result__made_by", "result__runs", "result__notes")
+    for made_by, runs, notes_by_stage in rows.iterator():
+        for run_id, sums in runs.items():
+            notes.short[run_id].update(sums["short"])
             if made_by not in notes.environments[run_id]:
                 notes.environments[run_id].append(made_by)
-        for stage, noted in of_stages.items():
-            notes.stalls[stage] += noted.pop(STALLS, 0)
-            for name, ids in noted.items():
+        for stage, stage_notes in notes_by_stage.items():
+            notes.stalls[stage] += stage_notes.pop(STALLS, 0)
+            for name, ids in stage_notes.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
     return notes
 

@@ -15,13 +15,13 @@ from apps.benchmarks.planning import is_prepared, plan_of
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease, Stopped
 from apps.operations.models import Batch
-from apps.retrieval.encoders.base import Kind, flawed_vector, vector_flaws
+from apps.retrieval.encoders.base import Kind, flawed_vector_error, vector_flaws
 from apps.retrieval.encoders.encoding import embed_queries, encoder_for
 from apps.retrieval.models import Index
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
-from benchbench.errors import BenchbenchError, UnfitWorkerError, told
+from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import DenseStage, LexicalStage, Stage
@@ -45,7 +45,7 @@ def opened_for(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, Op
     return index
 
 
-LEAST_COSINE = 0.99999
+MIN_COSINE = 0.99999
 
 
 class StageError(BenchbenchError):
@@ -54,17 +54,17 @@ class StageError(BenchbenchError):
     code = "stage"
 
 
-def time_encoding_afresh(index: OpenIndex, texts: list[str], kept: NDArray[np.float32], kind: Kind) -> float:
+def time_encoding_afresh(index: OpenIndex, texts: list[str], stored_vectors: NDArray[np.float32], kind: Kind) -> float:
     """Encode texts again, and return the milliseconds per text.
 
-    The `kept` vectors (n, d) are used for ranking, so they must come from the same model. Raises StageError if they do
-    not, and EncoderError.
+    The `stored_vectors` vectors (n, d) rank the results, so they must come from the same model. Raises StageError
+    if they do not, and EncoderError.
     """
     encoder = encoder_for(index.index)
     vectors, ms = embed_queries(encoder, texts, kind)
     for row, flaw in vector_flaws(encoder, vectors, len(texts)).items():
-        raise flawed_vector(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
-    if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
+        raise flawed_vector_error(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
+    if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, stored_vectors) < MIN_COSINE).any():
         raise StageError(
             f"Encoding a query again gave another vector than the one kept for {index.index.encoder}: the model's "
             "files have changed. Make a new version of the index."
@@ -84,46 +84,46 @@ def prepare(batch: Batch, lease: Lease) -> None:
         benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
     )
     plan = plan_of(runs)
-    needing = _needing(plan, runs)
-    waiting = {run.pk for _, mine in needing.values() for run in mine}
+    preparations = _preparations(plan, runs)
+    waiting = {run.pk for _, affected in preparations.values() for run in affected}
     benchmark.runs.filter(pk__in=waiting, status=Run.Status.PENDING).update(
         status=Run.Status.INDEXING, started_at=Now()
     )
     prepared: dict[str, Any] = {}
     failed: dict[Run, str] = {}
     faults = Faults()
-    for key, (stage, mine) in needing.items():
+    for key, (stage, affected) in preparations.items():
         lease.check()
         try:
             with lease.interrupting():
-                prepared[key] = _prepare(mine[0].index, stage)
+                prepared[key] = _prepare(affected[0].index, stage)
         except (Stopped, UnfitWorkerError):
             raise
         except Exception as error:
-            spoken = isinstance(error, BenchbenchError)
-            if not spoken and batch.attempts < settings.BENCHBENCH_MAX_ATTEMPTS:
+            is_expected = isinstance(error, BenchbenchError)
+            if not is_expected and batch.attempts < settings.BENCHBENCH_MAX_ATTEMPTS:
                 raise
-            message = told(error)
+            message = error_text(error)
             faults.add(message, error)
-            failed |= dict.fromkeys(mine, message)
+            failed |= dict.fromkeys(affected, message)
     remaining = [run for run in runs if run not in failed]
-    rest = plan.only([str(run.pk) for run in remaining])
+    remaining_plan = plan.only([str(run.pk) for run in remaining])
     result = {"prepared": prepared, **faults.as_result()}
-    with lease.commit(result, batches=query_batches(benchmark, remaining, rest) if remaining else ()):
+    with lease.commit(result, batches=query_batches(benchmark, remaining, remaining_plan) if remaining else ()):
         for run, message in failed.items():
             benchmark.runs.filter(pk=run.pk).update(
                 status=Run.Status.FAILED, error_message=f"Its index could not be made: {message}", completed_at=Now()
             )
 
 
-def _needing(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
+def _preparations(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
     """Return the stages whose index must be made, by key, each with the runs that need it."""
     by_key = {str(run.pk): run for run in runs}
-    needing: dict[str, tuple[Stage, list[Run]]] = {}
+    preparations: dict[str, tuple[Stage, list[Run]]] = {}
     for planned in plan.runs:
         for stage in filter(is_prepared, planned.stages):
-            needing.setdefault(stage.key, (stage, []))[1].append(by_key[planned.run_key])
-    return needing
+            preparations.setdefault(stage.key, (stage, []))[1].append(by_key[planned.run_key])
+    return preparations
 
 
 def _prepare(index: Index | None, stage: Stage) -> dict[str, Any]:

@@ -18,15 +18,15 @@ from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 STALLS = "stalls"  # a key of a stage's notes
 
-Noted = dict[str, dict[str, Any]]  # notes of a batch by stage: STALLS, a number; other notes are ids of queries
+BatchNotes = dict[str, dict[str, Any]]  # notes of a batch by stage: STALLS, a number; other notes are ids of queries
 # (see `Approximation`), so that a query that is searched again counts once
 NotedQueries = dict[str, dict[str, set[int]]]  # the ids of a whole benchmark by stage and note
 
 
-def note(notes: Noted, stage: str, name: str, more: Any) -> None:
+def note(notes: BatchNotes, stage: str, name: str, addition: Any) -> None:
     """Add a number or ids of queries to a note of a stage."""
-    told = notes.setdefault(stage, {})
-    told[name] = told[name] + more if name in told else more
+    stage_notes = notes.setdefault(stage, {})
+    stage_notes[name] = stage_notes[name] + addition if name in stage_notes else addition
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Outcome:
 def settle(
     runs: Sequence[RunPlan],
     outcomes: Mapping[str, list[Outcome]],
-    notes: Noted,
+    notes: BatchNotes,
     *,
     attempt: Callable[[Callable[[], Outcome]], Outcome],
 ) -> None:
@@ -60,21 +60,22 @@ def settle(
     those that were not timed alone. If the repetition takes less than half of the common time, count a stall in `notes`
     (STALLS). `attempt` calls a function and converts an error into an outcome.
     """
-    again: set[str] = set()
+    retimed_keys: set[str] = set()
     together = {
-        key: max((made.together_ms or 0.0 for made in all_made), default=0.0) for key, all_made in outcomes.items()
+        key: max((stage_outcomes.together_ms or 0.0 for stage_outcomes in group), default=0.0)
+        for key, group in outcomes.items()
     }
     for keys in dict.fromkeys(tuple(stage.key for stage in run.stages) for run in runs):  # many runs, few chains
         for number in range(len(outcomes[keys[-1]])):
-            most_ms = sum(outcomes[key][number].together_ms or outcomes[key][number].ms or 0.0 for key in keys)
-            if most_ms <= settings.BENCHBENCH_QUERY_TIMEOUT_MS:
+            max_ms = sum(outcomes[key][number].together_ms or outcomes[key][number].ms or 0.0 for key in keys)
+            if max_ms <= settings.BENCHBENCH_QUERY_TIMEOUT_MS:
                 continue
             for key in keys:
-                made = outcomes[key]
-                if made[number].time is not None:
-                    made[number] = attempt(partial(_timed, made[number]))
-                    again.add(key)
-    for key in again:
+                stage_outcomes = outcomes[key]
+                if stage_outcomes[number].time is not None:
+                    stage_outcomes[number] = attempt(partial(_timed, stage_outcomes[number]))
+                    retimed_keys.add(key)
+    for key in retimed_keys:
         alone = sum(outcome.ms or 0.0 for outcome in outcomes[key])
         note(notes, key, STALLS, int(together[key] > 2 * alone))
 
@@ -89,18 +90,18 @@ def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -
     count = len(index.chunk_ids)
     for scored in lists:
         if len(scored.scores) != len(scored) or not ((scored.ids >= 0) & (scored.ids < count)).all():
-            what = f"chunks that are none of its {count:,}"
+            problem = f"chunks that are none of its {count:,}"
         elif not np.isfinite(scored.scores).all() or not np.isfinite(scored.compared_scores).all():
-            what = "a score that is not a finite number"
+            problem = "a score that is not a finite number"
         else:
             continue
         raise StageError(
-            f'The stage {stage.key} gave {what}: the index "{index.index}" is damaged, or a model gives what it '
+            f'The stage {stage.key} gave {problem}: the index "{index.index}" is damaged, or a model gives what it '
             "cannot. Look at the model's files, and make a new version of the index."
         )
 
 
-def left_out(hung: Mapping[str, str], query_id: int) -> Outcome | None:
+def earlier_hang(hung: Mapping[str, str], query_id: int) -> Outcome | None:
     """Return the error of a query at which a model hung in an earlier attempt, or of any query if it hung at two.
 
     `hung` has the sentences by query. The key "" is a call for several queries and is ignored.

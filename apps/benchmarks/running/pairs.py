@@ -37,7 +37,7 @@ class Pairs:
 
     def __init__(self, benchmark: Benchmark | None = None) -> None:
         self._benchmark = benchmark
-        self._known: dict[Key, dict[int, Scored]] = {}
+        self._pairs_by_key: dict[Key, dict[int, Scored]] = {}
         self._stored_before: set[Key] = set()
 
     def score(
@@ -51,13 +51,13 @@ class Pairs:
     ) -> tuple[PairScores, float]:
         """Return the scores of chunks for a query, in the order of `positions`, and the cost of scoring them in ms."""
         key = _key(reranker, index, query)
-        if key not in self._known:
-            self._known[key] = self._stored(key)
-            self._stored_before |= {key} if self._known[key] else set()
-        known = self._known[key]
-        if missing := [position for position in positions.tolist() if position not in known]:
-            known |= self._score(key, reranker, index, query, missing, on_part)
-        chosen = [known[position] for position in positions.tolist()]
+        if key not in self._pairs_by_key:
+            self._pairs_by_key[key] = self._load_pairs(key)
+            self._stored_before |= {key} if self._pairs_by_key[key] else set()
+        pairs = self._pairs_by_key[key]
+        if missing := [position for position in positions.tolist() if position not in pairs]:
+            pairs |= self._score(key, reranker, index, query, missing, on_part)
+        chosen = [pairs[position] for position in positions.tolist()]
         scores = PairScores(
             np.array([pair.score for pair in chosen], np.float64),
             np.array([pair.threshold_score for pair in chosen], np.float64),
@@ -77,10 +77,10 @@ class Pairs:
             started = time.perf_counter()
             reranker.score(query.text, texts)
         ms = (time.perf_counter() - started) * 1000
-        known = self._known[key]
-        known |= {position: known[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
+        pairs = self._pairs_by_key[key]
+        pairs |= {position: pairs[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
         for scored in self._lists(key):
-            scored.duration_ms = sum(known[position].ms for position in scored.positions if position in known)
+            scored.duration_ms = sum(pairs[position].ms for position in scored.positions if position in pairs)
             scored.save(update_fields=["duration_ms"])
         return ms
 
@@ -97,9 +97,9 @@ class Pairs:
         reranker.prepare(texts, on_part=on_part)
         with calling(f"The reranker {reranker.name}"):
             started = time.perf_counter()
-            made = reranker.score(query.text, texts)
+            pair_scores = reranker.score(query.text, texts)
             ms = (time.perf_counter() - started) * 1000
-        _check(reranker, made, len(positions))
+        _check(reranker, pair_scores, len(positions))
         on_part()
         if self._benchmark is not None:
             name, revision, chunk_set_id, query_id = key
@@ -110,17 +110,17 @@ class Pairs:
                 chunk_set_id=chunk_set_id,
                 query_id=query_id,
                 positions=positions,
-                scores=made.scores.tolist(),
-                threshold_scores=made.threshold_scores.tolist(),
+                scores=pair_scores.scores.tolist(),
+                threshold_scores=pair_scores.threshold_scores.tolist(),
                 duration_ms=ms,
             )
-        return _pairs(positions, made.scores.tolist(), made.threshold_scores.tolist(), ms)
+        return _pairs(positions, pair_scores.scores.tolist(), pair_scores.threshold_scores.tolist(), ms)
 
-    def _stored(self, key: Key) -> dict[int, Scored]:
+    def _load_pairs(self, key: Key) -> dict[int, Scored]:
         by_position: dict[int, Scored] = {}
         for scored in self._lists(key).order_by("-pk"):  # if two workers scored a pair, the first one counts
-            known = _pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
-            by_position |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
+            pairs = _pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
+            by_position |= {position: pair for position, pair in pairs.items() if np.isfinite(pair).all()}
         return by_position
 
     def _lists(self, key: Key) -> QuerySet[PairList]:
@@ -136,9 +136,9 @@ def _key(reranker: Reranker, index: OpenIndex, query: Query) -> Key:
     return reranker.name, reranker.revision, index.chunk_set_id, query.pk
 
 
-def _check(reranker: Reranker, made: PairScores, count: int) -> None:
+def _check(reranker: Reranker, pair_scores: PairScores, count: int) -> None:
     """Raise RankingError for invalid scores, before they are stored for the whole benchmark."""
-    for scores in (made.scores, made.threshold_scores):
+    for scores in (pair_scores.scores, pair_scores.threshold_scores):
         if scores.shape != (count,) or not np.isfinite(scores).all():
             raise RankingError(
                 f"The reranker {reranker.name} did not give a finite number for each of {count:,} chunks: look at the "
@@ -172,16 +172,16 @@ class PinnedRerankers:
     def load(self, name: str, index: Index) -> Reranker:
         """Load the reranker called `name` for an index. Raises RerankerRevisionError and errors of `load_reranker`."""
         reranker = load_reranker(name, index)
-        model, here = reranker.model_name, reranker.revision
-        if self._pinned.get(model) != here:
+        model, revision = reranker.model_name, reranker.revision
+        if self._pinned.get(model) != revision:
             # The revision of the first worker, which may be this one.
             pinned, _ = RerankerRevision.objects.get_or_create(
-                benchmark=self._benchmark, model=model, defaults={"revision": here}
+                benchmark=self._benchmark, model=model, defaults={"revision": revision}
             )
             self._pinned[model] = pinned.revision
-            if pinned.revision != here:
+            if pinned.revision != revision:
                 raise RerankerRevisionError(
-                    f'"{self._benchmark}" is reranked by {model} in revision {pinned.revision}; here it is {here}. '
+                    f'"{self._benchmark}" is reranked by {model} in revision {pinned.revision}; here it is {revision}. '
                     "Install that revision on a worker, or clone the benchmark to measure with another."
                 )
         return reranker

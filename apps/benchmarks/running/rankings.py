@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import NO_IDS, FinalList, kept_part
+from apps.benchmarks.measuring.reading import NO_IDS, FinalList, cut_for_run
 from apps.benchmarks.models import StageList
 from apps.benchmarks.planning import SharedList
 from apps.benchmarks.running.outcomes import Outcome
@@ -21,7 +21,7 @@ from benchbench.ir.planning.plan import Plan, RunPlan
 from benchbench.ir.ranking import UnitKind, collapse, unit_scores
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
-TIMED = {
+TIMING_NAMES = {
     planned.RewriteStage: "rewrite_ms",
     planned.EncodeStage: "encode_ms",
     planned.AskStage: "search_ms",
@@ -31,7 +31,7 @@ TIMED = {
     planned.FuseStage: "fuse_ms",
     planned.RerankStage: "rerank_ms",
 }
-Timed = tuple[str, Outcome]  # the name of the timing that a stage counts in, and the outcome for a query
+TimedOutcome = tuple[str, Outcome]  # the name of the timing that a stage counts in, and the outcome for a query
 
 
 def final_lists(
@@ -50,29 +50,29 @@ def final_lists(
     BENCHBENCH_QUERY_TIMEOUT_MS is an error.
     """
     for shared_list in shared:
-        cuts = Cuts.of(shared_list.plans)
+        cuts = Cuts.from_plans(shared_list.plans)
         stages = shared_list.plans[0].stages  # all runs of a list have the same stages
-        names, columns = [TIMED[type(stage)] for stage in stages], [outcomes[stage.key] for stage in stages]
+        names, columns = [TIMING_NAMES[type(stage)] for stage in stages], [outcomes[stage.key] for stage in stages]
         index_of = cache(lambda name: indexes[name])  # opened once per list, if a query needs it
-        for query_id, *made in zip(query_ids, *columns, strict=True):
-            asked = query_id, repetition
-            yield _final_list(shared_list, cuts, list(zip(names, made, strict=True)), asked, index_of, max_k)
+        for query_id, *results in zip(query_ids, *columns, strict=True):
+            query_key = query_id, repetition
+            yield _final_list(shared_list, cuts, list(zip(names, results, strict=True)), query_key, index_of, max_k)
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The cuts of the runs that share a list: each run keeps at most `most` chunks above its threshold.
+    """The cuts of the runs that share a list: each run keeps at most `max_chunks` chunks above its threshold.
 
     `limits` are the greatest numbers of chunks that the configurations allow; for a reranked list at most its depth.
     """
 
     kind: UnitKind
-    most: tuple[int, ...]
+    max_chunks: tuple[int, ...]
     thresholds: tuple[float | None, ...]
     limits: tuple[int, ...]
 
     @classmethod
-    def of(cls, plans: Sequence[RunPlan]) -> "Cuts":
+    def from_plans(cls, plans: Sequence[RunPlan]) -> "Cuts":
         return cls(
             plans[0].unit_kind,
             tuple(min(plan.candidates, plan.top_k) for plan in plans),
@@ -80,9 +80,9 @@ class Cuts:
             tuple(_limit(plan) for plan in plans),
         )
 
-    def kept(self, scored: ScoredList) -> NDArray[np.int64]:
+    def count_kept(self, scored: ScoredList) -> NDArray[np.int64]:
         """Return the number of chunks that each run keeps: a prefix, because the scores of a list fall."""
-        counts = np.minimum(self.most, len(scored))
+        counts = np.minimum(self.max_chunks, len(scored))
         thresholds = {threshold for threshold in self.thresholds if threshold is not None}
         if thresholds:
             units = unit_scores(self.kind, scored.compared_scores)
@@ -96,29 +96,29 @@ class Cuts:
 def _final_list(
     shared: SharedList,
     cuts: Cuts,
-    done: Sequence[Timed],
-    asked: tuple[int, int],
+    row: Sequence[TimedOutcome],
+    query_key: tuple[int, int],
     index_of: Callable[[str | None], OpenIndex],
     max_k: int,
 ) -> FinalList:
-    run, made = shared.plans[0], done[-1][1]
-    timings = _timings(done)
-    calls = sum((outcome.calls for _, outcome in done), NO_CALLS)
-    error = next((outcome.error for _, outcome in done if outcome.error), "") or _too_slow(timings.get("total_ms", 0.0))
-    key = shared.source, shared.run_ids, *asked
+    run, final = shared.plans[0], row[-1][1]
+    timings = _timings(row)
+    calls = sum((outcome.calls for _, outcome in row), NO_CALLS)
+    error = next((outcome.error for _, outcome in row if outcome.error), "") or _too_slow(timings.get("total_ms", 0.0))
+    key = shared.source, shared.run_ids, *query_key
     nothing = (0,) * len(shared.plans)
-    if made.error or made.value is None:
+    if final.error or final.value is None:
         return FinalList(
-            *key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error, calls=calls
+            *key, chunk_ids=None, lengths=nothing, duration_ms=final.ms, timings=timings, error=error, calls=calls
         )
     # A list that is not the run's last stage is first cut by the run's threshold.
-    scored = made.value if run.list_key == run.final else kept_part(run, made.value, top_k=len(made.value))
+    scored = final.value if run.list_key == run.final else cut_for_run(run, final.value, top_k=len(final.value))
     index = index_of(run.index)  # opened late: if it cannot be opened, the stages have already recorded the error
     documents = index.document_ids[scored.ids]
     first = collapse(documents)
-    kept = np.zeros(len(shared.plans), np.int64) if error else cuts.kept(scored)
-    lengths = np.searchsorted(first, kept)
-    short = (lengths < max_k) & (kept >= cuts.limits) & (kept < len(index.chunk_ids)) & (not error)
+    counts = np.zeros(len(shared.plans), np.int64) if error else cuts.count_kept(scored)
+    lengths = np.searchsorted(first, counts)
+    short = (lengths < max_k) & (counts >= cuts.limits) & (counts < len(index.chunk_ids)) & (not error)
     return FinalList(
         *key,
         chunk_ids=index.chunk_ids[scored.ids],
@@ -128,7 +128,7 @@ def _final_list(
         chunk_ranks=first + 1 if len(first) < len(documents) else None,
         lengths=tuple(lengths.tolist()),
         short=tuple(short.tolist()),
-        duration_ms=made.ms,
+        duration_ms=final.ms,
         timings=timings,
         error=error,
         calls=calls,
@@ -141,13 +141,13 @@ def _limit(run: RunPlan) -> int:
     return min(run.top_k, run.candidates, *reranked)
 
 
-def _timings(done: Sequence[Timed]) -> dict[str, float]:
+def _timings(row: Sequence[TimedOutcome]) -> dict[str, float]:
     """Return the sum of the costs of the stages by timing, and the total unless a stage failed without a time."""
     timings: dict[str, float] = {}
-    for name, outcome in done:
+    for name, outcome in row:
         if outcome.ms is not None:
             timings[name] = timings.get(name, 0.0) + outcome.ms
-    if any(outcome.error and outcome.ms is None for _, outcome in done):
+    if any(outcome.error and outcome.ms is None for _, outcome in row):
         return timings
     return {**timings, "total_ms": sum(timings.values())}
 
@@ -196,19 +196,19 @@ def store_stage_lists(
     stages = [
         stage for stage in plan.stages if isinstance(stage, planned.Searching) and sources[stage.key] not in stored
     ]
-    there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
-    there.filter(lengths__isnull=True).delete()
-    others = set(there.values_list("source_id", "query_id"))
+    existing = _lists({sources[stage.key] for stage in stages}, set(query_ids))
+    existing.filter(lengths__isnull=True).delete()
+    final_keys = set(existing.values_list("source_id", "query_id"))
     # Build all lists before the COPY: an index that left the cache is loaded again, on the same connection.
     lists = []
     for stage in stages:
         source = sources[stage.key]
-        made = [
+        results = [
             (query_id, outcome)
             for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
-            if not outcome.error and (source, query_id) not in others
+            if not outcome.error and (source, query_id) not in final_keys
         ]
-        chunk_ids = indexes[stage.index].chunk_ids if made else NO_IDS  # without lists it may not open
+        chunk_ids = indexes[stage.index].chunk_ids if results else NO_IDS  # without lists it may not open
         lists += [
             FinalList(
                 *(source, (), query_id),
@@ -217,7 +217,7 @@ def store_stage_lists(
                 threshold_scores=outcome.value.threshold_scores,
                 duration_ms=outcome.ms,
             )
-            for query_id, outcome in made
+            for query_id, outcome in results
         ]
     binary.copy_rows(StageList._meta.db_table, LIST, zip(*_list_columns(lists), strict=True))
 
@@ -229,9 +229,9 @@ def _list_columns(lists: Sequence[FinalList]) -> Iterator[Iterable[bytes]]:
     yield (binary.int2(final.repetition) for final in lists)
     yield _optional(binary.int8_arrays, [final.chunk_ids for final in lists])
     yield binary.float8_arrays(final.scores for final in lists)
-    compared = [(final.scores, final.threshold_scores) for final in lists]
-    others = [None if other is None or np.array_equal(other, scores) else other for scores, other in compared]
-    yield _optional(binary.float8_arrays, others)
+    pairs = [(final.scores, final.threshold_scores) for final in lists]
+    thresholds = [None if values is None or np.array_equal(values, scores) else values for scores, values in pairs]
+    yield _optional(binary.float8_arrays, thresholds)
     yield (binary.float8(final.duration_ms) for final in lists)
     yield (binary.text(final.error.replace("\0", "")) for final in lists)
 

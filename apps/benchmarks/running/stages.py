@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.benchmarks.running.open_indexes import StageError, opened_for, time_encoding_afresh
-from apps.benchmarks.running.outcomes import Noted, Outcome, check_lists, fuse, left_out, note, settle
+from apps.benchmarks.running.outcomes import BatchNotes, Outcome, check_lists, earlier_hang, fuse, note, settle
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.handlers import Faults
@@ -20,13 +20,13 @@ from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import TextVector, query_vectors, time_encoding
-from apps.retrieval.llms.asking import rewritten
+from apps.retrieval.llms.asking import rewrite_query
 from apps.retrieval.search import full_text
 from apps.retrieval.search.exact import QueryTruncationError
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.strategies.base import Answer
 from benchbench.database.tables import closing_cursors
-from benchbench.errors import BenchbenchError, UnfitWorkerError, told
+from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import (
@@ -45,7 +45,7 @@ from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import Calls, ScoredList
 
 Search = Callable[[OpenIndex, list[int]], list[Answer]]
-OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that a single query may cause
+QUERY_ERRORS = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that a single query may cause
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class Stages:
     faults: Faults = field(default_factory=Faults)
     hung: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     outcomes: dict[str, list[Outcome]] = field(init=False, default_factory=dict)
-    notes: Noted = field(init=False, default_factory=dict)
+    notes: BatchNotes = field(init=False, default_factory=dict)
 
     def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
         """Run the stages in the plan's order and return their outcomes: {stage key: [outcome per query]}.
@@ -106,23 +106,23 @@ class Stages:
         """Call `work` for all queries whose earlier stages succeeded, or for one at a time if that fails."""
         hung = self.hung.get(stage.key, {})
         keys = [query.pk for query in self.queries]
-        outcomes = [self._inherited_error(stage, number) or left_out(hung, key) for number, key in enumerate(keys)]
+        outcomes = [self._inherited_error(stage, number) or earlier_hang(hung, key) for number, key in enumerate(keys)]
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
 
         def checked(numbers: list[int]) -> list[Outcome]:
             with about(stage.key, [keys[number] for number in numbers]), closing_cursors():
-                made = work(numbers)
-            lists = [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)]
+                results = work(numbers)
+            lists = [outcome.value for outcome in results if isinstance(outcome.value, ScoredList)]
             if lists and not isinstance(stage, RewriteStage):
                 check_lists(stage, self.indexes[stage.index], lists)
-            return made
+            return results
 
         try:
-            made = [self._alone(checked, number) for number in ready] if hung else checked(ready) if ready else []
+            results = [self._alone(checked, number) for number in ready] if hung else checked(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
-            made = self._apart(checked, ready, error)
-        for number, outcome in zip(ready, made, strict=True):
+            results = self._apart(checked, ready, error)
+        for number, outcome in zip(ready, results, strict=True):
             outcomes[number] = outcome
         self.on_part()
         return [outcome for outcome in outcomes if outcome is not None]
@@ -133,7 +133,7 @@ class Stages:
 
     def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
         """Run the queries one by one to find those that fail, unless the error must affect all of them."""
-        if isinstance(error, BenchbenchError) and not isinstance(error, OF_ONE_QUERY):
+        if isinstance(error, BenchbenchError) and not isinstance(error, QUERY_ERRORS):
             self.faults.add(str(error), error)
             return [Outcome(error=str(error))] * len(ready)  # a missing model or index
         return [self._alone(work, number) for number in ready]
@@ -148,7 +148,7 @@ class Stages:
             return work()
         except Exception as error:
             self._raise_if_passing(error)
-            message = told(error)
+            message = error_text(error)
             self.faults.add(message, error)
             return Outcome(error=message)
 
@@ -162,7 +162,7 @@ class Stages:
     def _texts(self, wording: Wording | None, numbers: list[int]) -> list[str]:
         if wording is None:
             return [self.queries[number].text for number in numbers]
-        return [self.outcomes[wording.stage][number].value[wording.place] for number in numbers]
+        return [self.outcomes[wording.stage][number].value[wording.position] for number in numbers]
 
     def _questions(self, stage: DenseStage, numbers: list[int]) -> list[str]:
         """Return the texts of the queries for a strategy; instead of a generated passage, the query itself."""
@@ -175,36 +175,36 @@ class Stages:
     def _rewrite(self, stage: RewriteStage, number: int) -> Outcome:
         """Ask a language model for the texts of one query. A cached answer counts with its original time."""
         with about(stage.key, [self.queries[number].pk]):
-            texts, reply = rewritten(stage.method, stage.llm, self.queries[number].text)
+            texts, reply = rewrite_query(stage.method, stage.llm, self.queries[number].text)
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index, texts = self.indexes[stage.index], self._texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
-        made = query_vectors(index.index, texts, kind=kind)
-        new = {text for text, one in zip(texts, made, strict=True) if one.is_new}
+        vectors = query_vectors(index.index, texts, kind=kind)
+        new = {text for text, one in zip(texts, vectors, strict=True) if one.is_new}
         count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
         if self.encode_afresh and index.index.encoder:  # without an encoder the vectors were imported
-            ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in made]), kind)
-            return [Outcome(encoded.vector, ms) for encoded in made]
+            ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in vectors]), kind)
+            return [Outcome(encoded.vector, ms) for encoded in vectors]
 
         def timed(text: str, encoded: TextVector) -> Outcome:
             again = None if encoded.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
             return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
 
-        return [timed(text, encoded) for text, encoded in zip(texts, made, strict=True)]
+        return [timed(text, encoded) for text, encoded in zip(texts, vectors, strict=True)]
 
     def _approximate(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
-        found = opened_for(stage, self.indexes).approximate(
+        result = opened_for(stage, self.indexes).approximate(
             self._vectors(stage, numbers),
             stage.depth,
             Ann.parse(stage.ann),
             self._filters(numbers),
             texts=self._questions(stage, numbers),
         )
-        for name, places in found.notes.items():
-            note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
-        costed = zip(found.answers, found.costs, strict=True)
+        for name, positions in result.notes.items():
+            note(self.notes, stage.key, name, [self.queries[numbers[position]].pk for position in positions])
+        costed = zip(result.answers, result.costs, strict=True)
         return [Outcome(answer.ranked, ms, calls=answer.calls) for answer, ms in costed]
 
     def _answers(self, stage: DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
@@ -280,6 +280,6 @@ class Stages:
             pairs, ms = self.pairs.score(reranker, index, query, positions, on_part=self.on_part)
         best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
         ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
-        known = self.pairs.is_stored(reranker, index, query)
-        again = partial(self.pairs.time, reranker, index, query, positions) if known else None
+        is_stored = self.pairs.is_stored(reranker, index, query)
+        again = partial(self.pairs.time, reranker, index, query, positions) if is_stored else None
         return Outcome(ranked, ms, time=again)

@@ -99,5 +99,5 @@ def consistency_score(run: Run) -> float:
     by_query: dict[int, list[tuple[str, list[int]]]] = {}
     for query_id, error, documents in run.query_results.values_list("query_id", "error", "document_ids"):
         by_query.setdefault(query_id, []).append((error, documents))
-    same = [not first[0] and all(other == first for other in others) for first, *others in by_query.values()]
+    same = [not first[0] and all(repeat == first for repeat in repeats) for first, *repeats in by_query.values()]
     return sum(same) / len(same) if same else 0.0

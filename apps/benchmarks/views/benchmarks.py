@@ -114,7 +114,7 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
     def act(form: ManifestForm) -> HttpResponse:
         with form.content(), stored(form.cleaned_data["file"]) as path:
-            experiment = strict_yaml.parse(read_text(path), where=form.cleaned_data["file"].name)
+            experiment = strict_yaml.parse(read_text(path), location=form.cleaned_data["file"].name)
             require_published(experiment.get("matrix") if isinstance(experiment, dict) else None)
         benchmark = benchmark_from(experiment, owner=staff(request), name=form.cleaned_data["name"])
         start(request, benchmark)

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 
 from apps.benchmarks.gates.baselines import approve, current_baselines
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import headline, markdown_of, means_told
+from apps.benchmarks.gates.reports import describe_means, headline, markdown_of
 from apps.benchmarks.gates.rules import MAX_CHARACTERS, read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from benchbench.access import visible
@@ -95,9 +95,9 @@ class GateForm(PageForm):
         """Return the rules. Raises RulesError; an error in a file names the field of the file."""
         upload = self.cleaned_data["file"]
         if not upload:
-            return read_rules(self.cleaned_data["rules_text"], where="The rules")
+            return read_rules(self.cleaned_data["rules_text"], location="The rules")
         try:
-            return read_rules(upload.read().decode("utf-8-sig"), where=upload.name)
+            return read_rules(upload.read().decode("utf-8-sig"), location=upload.name)
         except UnicodeDecodeError:
             raise BenchbenchError(f"{upload.name} is not UTF-8 text.", field="file") from None
         except BenchbenchError as error:
@@ -131,11 +131,11 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Judge a run by rules and a baseline, and show the result without storing it."""
     run: Run = model_admin.viewed(request, object_id)
-    asked = request.method == "POST"
+    posted = request.method == "POST"
     form = GateForm(
-        request.POST if asked else None, request.FILES if asked else None, user=request.user, benchmark=run.benchmark
+        request.POST if posted else None, request.FILES if posted else None, user=request.user, benchmark=run.benchmark
     )
-    shown = {
+    base_context = {
         "run": run,
         "trail": [*model_admin.trail(run), run],
         "title": "Judge the run by rules",
@@ -145,11 +145,11 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
         "intro": "A gate says whether a run may pass, by rules that were written before. The same rules work in a "
         "pipeline: manage.py gate.",
     }
-    context = judged(run, form) if form.is_valid() else {}
-    return model_admin.page(request, "benchmarks/gate.html", shown | context, original=run)
+    context = verdict_context(run, form) if form.is_valid() else {}
+    return model_admin.page(request, "benchmarks/gate.html", base_context | context, original=run)
 
 
-def judged(run: Run, form: GateForm) -> dict[str, Any]:
+def verdict_context(run: Run, form: GateForm) -> dict[str, Any]:
     """Return the page's context for the verdict; add an error of the use case to the form."""
     try:
         result = gate(run, rules=form.rules(), baseline=form.cleaned_data["baseline"])
@@ -159,6 +159,6 @@ def judged(run: Run, form: GateForm) -> dict[str, Any]:
     return {
         "result": result,
         "headline": headline(result),
-        "means": means_told(result),
+        "means": describe_means(result),
         "markdown": markdown_of(result),
     }

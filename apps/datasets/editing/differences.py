@@ -49,9 +49,9 @@ class Changes:
     @property
     def sentence(self) -> str:
         """Return the changes in words: `3 changes: 1 judgment added, 2 judgments changed`."""
-        parts = [
-            f"{counted(count, noun)} {done}"
-            for count, noun, done in (
+        clauses = [
+            f"{counted(count, noun)} {verb}"
+            for count, noun, verb in (
                 (self.added, "judgment", "added"),
                 (self.changed, "judgment", "changed"),
                 (self.removed, "judgment", "removed"),
@@ -59,7 +59,7 @@ class Changes:
             )
             if count
         ]
-        return f"{counted(self.total, 'change')}: {', '.join(parts)}" if parts else "no changes"
+        return f"{counted(self.total, 'change')}: {', '.join(clauses)}" if clauses else "no changes"
 
 
 @dataclass(frozen=True)

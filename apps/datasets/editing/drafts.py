@@ -93,21 +93,21 @@ BATCH = 2000
 def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> None:
     """Make `records` the content of `version`, the newest: equal rows stay, others end, new ones begin."""
     current = {query.key: query for query in version.dataset.queries.filter(until__isnull=True)}
-    kept, new = [], []
+    unchanged, new = [], []
     for record in records:
         query = current.get(record.key)
         if query and query_content(query) == query_content(record):
-            kept.append((current.pop(record.key), record))
+            unchanged.append((current.pop(record.key), record))
         else:
             new.append(record)
     end_queries(version, current.values())
     rows = [query_row(version, record) for record in new]
     Query.objects.bulk_create(rows, batch_size=BATCH)
     added = [(query, judgment) for query, record in zip(rows, new, strict=True) for judgment in record.judgments]
-    added += _change_judgments(version, kept)
+    added += _change_judgments(version, unchanged)
     for start in range(0, len(added), BATCH):  # a row is many times its record, and Django makes all at once
-        part = added[start : start + BATCH]
-        Judgment.objects.bulk_create(judgment_row(version, query, judgment) for query, judgment in part)
+        chunk = added[start : start + BATCH]
+        Judgment.objects.bulk_create(judgment_row(version, query, judgment) for query, judgment in chunk)
 
 
 def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
@@ -129,20 +129,20 @@ def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
 
 
 def _change_judgments(
-    version: DatasetVersion, kept: Sequence[tuple[Query, QueryRecord]]
+    version: DatasetVersion, unchanged: Sequence[tuple[Query, QueryRecord]]
 ) -> list[tuple[Query, JudgmentRecord]]:
     """End the removed and changed judgments of kept queries, and return the judgments to write."""
-    queries = [query for query, _ in kept]
+    queries = [query for query, _ in unchanged]
     ending: dict[tuple[int, str], Judgment] = {
         (judgment.query_id, judgment.ref_hash): judgment
         for judgment in Judgment.objects.filter(query__in=queries, until__isnull=True)
     }
     added = []
-    for query, record in kept:
+    for query, record in unchanged:
         for judgment in record.judgments:
-            place = (query.pk, ref_hash(judgment.doc_ref))
-            if place in ending and judgment_content(ending[place]) == judgment_content(judgment):
-                del ending[place]
+            key = (query.pk, ref_hash(judgment.doc_ref))
+            if key in ending and judgment_content(ending[key]) == judgment_content(judgment):
+                del ending[key]
             else:
                 added.append((query, judgment))
     ended = [judgment.pk for judgment in ending.values()]

@@ -23,7 +23,7 @@ class JudgmentEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """Result of edits: the version with the outcome, the counts of judgments, and each edit's judgment.
 
     The version is a draft, or the newest version if nothing changed. An edit that removes gives None.
@@ -40,7 +40,7 @@ class Edited:
 @transaction.atomic
 def edit_judgments(
     dataset: Dataset, edits: Sequence[JudgmentEdit], *, judged_by: Any = None, listed: str = "judgments"
-) -> Edited:
+) -> EditResult:
     """Store judgments in the draft, in a constant number of queries. If nothing changes, no draft is opened.
 
     A DatasetError names the invalid edit by its place in the list that users know as `listed`; if that is blank, it
@@ -51,20 +51,20 @@ def edit_judgments(
     queries = {query.key: query for query in version.queries.filter(key__in={edit.query_key for edit in edits})}
     before = _current(version, queries, edits, listed)
     changing = [
-        place
-        for place, (edit, row) in enumerate(zip(edits, before, strict=True))
-        if not (row and edit.judgment and _states_the_same(row, edit.judgment, judged_by))
+        index
+        for index, (edit, row) in enumerate(zip(edits, before, strict=True))
+        if not (row and edit.judgment and _is_unchanged(row, edit.judgment, judged_by))
     ]
     after = list(before)
     if changing:
         version = open_draft(dataset)
-        made = _write(version, queries, [(edits[place], before[place]) for place in changing], judged_by)
-        for place, row in zip(changing, made, strict=True):
-            after[place] = row
-    added = sum(before[place] is None for place in changing)
-    removed = sum(after[place] is None for place in changing)
+        new_rows = _write(version, queries, [(edits[index], before[index]) for index in changing], judged_by)
+        for index, row in zip(changing, new_rows, strict=True):
+            after[index] = row
+    added = sum(before[index] is None for index in changing)
+    removed = sum(after[index] is None for index in changing)
     unchanged = len(edits) - len(changing)
-    return Edited(version, after, added, len(changing) - added - removed, removed, unchanged)
+    return EditResult(version, after, added, len(changing) - added - removed, removed, unchanged)
 
 
 def set_judgment(dataset: Dataset, query_key: str, record: JudgmentRecord, *, judged_by: Any = None) -> Judgment:
@@ -84,23 +84,23 @@ def _current(
     version: DatasetVersion, queries: dict[str, Query], edits: Sequence[JudgmentEdit], listed: str
 ) -> list[Judgment | None]:
     """Return the current judgment of each edit. Raises DatasetError for an invalid or repeated edit."""
-    places = [(edit.query_key, ref_hash(edit.doc_ref)) for edit in edits]
-    first = {place: index for index, place in reversed(list(enumerate(places)))}
+    keys = [(edit.query_key, ref_hash(edit.doc_ref)) for edit in edits]
+    first = {key: index for index, key in reversed(list(enumerate(keys)))}
     rows = Judgment.objects.filter(
-        query__in=queries.values(), ref_hash__in={hashed for _, hashed in places}, until__isnull=True
+        query__in=queries.values(), ref_hash__in={digest for _, digest in keys}, until__isnull=True
     )
     current = {(row.query.key, row.ref_hash): row for row in rows.select_related("query__dataset")}
-    for index, (edit, place) in enumerate(zip(edits, places, strict=True)):
-        where = f"{listed}[{index}]"
-        if problem := _problem(version.dataset, edit, edit.query_key in queries, current.get(place)):
+    for index, (edit, key) in enumerate(zip(edits, keys, strict=True)):
+        path = f"{listed}[{index}]"
+        if problem := _problem(version.dataset, edit, edit.query_key in queries, current.get(key)):
             field, sentence = problem
             if not listed:
                 raise DatasetError(sentence, field=field)
-            raise DatasetError(f"{where}: {sentence[0].lower()}{sentence[1:]}", field=f"{where}.{field}")
-        if first[place] != index:
-            earlier = f"{listed}[{first[place]}]"
-            raise DatasetError(f"{where} names the same query and document as {earlier}: state it once.", field=where)
-    return [current.get(place) for place in places]
+            raise DatasetError(f"{path}: {sentence[0].lower()}{sentence[1:]}", field=f"{path}.{field}")
+        if first[key] != index:
+            earlier = f"{listed}[{first[key]}]"
+            raise DatasetError(f"{path} names the same query and document as {earlier}: state it once.", field=path)
+    return [current.get(key) for key in keys]
 
 
 def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgment | None) -> tuple[str, str] | None:
@@ -108,9 +108,9 @@ def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgmen
     query = f"{edit.query_key[:60]!a}"
     if not has_query:
         return "query_key", f'The dataset "{dataset}" has no query {query}.'
-    what, _ = doc_ref_fault(edit.doc_ref)
-    if what and (edit.judgment or row is None):
-        return "doc_ref", f"The reference to the document {what}."
+    problem, _ = doc_ref_fault(edit.doc_ref)
+    if problem and (edit.judgment or row is None):
+        return "doc_ref", f"The reference to the document {problem}."
     if edit.judgment is None and row is None:
         return "doc_ref", f'The query {query} of "{dataset}" has no judgment of that document to take away.'
     if edit.judgment and edit.judgment.grade not in GRADES:
@@ -118,10 +118,10 @@ def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgmen
     return None
 
 
-def _states_the_same(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
+def _is_unchanged(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
     """Return whether `judgment` equals `record` already and is by the same user."""
-    who = getattr(judged_by, "pk", None)
-    return judgment_content(judgment) == judgment_content(record) and judgment.judged_by_id == who
+    judge_id = getattr(judged_by, "pk", None)
+    return judgment_content(judgment) == judgment_content(record) and judgment.judged_by_id == judge_id
 
 
 def _write(
@@ -134,28 +134,28 @@ def _write(
 
     A judgment of a frozen version ends; a judgment that only the draft has is overwritten and keeps its id.
     """
-    made: list[Judgment | None] = []
-    kept, gone = [], []
+    new_rows: list[Judgment | None] = []
+    overwritten, ended_ids = [], []
     for edit, before in changes:
         row = judgment_row(draft, queries[edit.query_key], edit.judgment) if edit.judgment else None
         if row:
             row.judged_by = judged_by
         if row and before and before.since == draft.number:
             row.pk = before.pk
-            kept.append((row, before.created_at))
+            overwritten.append((row, before.created_at))
         elif before:
-            gone.append(before.pk)
-        made.append(row)
-    ended = Judgment.objects.filter(pk__in=gone)
+            ended_ids.append(before.pk)
+        new_rows.append(row)
+    ended = Judgment.objects.filter(pk__in=ended_ids)
     ended.filter(since=draft.number).delete()
     ended.update(until=draft.number)
     Judgment.objects.bulk_create(
-        [row for row in made if row],
+        [row for row in new_rows if row],
         batch_size=BATCH,
         update_conflicts=True,
         unique_fields=["id"],
         update_fields=[*JUDGMENT_FIELDS, "judged_by"],
     )
-    for row, created_at in kept:
+    for row, created_at in overwritten:
         row.created_at = created_at  # as in the row; bulk_create sets each object's to the time of its insertion
-    return made
+    return new_rows

@@ -29,9 +29,9 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -
     """Add a query with its judgments to the draft; return the row."""
     check_query(record)
     for index, judgment in enumerate(record.judgments):
-        what, _ = doc_ref_fault(judgment.doc_ref)
-        if what:
-            raise DatasetError(f"The reference to the document {what}.", field=f"judgments[{index}].doc_ref")
+        problem, _ = doc_ref_fault(judgment.doc_ref)
+        if problem:
+            raise DatasetError(f"The reference to the document {problem}.", field=f"judgments[{index}].doc_ref")
     draft = open_draft(dataset)
     if draft.queries.filter(key=record.key).exists():
         raise QueryExistsError(
@@ -54,7 +54,7 @@ def edit_query(query: Query, changes: dict[str, Any]) -> Query:
     If a frozen version holds the old row, a new row with the judgments is made. Equal values change nothing and open
     no draft.
     """
-    current = _locked(query)
+    current = _lock_query(query)
     values = {name: getattr(current, name) for name in QUERY_FIELDS} | changes | {"key": current.key}
     record = QueryRecord(**values)
     check_query(record)
@@ -68,18 +68,18 @@ def edit_query(query: Query, changes: dict[str, Any]) -> Query:
         return current
     judgments = list(current.judgments.filter(until__isnull=True))
     end_queries(draft, [current])
-    made = query_row(draft, record)
-    made.save()
+    new_query = query_row(draft, record)
+    new_query.save()
     for judgment in judgments:
-        judgment.pk, judgment.query, judgment.since = None, made, draft.number
+        judgment.pk, judgment.query, judgment.since = None, new_query, draft.number
     Judgment.objects.bulk_create(judgments)
-    return made
+    return new_query
 
 
 @transaction.atomic
 def remove_query(query: Query) -> None:
     """Take a query and its judgments out of the draft; frozen versions keep theirs."""
-    current = _locked(query)
+    current = _lock_query(query)
     end_queries(open_draft(current.dataset), [current])
 
 
@@ -87,21 +87,23 @@ def require_current(row: Query | Judgment) -> None:
     """Raise OutdatedError for a query or a judgment that only frozen versions have."""
     if row.until is None:
         return
-    now: Query | Judgment | None
+    current: Query | Judgment | None
     if isinstance(row, Query):
-        named = f"The query {row.key!a}"
-        now = Query.objects.filter(dataset=row.dataset_id, key=row.key, until__isnull=True).first()
+        label = f"The query {row.key!a}"
+        current = Query.objects.filter(dataset=row.dataset_id, key=row.key, until__isnull=True).first()
     else:
-        named = f"The judgment of {row.reference[:100]!a}"
+        label = f"The judgment of {row.reference[:100]!a}"
         of_query = Judgment.objects.filter(query__dataset=row.query.dataset_id, query__key=row.query.key)
-        now = of_query.filter(ref_hash=row.ref_hash, until__isnull=True).first()
-    became = (
-        f"changed in version {row.until}: edit the one of the id {now.pk}" if now else f"removed in version {row.until}"
+        current = of_query.filter(ref_hash=row.ref_hash, until__isnull=True).first()
+    outcome = (
+        f"changed in version {row.until}: edit the one of the id {current.pk}"
+        if current
+        else f"removed in version {row.until}"
     )
-    raise OutdatedError(f"{named} of the id {row.pk} was {became}. What earlier versions hold never changes.")
+    raise OutdatedError(f"{label} of the id {row.pk} was {outcome}. What earlier versions hold never changes.")
 
 
-def _locked(query: Query) -> Query:
+def _lock_query(query: Query) -> Query:
     """Lock the dataset and return the current row."""
     read_again(Dataset.objects.select_for_update(), query.dataset_id)
     current = read_again(Query.objects.select_related("dataset"), query.pk)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from apps.datasets.formats.writing import WriteError, by_document, kept, rows_of
+from apps.datasets.formats.writing import WriteError, by_document, rows_of, trim_query
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
 from benchbench.files import beir
 from benchbench.local_files.placing import Files
@@ -28,10 +28,10 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
         for query in beir.read_queries(beir.find_queries(directory))
         if query.key in qrels.grades
     ]
-    there = {query.key for query in queries}
-    for key, place in qrels.places.items():
-        if key not in there:
-            raise DatasetError(f"{place} judges the query {key!a}, which queries.jsonl does not have.")
+    query_keys = {query.key for query in queries}
+    for key, location in qrels.places.items():
+        if key not in query_keys:
+            raise DatasetError(f"{location} judges the query {key!a}, which queries.jsonl does not have.")
     return DatasetRecord(
         name=directory.resolve().name,
         queries=queries,
@@ -74,4 +74,4 @@ def _fit(query: QueryRecord) -> QueryRecord:
             "splits are: choose another format.",
             field="format",
         )
-    return kept(query, by_document(query, label="BEIR"), "metadata", split=split)
+    return trim_query(query, by_document(query, label="BEIR"), "metadata", split=split)

@@ -31,8 +31,8 @@ def read_catalogue(id: str) -> DatasetRecord:
     split = id.rpartition("/")[2]
     topics = list(read(id, dataset.queries_iter))
     queries = [_query(query, grades[query.query_id], split) for query in topics if query.query_id in grades]
-    there = {query.query_id for query in topics}
-    if unknown := next((key for key in grades if key not in there), None):
+    query_ids = {query.query_id for query in topics}
+    if unknown := next((key for key in grades if key not in query_ids), None):
         raise DatasetError(f"{id} of ir_datasets judges the query {unknown[:60]!a}, which it does not have.")
     return DatasetRecord(
         name=id,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from apps.datasets.formats.writing import by_document, kept
+from apps.datasets.formats.writing import by_document, trim_query
 from apps.datasets.records import DatasetRecord, QueryRecord, judged
 from benchbench.files import flowbaby
 from benchbench.ir import canonical
@@ -88,7 +88,7 @@ def files(record: DatasetRecord) -> Files:
 def _fit(query: QueryRecord) -> QueryRecord:
     expected = query.metadata.get(POSITIVES)
     states = type(expected) is int and expected >= 0
-    return kept(
+    return trim_query(
         query,
         by_document(query, grades=flowbaby.GRADES, label="Flowbaby"),
         "notes",

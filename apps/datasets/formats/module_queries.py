@@ -13,7 +13,7 @@ from benchbench.reading.strict_json import read_value
 
 DIFFICULTIES = ("easy", "medium", "hard")
 MODULES = range(1, 6)
-PARTS = {"categor": "category", "difficult": "difficulty", "version": "version"}
+KEY_STEMS = {"categor": "category", "difficult": "difficulty", "version": "version"}
 GRADE = 1
 TOTALS = ("total_queries", "query_count", "total")
 
@@ -35,7 +35,7 @@ def _version(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleQuery(objects.Stated):
+class ModuleQuery(objects.StrictRecord):
     """A question about one or several versions of the software; all expected modules are equally relevant."""
 
     id: int
@@ -48,7 +48,7 @@ class ModuleQuery(objects.Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class _File(objects.Stated):
+class _File(objects.StrictRecord):
     ALIASES = {"benchmark_queries": "queries"}
     NULL_IS_A_VALUE = True
 
@@ -104,21 +104,23 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
         if type(count) is int and count != len(queries):
             yield f"metadata.{key} says {count}, and there {_are(len(queries))}."
     for key, counts in metadata.items():
-        name = next((name for part, name in PARTS.items() if part in key.lower()), "")
+        name = next((name for stem, name in KEY_STEMS.items() if stem in key.lower()), "")
         if name and isinstance(counts, dict):
-            stated = (getattr(query, name) for query in queries)
-            there = Counter(label for of in stated for label in ([of] if isinstance(of, str) else of))
-            yield from _wrong_counts(f"metadata.{key}", counts, there)
+            values = (getattr(query, name) for query in queries)
+            label_counts = Counter(
+                label for value in values for label in ([value] if isinstance(value, str) else value)
+            )
+            yield from _wrong_counts(f"metadata.{key}", counts, label_counts)
 
 
-def _wrong_counts(place: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
+def _wrong_counts(path: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
     numbers = {name: count for name, count in counts.items() if type(count) is int}
     if not numbers:
         return
     for name in dict.fromkeys([*numbers, *counted]):
         if numbers.get(name, 0) != counted[name]:
-            said = f"says {numbers[name]}" if name in numbers else "says nothing"
-            yield f"{place} {said} of {name[:60]!a}, and there {_are(counted[name])} of it."
+            claim = f"says {numbers[name]}" if name in numbers else "says nothing"
+            yield f"{path} {claim} of {name[:60]!a}, and there {_are(counted[name])} of it."
 
 
 def _are(queries: int) -> str:

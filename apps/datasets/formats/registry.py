@@ -117,7 +117,7 @@ SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file ma
 WRITERS = {name: format for name, format in FORMATS.items() if format.content_type}
 
 # Sources that are only a part of a dataset, or not a dataset, with the remedy.
-PARTS: dict[Kind, str] = {
+PARTIAL_KINDS: dict[Kind, str] = {
     "trec-topics": "holds the topics of TREC without judgments: import the file of judgments and name this one as its "
     "topics, or import the directory of both",
     "trec-run": "is a TREC run, which holds no judgment",
@@ -135,10 +135,10 @@ def detect(path: Path) -> str:
     if path.is_dir():
         return _of_directory(path)
     kind = sniff(path)
-    if told := next((name for name, format in FORMATS.items() if kind and format.kind == kind), ""):
-        return told
-    if kind in PARTS:
-        raise DatasetError(f"{path.name} {PARTS[kind]}.", field="format")
+    if format_name := next((name for name, format in FORMATS.items() if kind and format.kind == kind), ""):
+        return format_name
+    if kind in PARTIAL_KINDS:
+        raise DatasetError(f"{path.name} {PARTIAL_KINDS[kind]}.", field="format")
     if path.name.removesuffix(".gz").endswith(".json"):
         return "benchbench-json"
     if not any(chunk.strip() for chunk in raw_chunks(path)):
@@ -184,27 +184,27 @@ def read_dataset(
     if not path.exists():
         raise DatasetError(f"{path} does not exist.")
     options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore}
-    given = {name: value for name, value in options.items() if value}
+    chosen_options = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
         limit = "BENCHMARK_DATASET_MAX_UNPACKED_BYTES" if is_upload else "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
         with unpacked(path, max_bytes=getattr(settings, limit)) as directory:
-            return _read(directory, format, given, is_upload)
-    return _read(path, format, given, is_upload)
+            return _read(directory, format, chosen_options, is_upload)
+    return _read(path, format, chosen_options, is_upload)
 
 
-def _read(path: Path, format: str, given: Mapping[str, object], is_upload: bool) -> DatasetRecord:
+def _read(path: Path, format: str, chosen_options: Mapping[str, object], is_upload: bool) -> DatasetRecord:
     if is_upload:
         _require_rows(path, settings.BENCHMARK_DATASET_MAX_ROWS)
     format = format or detect(path)
-    for name in given:
+    for name in chosen_options:
         if name not in FORMATS[format].options:
             many = {"split": "splits", "ignore": "columns"}.get(name, name)
             raise DatasetError(f"The format {format} has no {many}: leave the {name} out.", field=name)
-    return FORMATS[format].read(path, **given)
+    return FORMATS[format].read(path, **chosen_options)
 
 
-def _require_rows(path: Path, most: int) -> None:
-    """Raise an error if the files at `path`, except JSON, have more than `most` lines."""
+def _require_rows(path: Path, cap: int) -> None:
+    """Raise an error if the files at `path`, except JSON, have more than `cap` lines."""
     rows = 0
     for file in [path] if path.is_file() else filter(Path.is_file, path.rglob("*")):
         chunks = raw_chunks(file)
@@ -212,8 +212,8 @@ def _require_rows(path: Path, most: int) -> None:
         if first.lstrip()[:1] in (b"{", b"["):
             continue
         rows += first.count(b"\n") + sum(chunk.count(b"\n") for chunk in chunks)
-        if rows > most:
+        if rows > cap:
             raise DatasetError(
-                f"The dataset has more than {most:,} lines (BENCHMARK_DATASET_MAX_ROWS), the most that is read from an "
+                f"The dataset has more than {cap:,} lines (BENCHMARK_DATASET_MAX_ROWS), the most that is read from an "
                 "upload. Take fewer judgments, or have it imported by the command import_dataset, which has no limit."
             )

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from apps.datasets import records
 from benchbench.decimals import some_of
-from benchbench.reading.objects import Checked, Filled, Listed, Stated, fault, read_as, refuse
+from benchbench.reading.objects import Checked, Filled, Listed, StrictRecord, fault, read_as, refuse
 from benchbench.reading.strict_json import canonical, decode, kind, parse, raw_chunks
 
 SCHEMA_VERSION = "1.0"
@@ -42,9 +42,9 @@ def _key(key: str) -> str:
 
 def _doc_ref(value: Any) -> dict[str, str]:
     doc_ref = records.as_doc_ref(value)
-    what, key = records.doc_ref_fault(doc_ref)
-    if what:
-        raise fault(what, key if isinstance(value, dict) else "")
+    problem, key = records.doc_ref_fault(doc_ref)
+    if problem:
+        raise fault(problem, key if isinstance(value, dict) else "")
     return dict(doc_ref)
 
 
@@ -58,19 +58,19 @@ Metadata = Annotated[dict[str, Any], Checked(lambda value: {} if value is None e
 
 
 @dataclass(frozen=True, slots=True)
-class _Judgment(Stated):
+class _Judgment(StrictRecord):
     NULL_IS_A_VALUE = True
 
     doc_ref: Annotated[dict[str, str], Checked(_doc_ref, before=True)]
     relevance_grade: Annotated[int, Checked(_grade, before=True)] = DEFAULT_GRADE
 
     @classmethod
-    def as_object(cls, value: Any, known: Mapping[str, Any]) -> Any:
-        return super(_Judgment, cls).as_object({"doc_ref": value} if isinstance(value, str) else value, known)
+    def as_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+        return super(_Judgment, cls).as_object({"doc_ref": value} if isinstance(value, str) else value, allowed_keys)
 
 
 @dataclass(frozen=True, slots=True)
-class _Query(Stated):
+class _Query(StrictRecord):
     ALIASES = {"query_key": "query_id", "query_text": "query", "relevant_docs": "relevant_doc_refs"}
     NULL_IS_A_VALUE = True
 
@@ -81,7 +81,7 @@ class _Query(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class _File(Stated):
+class _File(StrictRecord):
     NULL_IS_A_VALUE = True
 
     schema_version: Annotated[str, Checked(_version)] = SCHEMA_VERSION
@@ -103,11 +103,11 @@ def read_schema1(path: Path) -> records.DatasetRecord:
         content += chunk
         if len(content) > settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES:
             break
-    record = parse_schema1(bytes(content), where=path.name)
+    record = parse_schema1(bytes(content), location=path.name)
     return replace(record, name=record.name or path.name.removesuffix(".gz").removesuffix(".json"))
 
 
-def parse_schema1(content: bytes, *, where: str = "The file") -> records.DatasetRecord:
+def parse_schema1(content: bytes, *, location: str = "The file") -> records.DatasetRecord:
     """Return the dataset in the bytes of a JSON file of schema 1.0, within the limits of the settings.
 
         {schema_version = "1.0", metadata {name, description, version, slice_definitions, …},
@@ -118,26 +118,26 @@ def parse_schema1(content: bytes, *, where: str = "The file") -> records.Dataset
     string itself; null keys count as absent. A grade is an integer 0..3, or such an integer as a string. Equal repeated
     judgments count once and are counted as duplicates. Metadata is free, or null. A key of ABOUT or OWN_FIELDS with a
     value unsuitable for our field stays plain metadata, with a warning. Anything else raises a `BenchbenchError` with
-    status 400 (413 for too many bytes) that names query and key; `where` begins messages about the whole file.
+    status 400 (413 for too many bytes) that names query and key; `location` begins messages about the whole file.
     """
-    if len(content) > (most := settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES):
-        raise DatasetTooLargeError(f"{where} has more than {most:,} bytes, the most that is allowed.")
-    value = parse(decode(content, where=where), where=where)
+    if len(content) > (limit := settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES):
+        raise DatasetTooLargeError(f"{location} has more than {limit:,} bytes, the most that is allowed.")
+    value = parse(decode(content, location=location), location=location)
     if isinstance(value, list):
         refuse("", 'is a list: put it into an object, {"queries": […]}')
     file = read_as(_File, value)
     if not file.queries:
         refuse("queries", "is empty: a dataset needs at least one query")
-    if len(file.queries) > (most := settings.BENCHMARK_DATASET_MAX_QUERIES):
-        refuse("queries", f"has {len(file.queries):,} queries: at most {most:,} are allowed")
+    if len(file.queries) > (limit := settings.BENCHMARK_DATASET_MAX_QUERIES):
+        refuse("queries", f"has {len(file.queries):,} queries: at most {limit:,} are allowed")
     read = [_query(item, f"queries[{index}]") for index, item in enumerate(file.queries)]
     _refuse_repeated_keys([query for query, _ in read])
     return _dataset(dict(file.metadata), [query for query, _ in read], sum(duplicates for _, duplicates in read))
 
 
 def _dataset(metadata: dict[str, Any], queries: list[records.QueryRecord], duplicates: int) -> records.DatasetRecord:
-    stated = {key: metadata[key] for key in ABOUT if not isinstance(metadata.get(key), bool | None)}
-    about = {key: metadata.pop(key) for key, value in stated.items() if isinstance(value, ABOUT[key])}
+    candidates = {key: metadata[key] for key in ABOUT if not isinstance(metadata.get(key), bool | None)}
+    about = {key: metadata.pop(key) for key, value in candidates.items() if isinstance(value, ABOUT[key])}
     return records.DatasetRecord(
         name=about.get("name", ""),
         description=about.get("description", ""),
@@ -176,32 +176,32 @@ def _plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterato
 
 def _restricted(queries: list[records.QueryRecord]) -> Iterator[str]:
     if filtered := [query for query in queries if query.filters]:
-        asked = sorted({name for query in filtered for name in query.filters})
+        filter_names = sorted({name for query in filtered for name in query.filters})
         yield (
             f"metadata.filters restricts the search: for {some_of([query.key for query in filtered])} only documents "
-            f"are searched whose metadata has the {some_of(asked)} that the query states."
+            f"are searched whose metadata has the {some_of(filter_names)} that the query states."
         )
 
 
-def _query(item: Any, place: str) -> tuple[records.QueryRecord, int]:
+def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
     """Return a query and the number of its repeated judgments."""
-    query = read_as(_Query, item, prefix=f"{place}.", suffix=_suffix(item))
-    docs, suffix = query.relevant_docs, _said(query.query_key)
-    if len(docs) > (most := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
-        what = f"has {len(docs):,} judgments: at most {most:,} a query are allowed"
-        refuse(f"{place}.relevant_docs", what, suffix=suffix)
+    query = read_as(_Query, item, prefix=f"{path}.", suffix=_suffix(item))
+    docs, suffix = query.relevant_docs, _describe_query(query.query_key)
+    if len(docs) > (limit := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
+        problem = f"has {len(docs):,} judgments: at most {limit:,} a query are allowed"
+        refuse(f"{path}.relevant_docs", problem, suffix=suffix)
     metadata = dict(query.metadata)
-    own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
-    own["slices"] = list(dict.fromkeys(own.get("slices", [])))
+    own_fields = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
+    own_fields["slices"] = list(dict.fromkeys(own_fields.get("slices", [])))
     judgments: dict[str, records.JudgmentRecord] = {}
     for index, doc in enumerate(docs):
         judgment = records.JudgmentRecord(doc_ref=dict(doc.doc_ref), grade=doc.relevance_grade)
         before = judgments.setdefault(canonical(judgment.doc_ref), judgment)
         if before.grade != judgment.grade:
-            what = f"is {judgment.grade}, but the same document was graded {before.grade} before"
-            refuse(f"{place}.relevant_docs[{index}].relevance_grade", what, suffix=suffix)
+            problem = f"is {judgment.grade}, but the same document was graded {before.grade} before"
+            refuse(f"{path}.relevant_docs[{index}].relevance_grade", problem, suffix=suffix)
     record = records.QueryRecord(
-        key=query.query_key, text=query.query_text, judgments=list(judgments.values()), metadata=metadata, **own
+        key=query.query_key, text=query.query_text, judgments=list(judgments.values()), metadata=metadata, **own_fields
     )
     return record, len(docs) - len(judgments)
 
@@ -209,10 +209,10 @@ def _query(item: Any, place: str) -> tuple[records.QueryRecord, int]:
 def _suffix(item: Any) -> str:
     """Return the name of a query in error messages, if its key is valid."""
     key = item.get("query_key", item.get("query_id")) if isinstance(item, dict) else None
-    return _said(key) if isinstance(key, str) and key.strip() and item.get("query_id", key) == key else ""
+    return _describe_query(key) if isinstance(key, str) and key.strip() and item.get("query_id", key) == key else ""
 
 
-def _said(key: str) -> str:
+def _describe_query(key: str) -> str:
     return f" (query {key[:60]!a})"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, is_own
-from apps.datasets.formats.writing import WriteError, graded, kept
+from apps.datasets.formats.writing import WriteError, check_grade, trim_query
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from benchbench.local_files.placing import Files
 from benchbench.reading.strict_json import json_array, json_text
@@ -35,14 +35,14 @@ def files(record: DatasetRecord) -> Files:
 def cautions(record: DatasetRecord) -> Iterator[str]:
     """Yield sentences about parts above the reader's limits. Stops writing bytes at their limit."""
     beyond = []
-    if len(record.queries) > (most := settings.BENCHMARK_DATASET_MAX_QUERIES):
-        beyond.append(f"{len(record.queries):,} queries, at most {most:,} are allowed")
+    if len(record.queries) > (limit := settings.BENCHMARK_DATASET_MAX_QUERIES):
+        beyond.append(f"{len(record.queries):,} queries, at most {limit:,} are allowed")
     greatest = max((len(query.judgments) for query in record.queries), default=0)
-    if greatest > (most := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
-        beyond.append(f"{greatest:,} judgments of one query, at most {most:,} are allowed")
-    most = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
-    if any(size > most for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
-        beyond.append(f"more than {most:,} bytes, which is the most that is allowed")
+    if greatest > (limit := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
+        beyond.append(f"{greatest:,} judgments of one query, at most {limit:,} are allowed")
+    limit = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
+    if any(size > limit for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
+        beyond.append(f"more than {limit:,} bytes, which is the most that is allowed")
     if beyond:
         yield (
             f"{LABEL} is written whole, but uploading or importing it again would be refused: it has "
@@ -64,11 +64,11 @@ def _pieces(record: DatasetRecord) -> Iterator[str]:
 
 
 def _item(query: QueryRecord) -> dict[str, Any]:
-    own = {name: value for name in OWN_FIELDS if (value := getattr(query, name))}
+    own_fields = {name: value for name in OWN_FIELDS if (value := getattr(query, name))}
     return {
         "query_key": query.key,
         "query_text": query.text,
-        "metadata": own | query.metadata,
+        "metadata": own_fields | query.metadata,
         "relevant_docs": [
             {"doc_ref": judgment.doc_ref, "relevance_grade": judgment.grade} for judgment in query.judgments
         ],
@@ -77,14 +77,14 @@ def _item(query: QueryRecord) -> dict[str, Any]:
 
 def _fit(query: QueryRecord) -> QueryRecord:
     for judgment in query.judgments:
-        what, _ = doc_ref_fault(judgment.doc_ref)
-        if what:
-            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {what}.", field="format")
+        problem, _ = doc_ref_fault(judgment.doc_ref)
+        if problem:
+            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {problem}.", field="format")
     grades = sorted(set(GRADES.values()))
-    return kept(
+    return trim_query(
         query,
         [
-            JudgmentRecord(judgment.doc_ref, graded(query, judgment, grades, label=LABEL))
+            JudgmentRecord(judgment.doc_ref, check_grade(query, judgment, grades, label=LABEL))
             for judgment in query.judgments
         ],
         *OWN_FIELDS,

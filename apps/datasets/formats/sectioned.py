@@ -11,7 +11,7 @@ from apps.collections.sources import documents_in
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.decimals import some_of
 from benchbench.errors import FileFormatError
-from benchbench.reading.objects import Filled, Identifier, Listed, Stated, Strings, read_list
+from benchbench.reading.objects import Filled, Identifier, Listed, StrictRecord, Strings, read_list
 from benchbench.reading.strict_json import kind, read_value
 
 GRADE = 1
@@ -19,7 +19,7 @@ NAMES = ("ground_truth.json", "ground_truth.json.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Stated):
+class Question(StrictRecord):
     """A question, its answer, and the document and sections that hold it."""
 
     id: Identifier
@@ -32,8 +32,8 @@ class Question(Stated):
     query_type: str = "unknown"
 
 
-def read_sectioned(path: Path, *, directory: Path | None = None, most: int | None = None) -> DatasetRecord:
-    """Return the first `most` questions, in file order, of a ground_truth.json or the directory that holds it.
+def read_sectioned(path: Path, *, directory: Path | None = None, limit: int | None = None) -> DatasetRecord:
+    """Return the first `limit` questions, in file order, of a ground_truth.json or the directory that holds it.
 
     If `directory`, by default `documents/` next to the file, has documents, each question's document and sections are
     looked up in them. Missing ones are dangling: they are counted and named in warnings.
@@ -41,7 +41,7 @@ def read_sectioned(path: Path, *, directory: Path | None = None, most: int | Non
     file = path if path.is_file() else next((path / name for name in NAMES if (path / name).is_file()), None)
     if file is None:
         raise DatasetError(f"{path} holds no ground_truth.json.")
-    questions = read_ground_truth(file)[:most]
+    questions = read_ground_truth(file)[:limit]
     dangling, warnings = _dangling(questions, directory or file.parent / "documents", file)
     return DatasetRecord(
         name=file.resolve().parent.name if path.is_dir() else file.name.removesuffix(".gz").removesuffix(".json"),
@@ -73,29 +73,31 @@ def read_ground_truth(path: Path) -> Sequence[Question]:
     questions = read_list(Question, value, prefix=path.name)
     repeated = [id for id, count in Counter(question.id for question in questions).items() if count > 1]
     if repeated or not questions:
-        what = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
-        raise FileFormatError(f"{path.name} {what}.", field="id")
+        problem = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
+        raise FileFormatError(f"{path.name} {problem}.", field="id")
     return questions
 
 
-def _dangling(questions: Sequence[Question], directory: Path, besides: Path) -> tuple[int | None, list[str]]:
+def _dangling(questions: Sequence[Question], directory: Path, ignored_file: Path) -> tuple[int | None, list[str]]:
     try:
-        read = documents_in(directory, besides=besides).read()
+        read = documents_in(directory, ignored_file=ignored_file).read()
     except FolderError:  # there are none
         return None, []
     documents = {document.external_id: {section.section_id for section in document.sections} for document in read}
-    lost = [q for q in questions if q.document_id not in documents]
-    parts = [
+    lost_documents = [q for q in questions if q.document_id not in documents]
+    lost_sections = [
         (question, section)
         for question in questions
         for section in question.section_ids
         if question.document_id in documents and section not in documents[question.document_id]
     ]
     warnings = []
-    if lost:
-        named = some_of([f"{question.document_id!a} of {question.id!a}" for question in lost])
-        warnings.append(f"Documents that documents/ does not have: {named}.")
-    if parts:
-        named = some_of([f"{section!a} of {question.document_id!a} ({question.id})" for question, section in parts])
-        warnings.append(f"Sections that their document does not have: {named}.")
-    return len(lost) + len(parts), warnings
+    if lost_documents:
+        names = some_of([f"{question.document_id!a} of {question.id!a}" for question in lost_documents])
+        warnings.append(f"Documents that documents/ does not have: {names}.")
+    if lost_sections:
+        names = some_of(
+            [f"{section!a} of {question.document_id!a} ({question.id})" for question, section in lost_sections]
+        )
+        warnings.append(f"Sections that their document does not have: {names}.")
+    return len(lost_documents) + len(lost_sections), warnings

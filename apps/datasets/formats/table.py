@@ -16,14 +16,14 @@ REQUIRED = ("query_key", "query_text", "grade")
 REFERENCES = ("doc_ref", *DOC_REF_KEYS)
 OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
 FIELDS = (*REQUIRED, *REFERENCES, *OPTIONAL)
-SHOWN = 5
+MAX_LISTED = 5
 GRADE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 @dataclass
 class _Query:
-    where: str
-    own: dict[str, str] = field(default_factory=dict)
+    location: str
+    texts: dict[str, str] = field(default_factory=dict)
     judgments: dict[str, JudgmentRecord] = field(default_factory=dict)
 
 
@@ -40,20 +40,20 @@ def read_table_of_judgments(
     """
     names, rows = read_table(path)
     _require_columns(path, names, columns or {})
-    holding = {name: name for name in FIELDS} | dict(columns or {})
-    known = {*holding.values(), *ignore}
-    _refuse_unknown(path.name, names, known)
+    column_by_field = {name: name for name in FIELDS} | dict(columns or {})
+    allowed_columns = {*column_by_field.values(), *ignore}
+    _refuse_unknown(path.name, names, allowed_columns)
     queries: dict[str, _Query] = {}
     duplicates = 0
-    for where, row in rows:
-        _refuse_unknown(where, row, known)
-        cells = {name: row.get(column) for name, column in holding.items()}
-        key = _text(where, "query_key", cells.get("query_key"))
+    for location, row in rows:
+        _refuse_unknown(location, row, allowed_columns)
+        cells = {name: row.get(column) for name, column in column_by_field.items()}
+        key = _text(location, "query_key", cells.get("query_key"))
         if not key:
-            raise DatasetError(f"{where} has no query_key.", field="query_key")
-        query = queries.setdefault(key, _Query(where))
-        _describe(query, where, cells)
-        duplicates += _judge(query, where, cells)
+            raise DatasetError(f"{location} has no query_key.", field="query_key")
+        query = queries.setdefault(key, _Query(location))
+        _describe(query, location, cells)
+        duplicates += _judge(query, location, cells)
     return DatasetRecord(
         name=re.sub(r"\.\w+$", "", path.name.removesuffix(".gz")),
         queries=[_record(key, query) for key, query in queries.items()],
@@ -70,105 +70,105 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
                 f"{name[:60]!a} is not a field of a table: there are {', '.join(FIELDS)}.", field="columns"
             )
         if column not in names:
-            there = ", ".join(names)[:200]
-            raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {there}.", field="columns")
-    there_are = {*(name for name in FIELDS if name in names), *columns}
-    missing = [name for name in REQUIRED if name not in there_are]
-    wanted = list(missing)
-    if there_are.isdisjoint(REFERENCES):
+            available = ", ".join(names)[:200]
+            raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {available}.", field="columns")
+    mapped_fields = {*(name for name in FIELDS if name in names), *columns}
+    missing = [name for name in REQUIRED if name not in mapped_fields]
+    problems = list(missing)
+    if mapped_fields.isdisjoint(REFERENCES):
         missing.append("doc_ref")
-        wanted.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
+        problems.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
     if missing:
         options = " ".join(f"{name}=COLUMN" for name in missing)
         by_command = " ".join(f"--column {name}=COLUMN" for name in missing)
         raise DatasetError(
-            f"{path.name} has no column {', no '.join(wanted)}: it has {', '.join(names)[:200]}. Say which column "
+            f"{path.name} has no column {', no '.join(problems)}: it has {', '.join(names)[:200]}. Say which column "
             f"holds {'it' if len(missing) == 1 else 'each'}: {options}, under Columns on the page, or {by_command} "
             "by the command.",
             field="columns",
         )
 
 
-def _refuse_unknown(where: str, names: Iterable[str], known: Collection[str]) -> None:
-    unknown = [name for name in names if name not in known]
+def _refuse_unknown(location: str, names: Iterable[str], allowed_columns: Collection[str]) -> None:
+    unknown = [name for name in names if name not in allowed_columns]
     if unknown:
-        said = ", ".join(f"{name[:60]!a}" for name in unknown[:SHOWN])
+        some = ", ".join(f"{name[:60]!a}" for name in unknown[:MAX_LISTED])
         raise DatasetError(
-            f"{where.rstrip(',')} has a column that holds no field: {said}. Say which field it holds, FIELD=COLUMN, "
+            f"{location.rstrip(',')} has a column that holds no field: {some}. Say which field it holds, FIELD=COLUMN, "
             "or that it is to be left out, =COLUMN, under Columns on the page, or --column FIELD=COLUMN and "
             "--ignore-column COLUMN by the command.",
             field="columns",
         )
 
 
-def _describe(query: _Query, where: str, cells: Mapping[str, Any]) -> None:
-    texts = {name: _text(where, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
+def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
+    texts = {name: _text(location, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
     for name, text in texts.items():
-        before = query.own.get(name, "")
+        before = query.texts.get(name, "")
         if text and before and text != before:
             raise DatasetError(
-                f"{where} has another {name} than {query.where.rstrip(',')}, for the same query.", field=name
+                f"{location} has another {name} than {query.location.rstrip(',')}, for the same query.", field=name
             )
         if text:
-            query.own[name] = text
+            query.texts[name] = text
 
 
-def _judge(query: _Query, where: str, cells: Mapping[str, Any]) -> int:
+def _judge(query: _Query, location: str, cells: Mapping[str, Any]) -> int:
     """Add the judgment of a row; return 1 for an equal repetition, else 0."""
-    doc_ref, grade = _doc_ref(where, cells), cells.get("grade")
+    doc_ref, grade = _doc_ref(location, cells), cells.get("grade")
     if not doc_ref and grade in (None, ""):
         return 0
-    what, _ = doc_ref_fault(doc_ref)
-    if what:
-        raise DatasetError(f"{where} doc_ref {what}.", field="doc_ref")
-    judgment = JudgmentRecord(doc_ref, _grade(where, grade))
+    problem, _ = doc_ref_fault(doc_ref)
+    if problem:
+        raise DatasetError(f"{location} doc_ref {problem}.", field="doc_ref")
+    judgment = JudgmentRecord(doc_ref, _grade(location, grade))
     before = query.judgments.get(canonical(doc_ref))
     if before is None:
         query.judgments[canonical(doc_ref)] = judgment
     elif before.grade != judgment.grade:
         raise DatasetError(
-            f"{where} gives the grade {judgment.grade}, but the document had {before.grade} before.", field="grade"
+            f"{location} gives the grade {judgment.grade}, but the document had {before.grade} before.", field="grade"
         )
     return 0 if before is None else 1
 
 
-def _doc_ref(where: str, cells: Mapping[str, Any]) -> Any:
+def _doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
     doc_ref = cells.get("doc_ref")
     if isinstance(doc_ref, str) and doc_ref.lstrip().startswith("{"):
-        doc_ref = parse(doc_ref, where=f"{where} doc_ref")
+        doc_ref = parse(doc_ref, location=f"{location} doc_ref")
     if isinstance(doc_ref, str):
         doc_ref = {"uri": doc_ref} if doc_ref.strip() else None
     doc_ref = without_nulls(doc_ref)
-    own = {name: text for name in DOC_REF_KEYS if (text := _text(where, name, cells.get(name)))}
-    if doc_ref is None or not own:
-        return own if doc_ref is None else doc_ref
+    key_texts = {name: text for name in DOC_REF_KEYS if (text := _text(location, name, cells.get(name)))}
+    if doc_ref is None or not key_texts:
+        return key_texts if doc_ref is None else doc_ref
     if not isinstance(doc_ref, dict):
         return doc_ref
-    return own | doc_ref
+    return key_texts | doc_ref
 
 
-def _grade(where: str, value: Any) -> int:
+def _grade(location: str, value: Any) -> int:
     if type(value) is int:
         return value
     if isinstance(value, str) and GRADE.fullmatch(value.strip()):
         return int(value)
-    raise DatasetError(f"{where} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade")
+    raise DatasetError(f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade")
 
 
-def _text(where: str, name: str, value: Any) -> str:
+def _text(location: str, name: str, value: Any) -> str:
     """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
     if value is None:
         return ""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise DatasetError(f"{where} {name} must be a string, not {kind(value)}.", field=name)
+        raise DatasetError(f"{location} {name} must be a string, not {kind(value)}.", field=name)
     return value.strip()
 
 
 def _record(key: str, query: _Query) -> QueryRecord:
-    own = dict(query.own)
-    text = own.pop("query_text", "")
+    texts = dict(query.texts)
+    text = texts.pop("query_text", "")
     if not text:
-        raise DatasetError(f"{query.where} has no query_text for the query {key[:60]!a}, nor has a later line.")
-    return QueryRecord(key=key, text=text, judgments=list(query.judgments.values()), **own)  # type: ignore[arg-type]
+        raise DatasetError(f"{query.location} has no query_text for the query {key[:60]!a}, nor has a later line.")
+    return QueryRecord(key=key, text=text, judgments=list(query.judgments.values()), **texts)  # type: ignore[arg-type]

@@ -20,28 +20,28 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
     judged ones alone. Raises an error for judgments of a missing topic, for example.
     """
     if path.is_dir():
-        qrels, topics = _the_only(path, "trec-qrels"), topics or _the_only(path, "trec-topics")
+        qrels, topics = _find_only_file(path, "trec-qrels"), topics or _find_only_file(path, "trec-topics")
     elif topics is None:
         raise DatasetError(
             f"{path.name} holds judgments and no query: name the file of the topics too.", field="topics"
         )
     else:
         qrels = path
-    asked = read_topics(topics)
+    all_topics = read_topics(topics)
     grades = read_qrels(qrels)
-    there = {topic.key for topic in asked}
-    if unknown := next((key for key in grades if key not in there), None):
+    topic_keys = {topic.key for topic in all_topics}
+    if unknown := next((key for key in grades if key not in topic_keys), None):
         raise DatasetError(f"{qrels.name} judges the query {unknown[:60]!a}, which {topics.name} does not have.")
     return DatasetRecord(
         name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
-        queries=[_query(topic, grades[topic.key], qrels) for topic in asked if topic.key in grades],
+        queries=[_query(topic, grades[topic.key], qrels) for topic in all_topics if topic.key in grades],
         source_format="trec",
-        warnings=left_out([topic.key for topic in asked if topic.key not in grades]),
+        warnings=left_out([topic.key for topic in all_topics if topic.key not in grades]),
     )
 
 
 def _query(topic: Topic, grades: dict[bytes, int], qrels: Path) -> QueryRecord:
-    documents = as_text(list(grades), where=f"{qrels.name}, query {topic.key[:60]!a},")
+    documents = as_text(list(grades), location=f"{qrels.name}, query {topic.key[:60]!a},")
     about = {"description": topic.description, "narrative": topic.narrative}
     return QueryRecord(
         key=topic.key,
@@ -51,12 +51,12 @@ def _query(topic: Topic, grades: dict[bytes, int], qrels: Path) -> QueryRecord:
     )
 
 
-def _the_only(directory: Path, kind: str) -> Path:
+def _find_only_file(directory: Path, kind: str) -> Path:
     files = [path for path in sorted(directory.iterdir()) if path.is_file() and sniff(path) == kind]
     if len(files) != 1:
-        there = ", ".join(file.name for file in files) or "none"
+        names = ", ".join(file.name for file in files) or "none"
         raise DatasetError(
-            f"{directory.name} must hold one file of {kind.removeprefix('trec-')}, and it has: {there}.", field="topics"
+            f"{directory.name} must hold one file of {kind.removeprefix('trec-')}, and it has: {names}.", field="topics"
         )
     return files[0]
 

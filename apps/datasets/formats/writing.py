@@ -23,9 +23,9 @@ class WriteError(DatasetError):
     code = "dataset_export"
 
 
-def kept(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changed: Any) -> QueryRecord:
-    """Return a query with only the given fields, and with `changed` values."""
-    values = {name: getattr(query, name) for name in names} | changed
+def trim_query(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changes: Any) -> QueryRecord:
+    """Return a query with only the given fields, and with `changes` values."""
+    values = {name: getattr(query, name) for name in names} | changes
     return QueryRecord(query.key, query.text, judgments, **values)
 
 
@@ -47,7 +47,7 @@ def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, la
         document = judgment.doc_ref.get("document_id")
         if not document:
             raise WriteError(
-                f"The query {query.key[:60]!a} judges {shown(judgment)}, which has no document_id, and {label} names "
+                f"The query {query.key[:60]!a} judges {cite(judgment)}, which has no document_id, and {label} names "
                 "documents by it: give the --mapping that knows the documents, or choose another format.",
                 field="format",
             )
@@ -58,24 +58,24 @@ def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, la
                 field="format",
             )
         seen.add(document)
-        judgments.append(JudgmentRecord({"document_id": document}, graded(query, judgment, grades, label=label)))
+        judgments.append(JudgmentRecord({"document_id": document}, check_grade(query, judgment, grades, label=label)))
     return judgments
 
 
-def graded(query: QueryRecord, judgment: JudgmentRecord, grades: Collection[int] | None, *, label: str) -> int:
+def check_grade(query: QueryRecord, judgment: JudgmentRecord, grades: Collection[int] | None, *, label: str) -> int:
     """Return the grade of a judgment. Raises WriteError if it is not in `grades`."""
     if grades is None or judgment.grade in grades:
         return judgment.grade
-    *others, last = map(str, grades)
-    known = f"{', '.join(others)} and {last}" if others else f"the grade {last}"
+    *leading, last = map(str, grades)
+    scale = f"{', '.join(leading)} and {last}" if leading else f"the grade {last}"
     raise WriteError(
-        f"The query {query.key[:60]!a} gives {shown(judgment)} the grade {judgment.grade}, and {label} knows {known}: "
+        f"The query {query.key[:60]!a} gives {cite(judgment)} the grade {judgment.grade}, and {label} knows {scale}: "
         "choose another format.",
         field="format",
     )
 
 
-def shown(judgment: JudgmentRecord) -> str:
+def cite(judgment: JudgmentRecord) -> str:
     """Return the name of a judgment's document for a sentence."""
     return ", ".join(f"{key} {str(value)[:60]!a}" for key, value in judgment.doc_ref.items())
 
@@ -86,31 +86,31 @@ DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
 Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 
-def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
-    """Return sentences about losses: differences of `held`, the part that a format can hold, from `record`."""
-    by_key = {query.key: query for query in held.queries}
+def losses(record: DatasetRecord, fitted_record: DatasetRecord, *, label: str) -> tuple[str, ...]:
+    """Return sentences about losses: differences of `fitted_record`, the part that a format can hold, from `record`."""
+    by_key = {query.key: query for query in fitted_record.queries}
     missing = [query.key for query in record.queries if query.key not in by_key]
     left_out: Count = Counter()
     changed: Count = Counter()
-    for whose, names, whole, part in _pairs(record, held, by_key):
+    for noun, names, original, fitted in _pairs(record, fitted_record, by_key):
         for name in names:
-            value, there = getattr(whole, name), getattr(part, name)
-            if value == there or canonical(value) == canonical(there):
+            value, fitted_value = getattr(original, name), getattr(fitted, name)
+            if value == fitted_value or canonical(value) == canonical(fitted_value):
                 continue
-            is_gone = there in BLANK or (whose == "judgment" and there == DEFAULTS.get(name))
-            (left_out if is_gone else changed)[whose, name] += 1
+            is_gone = fitted_value in BLANK or (noun == "judgment" and fitted_value == DEFAULTS.get(name))
+            (left_out if is_gone else changed)[noun, name] += 1
     return tuple(_sentences(label, missing, left_out, changed))
 
 
 def _pairs(
-    record: DatasetRecord, held: DatasetRecord, by_key: Mapping[str, QueryRecord]
+    record: DatasetRecord, fitted_record: DatasetRecord, by_key: Mapping[str, QueryRecord]
 ) -> Iterator[tuple[str, Sequence[str], object, object]]:
     """Yield the pairs to compare: the kind of object, its fields, and the two objects."""
-    yield "", ABOUT, record, held
+    yield "", ABOUT, record, fitted_record
     for query in record.queries:
-        if part := by_key.get(query.key):
-            yield "quer", QUERY_FIELDS, query, part
-            for judgments in zip(query.judgments, part.judgments, strict=True):
+        if fitted := by_key.get(query.key):
+            yield "quer", QUERY_FIELDS, query, fitted
+            for judgments in zip(query.judgments, fitted.judgments, strict=True):
                 yield "judgment", JUDGMENT_FIELDS, *judgments
 
 
@@ -124,6 +124,6 @@ def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) 
 
 
 def _fields(count: Count) -> Iterator[str]:
-    for (whose, name), number in count.items():
-        ending = {"quer": ("y", "ies")}.get(whose, ("", "s"))[number != 1]
-        yield f"{name} of {number:,} {whose}{ending}" if whose else f"the {name} of the dataset"
+    for (noun, name), number in count.items():
+        ending = {"quer": ("y", "ies")}.get(noun, ("", "s"))[number != 1]
+        yield f"{name} of {number:,} {noun}{ending}" if noun else f"the {name} of the dataset"

@@ -79,7 +79,7 @@ def download_version(
     return download(request, lambda: export_record(record_of(version), format, name=name), back=change_url(version))
 
 
-SHOWN = 50
+MAX_ROWS = 50
 
 
 def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
@@ -113,7 +113,7 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
         template="datasets/freeze.html",
         difference=difference,
         tables=[
-            {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:SHOWN]}
+            {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:MAX_ROWS]}
             for kind, title in KINDS.items()
             if difference and (total := difference.totals[kind])
         ],
@@ -176,8 +176,8 @@ def _sentence(imported: DatasetImport) -> str:
     version, report = imported.version, imported.report
     if report.outcome == "unchanged":
         return f"{version} holds exactly this already: nothing was changed."
-    besides = f" ({report.besides})" if report.besides else ""
+    suffix = f" ({report.extra_counts})" if report.extra_counts else ""
     return (
         f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
-        f"as {version}{besides}. Next: map the dataset to the collection in which its documents are."
+        f"as {version}{suffix}. Next: map the dataset to the collection in which its documents are."
     )

@@ -69,7 +69,7 @@ class JSONText(Prose):
         if not text.strip():
             return self.type()
         try:
-            parsed = strict_json.parse(text, where="What stands here")
+            parsed = strict_json.parse(text, location="What stands here")
         except BenchbenchError as error:
             raise forms.ValidationError(error.message) from None
         if not isinstance(parsed, self.type):

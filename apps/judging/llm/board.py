@@ -10,12 +10,12 @@ import numpy as np
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.judging.question import Rankings, pool_of, read_rankings
-from apps.judging.settling.consensus import said_in
+from apps.judging.settling.consensus import load_human_grades
 from apps.mappings.truth import truth
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
-WHOLE = 1000  # documents of a ranking that a measure without a cutoff reads
+FULL_DEPTH = 1000  # documents of a ranking that a measure without a cutoff reads
 
 Grades = dict[int, dict[int, int]]  # {query id: {document id: grade}}
 
@@ -29,7 +29,7 @@ class Board:
     measure: Measure
     query_ids: Sequence[int]
     rankings: Sequence[Rankings]
-    known: Grades  # the judgments of the version on which the round began
+    prior_grades: Grades  # the judgments of the version on which the round began
     people: Grades  # the grades on which people agreed in the round
     model: Grades  # the model's grades in the round
     # The pairs that the model was unsure of, as 0: not relevant, like pairs without a judgment.
@@ -49,13 +49,13 @@ class Board:
     def truths(self, *grades: Grades) -> list[dict[int, int]]:
         """Return a truth for each query; if several `grades` have a pair, the first counts."""
         return [
-            {document: grade for given in reversed(grades) for document, grade in given.get(query, {}).items()}
+            {document: grade for by_query in reversed(grades) for document, grade in by_query.get(query, {}).items()}
             for query in self.query_ids
         ]
 
     def values(self, truths: Sequence[Mapping[int, float]]) -> Values:
         """Return the values of the measure, (runs, queries): NaN where a run did not answer."""
-        prepared = Truths.of(truths)
+        prepared = Truths.from_grades(truths)
         rows = []
         for run in self.rankings:
             lists = [run[query][0] if query in run else None for query in self.query_ids]
@@ -69,23 +69,25 @@ def board_of(round: Round, judge: LLMJudge | None) -> Board:
     """Return the board of a round and a model. Reads rankings to the measure's cutoff and the round's depth."""
     measure = Measure.parse(round.measure)
     runs = list(round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
-    known = truth(round.mapping, round.dataset_version).grades
+    prior_grades = truth(round.mapping, round.dataset_version).grades
     rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
     pairs = {pk: (query, document) for pk, query, document in rows}
-    said = Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=judge.name if judge else "")
-    of_model = dict(said.values_list("item_id", "grade"))
-    people = said_in(round)
+    model_rows = Grade.objects.filter(
+        item__round=round, source=Grade.Source.LLM, judge_name=judge.name if judge else ""
+    )
+    model_grades = dict(model_rows.values_list("item_id", "grade"))
+    human_grades = load_human_grades(round)
     return Board(
         round,
         runs,
         measure,
-        sorted(known),
-        read_rankings(runs, max(measure.cutoff or WHOLE, round.depth)),
-        known,
-        _by_query(pairs, people.grades),
-        _by_query(pairs, of_model),
-        _by_query(pairs, {item: 0 for item, grade in of_model.items() if grade is None}),
-        _by_query(pairs, dict.fromkeys(people.unsure, 0)),
+        sorted(prior_grades),
+        read_rankings(runs, max(measure.cutoff or FULL_DEPTH, round.depth)),
+        prior_grades,
+        _by_query(pairs, human_grades.grades),
+        _by_query(pairs, model_grades),
+        _by_query(pairs, {item: 0 for item, grade in model_grades.items() if grade is None}),
+        _by_query(pairs, dict.fromkeys(human_grades.unsure, 0)),
     )
 
 

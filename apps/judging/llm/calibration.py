@@ -18,15 +18,15 @@ from apps.judging.llm.launching import changes_of, kinship
 from apps.judging.models import CalibrationItem, LLMJudge, Round, RoundItem
 from apps.judging.question import question_of
 from apps.judging.scales import grades_of
-from apps.judging.settling.consensus import said_in
+from apps.judging.settling.consensus import load_human_grades
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
-from benchbench.ir.judging.calibration import LEAST, MOST, Calibration, OrderEffect, calibrate, order_effect
+from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS, Calibration, OrderEffect, calibrate, order_effect
 from benchbench.ir.statistics.resampling import Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledPair:
     """A pair of the sample that people are done with. `grade`: None if they were unsure."""
 
     query_id: int
@@ -42,7 +42,7 @@ class Sample:
     """
 
     size: int
-    done: list[Sampled]
+    judged_pairs: list[SampledPair]
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
     require_open(round)
     if drawn := round.calibration_items.count():
         raise RoundStateError(f'The calibration sample of "{round}" is drawn, {counted(drawn, "pair")}: it is frozen.')
-    if not LEAST <= size <= MOST:
-        raise RoundError(f"A calibration sample has {LEAST} to {MOST} pairs, not {size:,}.", field="size")
+    if not MIN_PAIRS <= size <= MAX_PAIRS:
+        raise RoundError(f"A calibration sample has {MIN_PAIRS} to {MAX_PAIRS} pairs, not {size:,}.", field="size")
     items = _first_items(round, size)
     CalibrationItem.objects.bulk_create(
-        CalibrationItem(round=round, item_id=item, place=place) for place, item in enumerate(items, start=1)
+        CalibrationItem(round=round, item_id=item, place=position) for position, item in enumerate(items, start=1)
     )
     return len(items)
 
@@ -138,12 +138,12 @@ def sample_of(round: Round) -> Sample:
         .order_by("place")
         .values_list("item_id", "item__query_id", "item__document_id")
     )
-    said = said_in(round)
-    done = [
-        Sampled(query_id, document_id, said.grades.get(item_id))
-        for item_id, query_id, document_id in takewhile(lambda row: row[0] in said.done, rows)
+    human_grades = load_human_grades(round)
+    judged_pairs = [
+        SampledPair(query_id, document_id, human_grades.grades.get(item_id))
+        for item_id, query_id, document_id in takewhile(lambda row: row[0] in human_grades.finished_items, rows)
     ]
-    return Sample(len(rows), done)
+    return Sample(len(rows), judged_pairs)
 
 
 def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
@@ -152,7 +152,7 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
     runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
     report = CalibrationReport(
         size=sample.size,
-        waiting_pairs=sample.size - len(sample.done),
+        waiting_pairs=sample.size - len(sample.judged_pairs),
         graded_by_both=0,
         cannot_judge_people=0,
         cannot_judge_model=0,
@@ -162,8 +162,8 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
         figures=None,
     )
     if changes:
-        why = f"The calibration is stale, since {' and '.join(changes)}: let the model judge again."
-        return replace(report, unavailable_reason=why)
+        reason = f"The calibration is stale, since {' and '.join(changes)}: let the model judge again."
+        return replace(report, unavailable_reason=reason)
     if not sample.size:
         return replace(report, unavailable_reason="The round has no calibration sample: draw one.")
     board = board or board_of(judge.round, judge)
@@ -172,12 +172,12 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
     report = replace(
         report, graded_by_both=used, cannot_judge_people=shared.unsure_people, cannot_judge_model=shared.unsure_model
     )
-    if used < LEAST:
-        why = (
+    if used < MIN_PAIRS:
+        reason = (
             f"{counted(used, 'pair')} of the calibration sample {'is' if used == 1 else 'are'} judged by people and by "
-            f"the model, and {LEAST} are the least: {_missing(report.waiting_pairs, shared.unasked)}."
+            f"the model, and {MIN_PAIRS} are the least: {_missing(report.waiting_pairs, shared.unasked)}."
         )
-        return replace(report, unavailable_reason=why)
+        return replace(report, unavailable_reason=reason)
     pairs = [(query, document) for query in shared.people for document in shared.people[query]]
     figures = calibrate(
         [shared.people[query][document] for query, document in pairs],
@@ -205,31 +205,31 @@ class _Shared:
 def _shared(board: Board, sample: Sample) -> _Shared:
     """Return the grades that both gave, up to the first pair that the model has not judged, which ends the sample."""
     shared = _Shared()
-    for place, pair in enumerate(sample.done):
-        said = board.model.get(pair.query_id, {}).get(pair.document_id)
+    for index, pair in enumerate(sample.judged_pairs):
+        model_grade = board.model.get(pair.query_id, {}).get(pair.document_id)
         unsure = pair.document_id in board.unsure.get(pair.query_id, {})
-        if said is None and not unsure:
-            shared.unasked = len(sample.done) - place
+        if model_grade is None and not unsure:
+            shared.unasked = len(sample.judged_pairs) - index
             break
         shared.unsure_people += pair.grade is None
         shared.unsure_model += unsure
-        if pair.grade is not None and said is not None:
+        if pair.grade is not None and model_grade is not None:
             shared.people.setdefault(pair.query_id, {})[pair.document_id] = pair.grade
-            shared.model.setdefault(pair.query_id, {})[pair.document_id] = said
+            shared.model.setdefault(pair.query_id, {})[pair.document_id] = model_grade
     return shared
 
 
 def _missing(for_people: int, for_model: int) -> str:
     reasons = [(for_people, "people's grades"), (for_model, "the model's")]
-    waiting = [f"{counted(count, 'pair')} wait for {whose}" for count, whose in reasons if count]
+    waiting = [f"{counted(count, 'pair')} wait for {source}" for count, source in reasons if count]
     return " and ".join(waiting) or "draw a larger sample in a new round, since people or the model could not tell"
 
 
 def _effect(board: Board, shared: _Shared) -> OrderEffect | None:
     """Return how the runs change with the model's grades in place of people's, on the queries with a sampled pair."""
-    columns = [place for place, query in enumerate(board.query_ids) if query in shared.people]
-    by_people = board.values(board.truths(board.known, shared.people))[:, columns]
-    by_model = board.values(board.truths(board.known, shared.model))[:, columns]
+    columns = [index for index, query in enumerate(board.query_ids) if query in shared.people]
+    by_people = board.values(board.truths(board.prior_grades, shared.people))[:, columns]
+    by_model = board.values(board.truths(board.prior_grades, shared.model))[:, columns]
     if not board.runs or np.isnan(by_people).any(axis=0).all():
         return None
     return order_effect(by_people, by_model)

@@ -69,8 +69,8 @@ def grade_counts(judge: LLMJudge) -> dict[str, Any]:
 
 
 def _sentence(judge: LLMJudge, counts: dict[str, int], left: int) -> str:
-    done = counts["graded"] + counts["cannot_judge"]
-    sentence = f"It judged {done:,} of {counted(done + left, 'item')}"
+    judged_count = counts["graded"] + counts["cannot_judge"]
+    sentence = f"It judged {judged_count:,} of {counted(judged_count + left, 'item')}"
     if counts["cannot_judge"]:
         sentence += f", {counts['cannot_judge']:,} of which it could not tell"
     capped = judge.item_limit is not None and left and Operation.active_on(judge.round) is None

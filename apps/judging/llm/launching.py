@@ -9,7 +9,7 @@ from django.db.models import Avg, F, QuerySet
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import llms_of
-from apps.judging.handing import shown
+from apps.judging.handing import load_items
 from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
 from apps.judging.llm import prompting
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
@@ -54,8 +54,8 @@ class Cost:
         if not self.answers:
             return f"{self.judge} has judged every item of the round: nothing is left to ask."
         takes = "how long is not known, as it has not answered yet" if self.seconds is None else _about(self.seconds)
-        rest = self.remaining_items - self.answers
-        capped = f" The cap leaves {counted(rest, 'item')} out." if rest else ""
+        left_out = self.remaining_items - self.answers
+        capped = f" The cap leaves {counted(left_out, 'item')} out." if left_out else ""
         return (
             f"{counted(self.answers, 'answer')} of {self.judge}: about {self.tokens_in:,} tokens in and "
             f"{self.tokens_out:,} out; {takes}. Answers that are kept already cost nothing.{capped}"
@@ -67,20 +67,20 @@ def preview(round: Round, llm: str, *, item_limit: int | None = None) -> Cost:
 
     `llm` is like ollama:llama3. Raises RoundError, RoundStateError, LLMError.
     """
-    identity = _checked(round, llm, item_limit)
+    identity = _check_judge(round, llm, item_limit)
     items = list(items_left(round, identity.name).values_list("pk", flat=True))
-    asked = items[:item_limit]
-    priced = shown(asked[:: max(1, len(asked) // PRICED)][:PRICED])
+    selection = items[:item_limit]
+    priced = load_items(selection[:: max(1, len(selection) // PRICED)][:PRICED])
     tokens = [-(-len(prompting.prompt_of(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
     mean = sum(tokens) / len(tokens) if tokens else 0.0
     each = seconds_each(llm)
     return Cost(
         identity.name,
         len(items),
-        len(asked),
-        int(-(-mean * len(asked) // 1)),
-        TOKENS_OUT * len(asked),
-        None if each is None else each * len(asked),
+        len(selection),
+        int(-(-mean * len(selection) // 1)),
+        TOKENS_OUT * len(selection),
+        None if each is None else each * len(selection),
     )
 
 
@@ -92,24 +92,24 @@ def start_judging(round: Round, llm: str, by: Any, *, item_limit: int | None = N
     RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.
     """
     require_lead(round, by)
-    checked = _checked(round, llm, item_limit)
-    identity = {"revision": checked.revision, "prompt_version": checked.prompt_version}
+    candidate = _check_judge(round, llm, item_limit)
+    identity = {"revision": candidate.revision, "prompt_version": candidate.prompt_version}
     judge, _ = LLMJudge.objects.update_or_create(
         round=round,
-        name=checked.name,
-        defaults={"llm": llm, "prompt_hash": checked.prompt_hash, "item_limit": item_limit, **identity},
+        name=candidate.name,
+        defaults={"llm": llm, "prompt_hash": candidate.prompt_hash, "item_limit": item_limit, **identity},
     )
     items = list(items_left(round, judge.name).values_list("pk", flat=True))
-    asked = items[:item_limit]
-    if not asked:
+    selection = items[:item_limit]
+    if not selection:
         raise RoundError(f"{judge} has judged every item of the round: nothing is left to ask.", field="llm")
-    batches = [asked[start : start + AT_ONCE] for start in range(0, len(asked), AT_ONCE)]
+    batches = [selection[start : start + AT_ONCE] for start in range(0, len(selection), AT_ONCE)]
     operation = start_operation(
         Operation.Kind.LLM_JUDGING,
         subject_id=round.pk,
         by=by,
-        batches=[({"items": part}, len(part)) for part in batches],
-        parameters={"judge": str(judge.pk), "left_out": len(items) - len(asked)},
+        batches=[({"items": item_ids}, len(item_ids)) for item_ids in batches],
+        parameters={"judge": str(judge.pk), "left_out": len(items) - len(selection)},
     )
     return judge, operation
 
@@ -171,7 +171,7 @@ def seconds_each(llm: str) -> float | None:
     return None
 
 
-def _checked(round: Round, llm: str, item_limit: int | None) -> LLMJudge:
+def _check_judge(round: Round, llm: str, item_limit: int | None) -> LLMJudge:
     """Return the unsaved judge that `llm` would be now. Raises an error for invalid options and unknown models."""
     require_open(round)
     if len(llm) > LONGEST_NAME or not all(llm.partition(":")):
@@ -213,7 +213,7 @@ def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
     family = family_of(judge.llm)
     warnings = []
     for run in runs:
-        acts = [f"{model} {act}" for model, act in _asked_by(run) if family_of(model) == family]
+        acts = [f"{model} {act}" for model, act in _models_of(run) if family_of(model) == family]
         if acts:
             warnings.append(
                 f'{judge.llm} judges a run that its own family of models, {family}, took part in: in "{run}" '
@@ -222,7 +222,7 @@ def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
     return warnings
 
 
-def _asked_by(run: Run) -> list[tuple[str, str]]:
+def _models_of(run: Run) -> list[tuple[str, str]]:
     """Return (model, act) for the models that took part in a run's rankings."""
     if run.benchmark.is_external:
         return []

@@ -44,7 +44,7 @@ def prompt_of(round: Round, item: RoundItem) -> str:
     document, chunk = item.document, item.chunk
     query = item.query.text[:LONGEST_QUERY]
     passage = (chunk.text if chunk else "")[:LONGEST_PASSAGE]
-    text = "\n".join(part for part in (document.title, document.text) if part)[:LONGEST_TEXT]
+    text = "\n".join(piece for piece in (document.title, document.text) if piece)[:LONGEST_TEXT]
     return PROMPT.format(
         scale="\n".join(_line(entry) for entry in round.scale),
         guidelines=f"\nGuidelines:\n{round.guidelines.strip()}\n" if round.guidelines.strip() else "",

@@ -105,13 +105,13 @@ def _verdict(
 ) -> PolicyReport:
     try:
         if policy == HUMAN:
-            return _compared(board, HUMAN, board.truths(board.people, board.known))
+            return _compared(board, HUMAN, board.truths(board.people, board.prior_grades))
         if calibration is None:
             raise RoundStateError("No model has judged this round.")
         if calibration.unavailable_reason:
             raise RoundStateError(f"{judge} has no calibration. {calibration.unavailable_reason}")
         if policy == FILLED:
-            return _compared(board, FILLED, board.truths(board.people, board.known, board.model))
+            return _compared(board, FILLED, board.truths(board.people, board.prior_grades, board.model))
         return _corrected(board, sample)
     except BenchbenchError as error:
         return _report(board, policy, unavailable_reason=error.message)
@@ -130,7 +130,7 @@ def _report(
 ) -> PolicyReport:
     """Return the report of a verdict on pairs of runs, which are numbered by their order on the board."""
     runs = [run.pk for run in board.runs]
-    names = ", ".join(f'"{board.runs[place]}"' for place in group)
+    names = ", ".join(f'"{board.runs[index]}"' for index in group)
     best = f"Best is {names}." if len(group) == 1 else f"The best cannot be told apart: {names}."
     worth = "" if gain is None else f" The model's grades are worth about {gain:+,.0f} judged queries."
     return PolicyReport(
@@ -138,7 +138,7 @@ def _report(
         meaning=MEANS[policy],
         sentence=unavailable_reason or best + worth,
         unavailable_reason=unavailable_reason,
-        best_run_ids=[runs[place] for place in group],
+        best_run_ids=[runs[index] for index in group],
         **{"queries": 0, "judged": 0, "model_judged": 0, "unjudged": 0, "sampled_queries": 0} | counts,
         sample_gain=gain,
         estimand=estimand,
@@ -158,8 +158,8 @@ def _report(
 
 def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyReport:
     comparison = compare(board.values(truths), seed=board.draw)
-    by_people = board.truths(board.people, board.known)
-    cells = board.pool.there
+    by_people = board.truths(board.people, board.prior_grades)
+    cells = board.pool.has_document
     judged = int((~np.isnan(board.pool.grades(by_people)) & cells).sum())
     graded = int((~np.isnan(board.pool.grades(truths)) & cells).sum())
     return _report(
@@ -182,10 +182,10 @@ def _corrected(board: Board, sample: Sample) -> PolicyReport:
     round in another order, fewer than FEWEST_QUERIES such queries, or grades of the model that do not cover the pool.
     """
     pairs = map(board.pool.item, range(board.pool.size))
-    holes = [item for item in pairs if item.document not in board.known.get(board.query_ids[item.query], {})]
+    holes = [item for item in pairs if item.document not in board.prior_grades.get(board.query_ids[item.query], {})]
     _require_sampled_pool(board, sample, holes)
     # A pair that the model was unsure of counts as not relevant: any prediction works, as its errors are corrected.
-    predicted = board.truths(board.known, board.model, board.unsure)
+    predicted = board.truths(board.prior_grades, board.model, board.unsure)
     _require_correctable(board, holes, sum(item.document in predicted[item.query] for item in holes))
     queries = _sampled_queries(board, holes)
     if len(queries) < FEWEST_QUERIES:
@@ -193,8 +193,8 @@ def _corrected(board: Board, sample: Sample) -> PolicyReport:
             f"People have judged the first {counted(len(queries), 'query')} of the round's random order whole, and a "
             f"correction needs {FEWEST_QUERIES}. Finish the next queries in that order."
         )
-    by_people = board.values(board.truths(board.people, board.known))
-    by_people[:, [place not in queries for place in range(len(board.query_ids))]] = np.nan
+    by_people = board.values(board.truths(board.people, board.prior_grades))
+    by_people[:, [index not in queries for index in range(len(board.query_ids))]] = np.nan
     corrected = corrected_by_queries(board.values(predicted), by_people, seed=board.draw)
     over = "over the queries that those of the sample are drawn from"
     return _report(
@@ -214,8 +214,8 @@ def _corrected(board: Board, sample: Sample) -> PolicyReport:
 def _require_sampled_pool(board: Board, sample: Sample, holes: Sequence[Item]) -> None:
     """Raise JudgingError if the pool changed since the samples were drawn, or has no pairs to correct."""
     began = board.round.pool_size
-    place_of = {query: place for place, query in enumerate(board.query_ids)}
-    sampled = {Item(place_of[pair.query_id], pair.document_id) for pair in sample.done}
+    index_of = {query: index for index, query in enumerate(board.query_ids)}
+    sampled = {Item(index_of[pair.query_id], pair.document_id) for pair in sample.judged_pairs}
     if len(holes) != began or not board.pool.numbers.keys() >= sampled:
         raise JudgingError(
             f"The round began with {counted(began, 'pair')} that nobody had judged, and its runs return other pairs "
@@ -226,11 +226,11 @@ def _require_sampled_pool(board: Board, sample: Sample, holes: Sequence[Item]) -
         raise JudgingError("Every pair of these runs was judged before the round: there is nothing to correct.")
 
 
-def _require_correctable(board: Board, holes: Sequence[Item], asked: int) -> None:
+def _require_correctable(board: Board, holes: Sequence[Item], judged: int) -> None:
     """Raise JudgingError unless the model judged all `holes`, the measure stays in the pool, and queries are drawn."""
-    if asked < len(holes):
+    if judged < len(holes):
         raise JudgingError(
-            f"The model judged {asked:,} of {counted(len(holes), 'pair')} that nobody had judged in the pool, and "
+            f"The model judged {judged:,} of {counted(len(holes), 'pair')} that nobody had judged in the pool, and "
             "a correction needs all: let it go on, in a round whose items are the whole pool."
         )
     if board.measure.cutoff is None or board.measure.cutoff > board.round.depth:
@@ -250,6 +250,6 @@ def _sampled_queries(board: Board, holes: Sequence[Item]) -> set[int]:
     Queries that some run failed on are not compared; they do not end the sample.
     """
     order = query_order(board.pool, seed=board.round.seed)
-    done = board.truths(board.people, board.unsure_people)
-    waiting = {item.query for item in holes if item.document not in done[item.query]}
+    judged = board.truths(board.people, board.unsure_people)
+    waiting = {item.query for item in holes if item.document not in judged[item.query]}
     return set(whole_queries(order[board.pool.answered[order]], waiting).tolist())

@@ -95,9 +95,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "continue_after_settled",
-                    models.BooleanField(
-                        default=False, help_text="Items are handed out although its question is settled."
-                    ),
+                    models.BooleanField(default=False, help_text="Judges get items after it is settled."),
                 ),
                 ("closed_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 (

@@ -51,12 +51,12 @@ def agreement_of(round: Round) -> AgreementReport:
     rows = Grade.objects.filter(
         item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE, adjudicates=False
     ).values_list("judge_name", "item_id", "grade")
-    given = list(rows)
-    judges = sorted({name for name, _, _ in given})
-    items = sorted({item for _, item, _ in given})
+    grades = list(rows)
+    judges = sorted({name for name, _, _ in grades})
+    items = sorted({item for _, item, _ in grades})
     matrix = np.full((len(judges), len(items)), np.nan)
-    row_of, column_of = ({key: place for place, key in enumerate(keys)} for keys in (judges, items))
-    for name, item, grade in given:
+    row_of, column_of = ({key: index for index, key in enumerate(keys)} for keys in (judges, items))
+    for name, item, grade in grades:
         matrix[row_of[name], column_of[item]] = grade
     scale = grades_of(round.scale)
     of_all = alpha(matrix, seed=round.seed & 0xFFFF_FFFF)

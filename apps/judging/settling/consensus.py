@@ -12,7 +12,7 @@ from apps.judging.models import Grade, Round
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class Consensus:
     """The consensus on an item: its grade, or that its grades are split evenly and need adjudication."""
 
     item_id: int
@@ -21,7 +21,7 @@ class Agreed:
     grades: tuple[Grade, ...]
 
 
-def agreed_of(round: Round) -> dict[int, Agreed]:
+def load_consensus(round: Round) -> dict[int, Consensus]:
     """Return the consensus by item id for each item with a human grade. One query.
 
     The truth is their median; an adjudication overrides it. An even split, whose two middle grades differ, has no grade
@@ -31,17 +31,17 @@ def agreed_of(round: Round) -> dict[int, Agreed]:
     by_item: dict[int, list[Grade]] = defaultdict(list)
     for row in rows.order_by("item", "adjudicates", "judge_name"):
         by_item[row.item_id].append(row)
-    return {item_id: agreed(item_id, grades) for item_id, grades in by_item.items()}
+    return {item_id: compute_consensus(item_id, grades) for item_id, grades in by_item.items()}
 
 
-def agreed(item_id: int, grades: Sequence[Grade]) -> Agreed:
+def compute_consensus(item_id: int, grades: Sequence[Grade]) -> Consensus:
     """Return the consensus of the human grades of one item."""
     grade, split = _truth([(row.grade, row.adjudicates) for row in grades if row.grade is not None])
-    return Agreed(item_id, grade, split, tuple(grades))
+    return Consensus(item_id, grade, split, tuple(grades))
 
 
 @dataclass(frozen=True)
-class Said:
+class HumanGrades:
     """People's grades in a round so far, without the judges' names.
 
     `grades` are those on which they agree, by item id. `split`: items on which they are split. `unsure`: items without
@@ -54,7 +54,7 @@ class Said:
     count: int
 
     @cached_property
-    def done(self) -> set[int]:
+    def finished_items(self) -> set[int]:
         """Ids of the items that people are done with."""
         return {*self.grades, *self.unsure}
 
@@ -64,37 +64,37 @@ class Said:
         return sha256(f"{basis} {self.count} ".encode() + np.array(pairs, np.int64).tobytes()).hexdigest()
 
 
-def said_in(round: Round) -> Said:
+def load_human_grades(round: Round) -> HumanGrades:
     """Return people's grades in a round. One query, which reads numbers only."""
     rows = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN).exclude(kind=Grade.Kind.SKIP).order_by()
-    given: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    pairs_by_item: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     unsure, count = set(), 0
     for item_id, grade, adjudicates in rows.values_list("item_id", "grade", "adjudicates"):
         if grade is None:
             unsure.add(item_id)
         else:
-            given[item_id].append((grade, adjudicates))
+            pairs_by_item[item_id].append((grade, adjudicates))
             count += 1
-    truths = {item_id: _truth(grades) for item_id, grades in given.items()}
-    return Said(
+    truths = {item_id: _truth(grades) for item_id, grades in pairs_by_item.items()}
+    return HumanGrades(
         {item_id: grade for item_id, (grade, _) in truths.items() if grade is not None},
         [item_id for item_id, (_, split) in truths.items() if split],
-        sorted(unsure - given.keys()),
+        sorted(unsure - pairs_by_item.keys()),
         count,
     )
 
 
-def _truth(given: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
+def _truth(pairs: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
     """Return the median of an item's (grade, adjudicates) pairs, and whether they are split.
 
     An adjudication decides. For an even number of grades the two in the middle must be equal, because their mean may be
     a grade that no judge gave.
     """
-    if len(given) == 1:
-        return given[0][0], False
-    for grade, adjudicates in given:
+    if len(pairs) == 1:
+        return pairs[0][0], False
+    for grade, adjudicates in pairs:
         if adjudicates:
             return grade, False
-    ordered = sorted(grade for grade, _ in given)
+    ordered = sorted(grade for grade, _ in pairs)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return (low, False) if low == high else (None, True)

@@ -20,15 +20,15 @@ from apps.benchmarks.models import Run
 from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.question import Numbers, Question, pack, question_of, unpack
 from apps.judging.settling import evidence
-from apps.judging.settling.consensus import said_in
+from apps.judging.settling.consensus import load_human_grades
 from apps.judging.settling.evidence import ModelEvidence
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
 from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.judging.state import State
 
-KEPT = 8  # rounds whose pools a process caches
-PLACED_ANEW = 60  # items at the front of the decisive order that each new state reorders
+MAX_CACHED = 8  # rounds whose pools a process caches
+FRONT_SIZE = 60  # items at the front of the decisive order that each new state reorders
 
 
 @dataclass(eq=False)
@@ -66,9 +66,9 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     row, _ = RoundState.objects.select_for_update().defer("board").get_or_create(round=round)
     round.refresh_from_db(fields=["state", "settled_at", "continue_after_settled"])
     runs = runs_of(round) if runs is None else runs
-    basis, said = basis_of(round, runs), said_in(round)
-    model = model or evidence.model_evidence(round, said)
-    if row.mark == (mark := said.mark(basis + model.mark)):
+    basis, human_grades = basis_of(round, runs), load_human_grades(round)
+    model = model or evidence.model_evidence(round, human_grades)
+    if row.mark == (mark := human_grades.mark(basis + model.mark)):
         return row
     desk = _desk(round, row, basis, runs)
     changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "computed_at"]
@@ -79,19 +79,19 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     state = None
     if desk.judging is not None:
         _inform(desk, desk.judging, round, model)
-        _take_in(desk, desk.judging, said.grades)
+        _apply_grades(desk, desk.judging, human_grades.grades)
         state = desk.judging.state()
         if round.is_open:
             _note(round, state)
         if round.order == Round.Order.DECISIVE and round.offers_items:
-            row.front = _place_anew(round, desk, desk.judging, row.front)
+            row.front = _reorder_front(round, desk, desk.judging, row.front)
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
-    judged = [desk.items[item] for item in said.done if item in desk.items]
+    judged = [desk.items[item] for item in human_grades.finished_items if item in desk.items]
     row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)), len(desk.sample)
     index = None if desk.question.axes is None else evidence.index_of(runs)
     row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
-    row.grades, row.mark, row.computed_at = said.count, mark, timezone.now()
+    row.grades, row.mark, row.computed_at = human_grades.count, mark, timezone.now()
     row.save(update_fields=changed)
     return row
 
@@ -113,16 +113,16 @@ def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
     with _guard:
         desk = _desks.get(round.pk)
     if desk is None or desk.basis != basis:
-        desk = _made(round, row, basis, runs)
+        desk = _build_desk(round, row, basis, runs)
     with _guard:
         _desks[round.pk] = desk
         _desks.move_to_end(round.pk)
-        while len(_desks) > KEPT:
+        while len(_desks) > MAX_CACHED:
             _desks.popitem(last=False)
     return desk
 
 
-def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
+def _build_desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
     question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round, runs)
     judging = None
     if question.pool.runs >= 2:
@@ -138,11 +138,11 @@ def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
     question, query_ids = question_of(round, runs)
     question = replace(question, axes=evidence.text_axes(question.pool, runs))
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
-    place_of = {query: place for place, query in enumerate(query_ids)}
+    index_of = {query: index for index, query in enumerate(query_ids)}
     numbers = question.pool.numbers
     items = np.zeros(question.pool.size, np.int64)
     for query, document, pk in rows:
-        pair = Item(place_of.get(query, -1), document)
+        pair = Item(index_of.get(query, -1), document)
         if pair in numbers:  # a retry may change rankings
             items[numbers[pair]] = pk
     return question, items
@@ -152,15 +152,15 @@ def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) ->
     """Pass the grades of the model that is evidence to the judging, unless it has them."""
     if model == desk.model:
         return
-    given = np.full(desk.question.pool.size, np.nan)
+    model_grades = np.full(desk.question.pool.size, np.nan)
     for item, grade in evidence.model_grades(round, model.name).items() if model.name else ():
         if item in desk.items:
-            given[desk.items[item]] = grade
-    judging.inform(given if model.name else None)
+            model_grades[desk.items[item]] = grade
+    judging.inform(model_grades if model.name else None)
     desk.model = model
 
 
-def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
+def _apply_grades(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
     """Apply added, changed and removed grades to the model."""
     grades = {item: grade for item, grade in grades.items() if item in desk.items}
     for item in desk.taken.keys() - grades.keys():
@@ -179,7 +179,7 @@ def _note(round: Round, state: State) -> None:
         Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(settled_at=round.settled_at)
 
 
-def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
+def _reorder_front(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
     """Move the next items of the decisive order to the front of the waiting ones, and return them.
 
     They are the rest of the calibration sample, without which no model is evidence, then those with the greatest
@@ -187,18 +187,18 @@ def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -
     waits.
     """
     slots = Slot.objects.filter(round=round)
-    given = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
-    out = {desk.items[item] for item in given if item in desk.items}
+    claimed_items = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
+    claimed_numbers = {desk.items[item] for item in claimed_items if item in desk.items}
     calibrating = [desk.items[item] for item in evidence.calibration_sample(round) if item in desk.items]
     primary = np.concatenate([np.array(calibrating, np.int64), weight_order(judging.weights())])
-    coming = upcoming(primary, desk.sample, out, share=round.uniform_share)
-    front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), PLACED_ANEW)]
+    coming = upcoming(primary, desk.sample, claimed_numbers, share=round.uniform_share)
+    front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), FRONT_SIZE)]
     if front == before:
         return front
     first = slots.aggregate(least=Min("place"))["least"] or 0
-    place_of = {item: first - len(front) + place for place, item in enumerate(front)}
+    position_of = {item: first - len(front) + index for index, item in enumerate(front)}
     moved: list[Any] = list(slots.filter(item__in=front, done=False).select_for_update(skip_locked=True))
     for slot in moved:
-        slot.place = place_of[slot.item_id]
+        slot.place = position_of[slot.item_id]
     Slot.objects.bulk_update(moved, ["place"])
     return front

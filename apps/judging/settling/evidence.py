@@ -14,10 +14,10 @@ from django.db.models import Count, Max, QuerySet
 from apps.benchmarks.models import Run
 from apps.judging.llm import prompting
 from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round
-from apps.judging.settling.consensus import Said
+from apps.judging.settling.consensus import HumanGrades
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.vectors import table_vectors
-from benchbench.ir.judging.calibration import LEAST
+from benchbench.ir.judging.calibration import MIN_PAIRS
 from benchbench.ir.judging.evidence import Axes, axes_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.records import Vectors
@@ -64,7 +64,7 @@ class ModelEvidence:
     mark: str = ""
 
 
-def model_evidence(round: Round, said: Said) -> ModelEvidence:
+def model_evidence(round: Round, human_grades: HumanGrades) -> ModelEvidence:
     """Return the latest started of the models calibrated on a round. One query if no model judged the round.
 
     A calibrated model has the current prompt and shares LEAST grades with people at the beginning of the calibration
@@ -76,7 +76,7 @@ def model_evidence(round: Round, said: Said) -> ModelEvidence:
         if (judge.prompt_version, judge.prompt_hash) != (prompting.VERSION, prompting.prompt_hash(round)):
             continue
         rows = _graded_by(round, judge.name)
-        if _shared(sample, said, dict(rows.filter(item__in=sample).values_list("item", "grade"))) >= LEAST:
+        if _shared(sample, human_grades, dict(rows.filter(item__in=sample).values_list("item", "grade"))) >= MIN_PAIRS:
             counted = rows.aggregate(grades=Count("pk"), last=Max("pk"), at=Max("graded_at"))
             return ModelEvidence(judge.name, f"{judge.name} {sorted(counted.items())}")
     return ModelEvidence()
@@ -97,11 +97,11 @@ def _graded_by(round: Round, name: str) -> QuerySet[Grade]:
     return Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=name).order_by()
 
 
-def _shared(sample: Sequence[int], said: Said, asked: dict[int, int | None]) -> int:
+def _shared(sample: Sequence[int], human_grades: HumanGrades, grades_by_item: dict[int, int | None]) -> int:
     """Return how many grades people and a model share before the first item that either is not done with."""
     shared = 0
     for item in sample:
-        if item not in asked or item not in said.done:
+        if item not in grades_by_item or item not in human_grades.finished_items:
             break
-        shared += item in said.grades and asked[item] is not None
+        shared += item in human_grades.grades and grades_by_item[item] is not None
     return shared

@@ -38,7 +38,7 @@ class Progress:
 
 
 # One statement, because it runs with every grade.
-OWN = """
+OWN_PROGRESS = """
 WITH own AS (
     SELECT kind, seconds, graded_at FROM judging_grade JOIN judging_rounditem item ON item.id = item_id
     WHERE judge_id = %(judge)s AND round_id = %(round)s AND NOT adjudicates AND kind <> 'skip'
@@ -63,16 +63,22 @@ def own_progress(round: Round, judge: Any) -> dict[str, Any]:
     """Return the progress of a round and of one judge: `mine` counts the judge's grades without skips. One query."""
     values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
     with connection.cursor() as cursor:
-        cursor.execute(OWN, values)
+        cursor.execute(OWN_PROGRESS, values)
         waiting, mine, pace, at_work = cursor.fetchone()
-    done = round.gradings - waiting
-    wanted = _wanted(round, done)
-    return {"done": done, "wanted": wanted, "mine": mine, "pace": pace, "left": _left(pace, wanted - done, at_work)}
+    completed = round.gradings - waiting
+    total = _compute_target(round, completed)
+    return {
+        "done": completed,
+        "wanted": total,
+        "mine": mine,
+        "pace": pace,
+        "left": _left(pace, total - completed, at_work),
+    }
 
 
-def _wanted(round: Round, done: int) -> int:
+def _compute_target(round: Round, completed: int) -> int:
     is_whole = round.budget is None or round.item_count <= round.budget
-    return round.gradings if is_whole else max(done, round.budget or 0)
+    return round.gradings if is_whole else max(completed, round.budget or 0)
 
 
 def _left(pace: float | None, gradings: int, at_work: int) -> float | None:
@@ -81,8 +87,8 @@ def _left(pace: float | None, gradings: int, at_work: int) -> float | None:
 
 def progress_of(round: Round) -> Progress:
     """Return the progress of a round. Three queries, plus one for each judge who graded."""
-    done = Slot.objects.filter(round=round, done=True).count()
-    wanted = _wanted(round, done)
+    completed = Slot.objects.filter(round=round, done=True).count()
+    total = _compute_target(round, completed)
     kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cannot_judge": Grade.Kind.CANNOT_JUDGE}
     totals: Any = {name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()}
     rows: Any = Grade.objects.filter(item__round=round, adjudicates=False, source=Grade.Source.HUMAN).order_by()
@@ -94,8 +100,8 @@ def progress_of(round: Round) -> Progress:
         row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cannot_judge": 0, "last": None})
         pace = _pace(round, user) if user.pk in counted else None
         numbers = row["graded"], row["skipped"], row["cannot_judge"]
-        judges.append(JudgeReport(user.username, *numbers, pace, _left(pace, wanted - done, at_work), row["last"]))
-    return Progress(done, wanted, judges)
+        judges.append(JudgeReport(user.username, *numbers, pace, _left(pace, total - completed, at_work), row["last"]))
+    return Progress(completed, total, judges)
 
 
 def _pace(round: Round, user: Any) -> float | None:

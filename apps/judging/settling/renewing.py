@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, Round, RoundState
-from apps.judging.settling.consensus import Said, said_in
+from apps.judging.settling.consensus import HumanGrades, load_human_grades
 from apps.judging.settling.deciding import basis_of, renew, runs_of
 from apps.judging.settling.evidence import model_evidence
 from apps.operations.queueing import RENEW_STATE, enqueue_once
@@ -19,15 +19,15 @@ RENEWED_AFTER = 10  # new grades after which this process renews, if no worker d
 
 
 @dataclass(frozen=True, slots=True)
-class KnownState:
+class RoundStatus:
     """The most recently computed state of a round, with its runs in the order in which the state numbers them.
 
-    `said`: people's grades now. `is_current`: whether the state counts all of them.
+    `human_grades`: people's grades now. `is_current`: whether the state counts all of them.
     """
 
     row: RoundState
     runs: Sequence[Run]
-    said: Said
+    human_grades: HumanGrades
     is_current: bool
 
     @property
@@ -41,28 +41,28 @@ class KnownState:
         return self.row.sample_size / max(self.row.sampled_from, 1)
 
 
-def known_state(round: Round) -> KnownState:
+def load_round_status(round: Round) -> RoundStatus:
     """Return the state of a round: the current one, or the last one while a worker computes the next."""
     runs = runs_of(round)
-    basis, said = basis_of(round, runs), said_in(round)
+    basis, human_grades = basis_of(round, runs), load_human_grades(round)
     row = RoundState.objects.filter(round=round, computed_at__isnull=False).defer("board").first()
-    model = model_evidence(round, said)
-    mark = said.mark(basis + model.mark)
-    if row is None or row.basis != basis or (row.mark != mark and not _asked(round)):
+    model = model_evidence(round, human_grades)
+    mark = human_grades.mark(basis + model.mark)
+    if row is None or row.basis != basis or (row.mark != mark and not _enqueue_renewal(round)):
         row = renew(round, runs=runs, model=model)
         if row.mark != mark:
-            said = said_in(round)
-            mark = said.mark(basis + model.mark)
-    return KnownState(row, runs, said, row.mark == mark)
+            human_grades = load_human_grades(round)
+            mark = human_grades.mark(basis + model.mark)
+    return RoundStatus(row, runs, human_grades, row.mark == mark)
 
 
-def ask_for_renewal(round: Round) -> None:
+def request_renewal(round: Round) -> None:
     """Enqueue a renewal of the state of a round.
 
     If no worker takes it, this process renews the state after RENEWED_AFTER new grades and updates `round`, including
     whether it is settled.
     """
-    if _asked(round):
+    if _enqueue_renewal(round):
         return
     graded = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE).count()
     counted = RoundState.objects.filter(round=round).values_list("grades", flat=True).first() or 0
@@ -70,5 +70,5 @@ def ask_for_renewal(round: Round) -> None:
         renew(round)
 
 
-def _asked(round: Round) -> bool:
+def _enqueue_renewal(round: Round) -> bool:
     return enqueue_once(RENEW_STATE, str(round.pk))

@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.benchmarks.models import Run
 from apps.judging.models import Round
 from apps.judging.settling.progress import JudgeReport, Progress, progress_of
-from apps.judging.settling.renewing import KnownState
+from apps.judging.settling.renewing import RoundStatus
 from benchbench.decimals import counted
 from benchbench.ir.judging.state import State
 from benchbench.reading.strict_json import attributes
@@ -74,19 +74,19 @@ class RoundReport:
     question: Annotated[QuestionReport | None, "null where nothing is compared: of one run."]
 
 
-def round_report(round: Round, known: KnownState) -> RoundReport:
+def round_report(round: Round, status: RoundStatus) -> RoundReport:
     """Return the report of a round from its `known_state`."""
     progress = progress_of(round)
     return RoundReport(
         **attributes(progress, "completed_gradings", "total_gradings", "judges"),
-        waiting_for_adjudication=len(known.said.split),
+        waiting_for_adjudication=len(status.human_grades.split),
         **attributes(round, "is_open", "offers_items", "settled_at"),
-        sentence=_sentence(progress, known),
-        grades=known.said.count,
-        counted_grades=known.row.grades,
-        **attributes(known, "is_current", "inclusion_probability"),
-        **attributes(known.row, "computed_at", "sample_size"),
-        question=_question(state, [run.pk for run in known.runs]) if (state := known.state) else None,
+        sentence=_sentence(progress, status),
+        grades=status.human_grades.count,
+        counted_grades=status.row.grades,
+        **attributes(status, "is_current", "inclusion_probability"),
+        **attributes(status.row, "computed_at", "sample_size"),
+        question=_question(state, [run.pk for run in status.runs]) if (state := status.state) else None,
     )
 
 
@@ -95,8 +95,8 @@ def _question(state: State, runs: list[UUID]) -> QuestionReport:
         **attributes(state, "is_settled", "is_certain", "probability", "judged", "unjudged", "queries", "reason"),
         best_run_ids=[runs[row] for row in state.verdict],
         winner_run_id=None if state.winner is None else runs[state.winner],
-        grades_needed=state.grades_needed.middle,
-        grades_needed_at_most=state.grades_needed.most,
+        grades_needed=state.grades_needed.median,
+        grades_needed_at_most=state.grades_needed.p90,
         pairs=[
             RunPair(
                 first_run_id=runs[pair.first],
@@ -112,27 +112,27 @@ def _question(state: State, runs: list[UUID]) -> QuestionReport:
 def evidence_sentence(evidence: Mapping[str, str]) -> str:
     """Return a sentence on what the probability of relevance is based on."""
     index, model = evidence.get("index"), evidence.get("model")
-    parts = ["how the runs rank a document"]
+    sources = ["how the runs rank a document"]
     if index:
-        parts.append(f'how near its text is to those graded (vectors of the index "{index}")')
+        sources.append(f'how near its text is to those graded (vectors of the index "{index}")')
     if model:
-        parts.append(f"the grade of {model}, as evidence only: no grade of a model counts")
-    lacks = "" if index else " No run has an index with vectors for it, so texts are not compared."
-    return f"{', '.join(parts[:-1])} and {parts[-1]}.{lacks}" if len(parts) > 1 else f"{parts[0]}.{lacks}"
+        sources.append(f"the grade of {model}, as evidence only: no grade of a model counts")
+    caveat = "" if index else " No run has an index with vectors for it, so texts are not compared."
+    return f"{', '.join(sources[:-1])} and {sources[-1]}.{caveat}" if len(sources) > 1 else f"{sources[0]}.{caveat}"
 
 
-def _sentence(progress: Progress, known: KnownState) -> str:
-    parts = [f"{progress.completed_gradings:,} of {counted(progress.total_gradings, 'grading')} done."]
-    if known.said.split:
-        parts.append(f"{counted(len(known.said.split), 'item')} to adjudicate.")
-    if (state := known.state) is not None:
-        parts.append(_verdict(state, known.runs))
-        if not known.is_current and known.row.grades == known.said.count:
-            parts.append("A grade has changed since; that is being renewed.")
-        elif not known.is_current:
-            grades = counted(known.said.count, "grade")
-            parts.append(f"That counts {known.row.grades:,} of {grades}; it is being renewed.")
-    return " ".join(parts)
+def _sentence(progress: Progress, status: RoundStatus) -> str:
+    sentences = [f"{progress.completed_gradings:,} of {counted(progress.total_gradings, 'grading')} done."]
+    if status.human_grades.split:
+        sentences.append(f"{counted(len(status.human_grades.split), 'item')} to adjudicate.")
+    if (state := status.state) is not None:
+        sentences.append(_verdict(state, status.runs))
+        if not status.is_current and status.row.grades == status.human_grades.count:
+            sentences.append("A grade has changed since; that is being renewed.")
+        elif not status.is_current:
+            grades = counted(status.human_grades.count, "grade")
+            sentences.append(f"That counts {status.row.grades:,} of {grades}; it is being renewed.")
+    return " ".join(sentences)
 
 
 def _verdict(state: State, runs: Sequence[Run]) -> str:
@@ -140,9 +140,9 @@ def _verdict(state: State, runs: Sequence[Run]) -> str:
         return state.reason
     best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
     if state.is_settled:
-        sure = "under every filling of the holes" if state.is_certain else "at 95 %"
-        told = f"best is {best}" if len(state.verdict) == 1 else f"the best cannot be told apart: {best}"
-        return f"Settled {sure}: {told}."
-    if state.grades_needed.middle is None:
+        basis = "under every filling of the holes" if state.is_certain else "at 95 %"
+        conclusion = f"best is {best}" if len(state.verdict) == 1 else f"the best cannot be told apart: {best}"
+        return f"Settled {basis}: {conclusion}."
+    if state.grades_needed.median is None:
         return "Not settled; how many grades more would settle it is not known yet."
-    return f"Not settled: about {counted(state.grades_needed.middle, 'grade')} more would settle it."
+    return f"Not settled: about {counted(state.grades_needed.median, 'grade')} more would settle it."

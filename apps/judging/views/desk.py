@@ -13,24 +13,24 @@ from pydantic import Field
 from apps.collections.models import Document
 from apps.datasets.models import Query
 from apps.judging.grading import MOST_UNDONE
-from apps.judging.handing import MOST_AHEAD, MOST_TEXT, Shown
+from apps.judging.handing import MOST_AHEAD, MOST_TEXT, ItemView
 from apps.judging.judges import RoundError
 from apps.judging.models import Grade, Round
 from benchbench.errors import BenchbenchError
 from benchbench.markup import Piece, marked, rendered
-from benchbench.reading.kinds import one_of, whole
-from benchbench.reading.objects import Listed, Stated, read_as
+from benchbench.reading.kinds import int_between, one_of
+from benchbench.reading.objects import Listed, StrictRecord, read_as
 from benchbench.reading.strict_json import decode, parse
 from benchbench.site.admin import SiteAdmin
 
 AHEAD = 8  # items that a page holds: the shown one and the next ones
 HEAD = 1200  # characters of a document's text that are shown without a passage
 MOST_PASSAGE = 4000
-ASKED = ("description", "narrative")  # keys of a query's metadata
+TOPIC_FIELDS = ("description", "narrative")  # keys of a query's metadata
 UNDO = "undo"
-MOST_SAID = 200
+MAX_ENTRIES = 200
 MOST_BYTES = 5_000_000
-NUMBER = whole(0, 2**63 - 1)
+NUMBER = int_between(0, 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +45,41 @@ class Sheet:
     grades: Sequence[Grade] = ()
 
     @property
-    def asked(self) -> list[tuple[str, str]]:
+    def details(self) -> list[tuple[str, str]]:
         """The description and narrative of the query, as in TREC's topics, and its notes."""
-        told = {name: self.query.metadata.get(name) for name in ASKED} | {"notes": self.query.notes}
-        return [(name.capitalize(), words) for name, words in told.items() if isinstance(words, str) and words]
+        texts = {name: self.query.metadata.get(name) for name in TOPIC_FIELDS} | {"notes": self.query.notes}
+        return [(name.capitalize(), words) for name, words in texts.items() if isinstance(words, str) and words]
 
 
 def sheet(
-    query: Query, document: Document, passage: str, *, grades: Sequence[Grade] = (), whole: bool = False
+    query: Query, document: Document, passage: str, *, grades: Sequence[Grade] = (), is_full: bool = False
 ) -> Sheet:
     """Return the sheet of a pair; without a `passage` it begins with the document's text."""
     text = document.text
     first = _head(passage, MOST_PASSAGE) or _head(text, HEAD)
-    shown = text if whole else text[:MOST_TEXT]
+    visible_text = text if is_full else text[:MOST_TEXT]
     return Sheet(
         query,
         document,
         passage=marked(first.strip(), query.text),
-        full=marked(shown, query.text) if shown.strip() != first.strip() else [],
-        cut=len(text) - len(shown),
+        full=marked(visible_text, query.text) if visible_text.strip() != first.strip() else [],
+        cut=len(text) - len(visible_text),
         grades=grades,
     )
 
 
-def _head(text: str, most: int) -> str:
+def _head(text: str, max_length: int) -> str:
     """Return the beginning of a text, cut between two words."""
-    if len(text) <= most:
+    if len(text) <= max_length:
         return text
-    return text[:most].rsplit(None, 1)[0] + " …"
+    return text[:max_length].rsplit(None, 1)[0] + " …"
 
 
-def packed(round: Round, shown: Shown, grades: Sequence[Grade] = ()) -> dict[str, Any]:
+def pack_item(round: Round, view: ItemView, grades: Sequence[Grade] = ()) -> dict[str, Any]:
     """Return an item for the script of the page: its id, its HTML, and its text for screen readers."""
-    item = shown.item
+    item = view.item
     context = {
-        "sheet": sheet(item.query, item.document, shown.passage, grades=grades),
+        "sheet": sheet(item.query, item.document, view.passage, grades=grades),
         "text_url": reverse("admin:round_text", args=[round.pk, item.pk]),
     }
     return {
@@ -90,7 +90,7 @@ def packed(round: Round, shown: Shown, grades: Sequence[Grade] = ()) -> dict[str
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeEntry(Stated):
+class JudgeEntry(StrictRecord):
     """A judge's answer on an item, or its withdrawal. `key` names the entry, so that the page can drop it."""
 
     KEYS = {"item_id": "item"}
@@ -104,25 +104,25 @@ class JudgeEntry(Stated):
 
 
 @dataclass(frozen=True, slots=True)
-class Message(Stated):
+class Message(StrictRecord):
     """A message of the page: answers in order, the items that it has, and how many it wants to hold."""
 
-    said: Annotated[Listed[JudgeEntry], Field(max_length=MOST_SAID)]
-    have: Listed[Annotated[int, NUMBER]]
-    count: Annotated[int, whole(1, MOST_AHEAD)] = 1
+    entries: Annotated[Listed[JudgeEntry], Field(max_length=MAX_ENTRIES)]
+    present_ids: Listed[Annotated[int, NUMBER]]
+    count: Annotated[int, int_between(1, MOST_AHEAD)] = 1
 
 
 def desk_page(
     request: HttpRequest,
     model_admin: SiteAdmin,
     round: Round,
-    held: dict[str, Any],
+    payload: dict[str, Any],
     last: Sequence[Grade],
     *,
     adjudicates: bool = False,
 ) -> HttpResponse:
-    """Render the desk with the items `held` and the `last` answers, the latest first."""
-    data = held | {
+    """Render the desk with the items `payload` and the `last` answers, the latest first."""
+    data = payload | {
         "user": request.user.pk,
         "url": reverse("admin:round_decide" if adjudicates else "admin:round_exchange", args=[round.pk]),
         "last": [{"id": row.item_id, "label": label_of(round, row)} for row in reversed(last)],
@@ -139,10 +139,10 @@ def desk_page(
     return model_admin.page(request, "judging/judge.html", context, original=round)
 
 
-def exchanged(
+def store_entries(
     request: HttpRequest,
     require: Callable[[], None],
-    keep: Callable[[JudgeEntry], None],
+    store_entry: Callable[[JudgeEntry], None],
     answer: Callable[[Message], dict[str, Any]],
 ) -> HttpResponse:
     """Store the entries of a message in order, and answer it.
@@ -153,13 +153,13 @@ def exchanged(
         require()
         if len(request.body) > MOST_BYTES:
             raise RoundError("The message of the page is too long: reload the page.")
-        message = read_as(Message, parse(decode(request.body, where="the message"), where="the message"))
+        message = read_as(Message, parse(decode(request.body, location="the message"), location="the message"))
     except BenchbenchError as error:
         return JsonResponse({"sentence": error.message}, status=error.status)
     refused = []
-    for entry in message.said:
+    for entry in message.entries:
         try:
-            keep(entry)
+            store_entry(entry)
         except BenchbenchError as error:
             refused.append({"key": entry.key, "sentence": error.message})
     return JsonResponse({"refused": refused} | answer(message))

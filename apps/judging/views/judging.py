@@ -13,12 +13,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.judging.grading import MOST_UNDONE, adjudicate, grade_item, grades_by, ungrade, withdraw_adjudication
-from apps.judging.handing import hand_out, show, show_ungraded, shown
+from apps.judging.handing import hand_out, load_items, view_items, view_ungraded_items
 from apps.judging.judges import is_judge, require_judge, require_lead, require_part
 from apps.judging.models import Grade, Round
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import load_consensus
 from apps.judging.settling.progress import own_progress
-from apps.judging.views.desk import AHEAD, UNDO, JudgeEntry, desk_page, exchanged, label_of, packed, sheet
+from apps.judging.views.desk import AHEAD, UNDO, JudgeEntry, desk_page, label_of, pack_item, sheet, store_entries
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import attributes
@@ -38,7 +38,7 @@ def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
         return redirect(change_url(round))
     last = list(grades_by(round, request.user)[:MOST_UNDONE])
-    return desk_page(request, model_admin, round, _held(round, request.user, (), AHEAD), last)
+    return desk_page(request, model_admin, round, _build_payload(round, request.user, (), AHEAD), last)
 
 
 @require_POST
@@ -49,29 +49,29 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
     """
     round, judge = permitted(request, model_admin, object_id, "judging.add_grade"), request.user
 
-    def keep(entry: JudgeEntry) -> None:
+    def store_entry(entry: JudgeEntry) -> None:
         if entry.kind == UNDO:
             ungrade(round, judge, [entry.item_id], hold=True)
         else:
             grade_item(round, entry.item_id, judge, **attributes(entry, "grade", "kind", "note", "seconds"))
 
-    return exchanged(
+    return store_entries(
         request,
         lambda: require_judge(round, judge),
-        keep,
-        lambda message: _held(round, judge, message.have, message.count),
+        store_entry,
+        lambda message: _build_payload(round, judge, message.present_ids, message.count),
     )
 
 
-def _held(round: Round, judge: Any, have: Collection[int], count: int) -> dict[str, Any]:
+def _build_payload(round: Round, judge: Any, present_ids: Collection[int], count: int) -> dict[str, Any]:
     """Return the ids of the items that a judge holds, the contents of those that the page lacks, and the progress."""
-    held = hand_out(round, judge, count=count) if round.is_open else []
-    new = show_ungraded(shown([item for item in held if item not in have]))
+    item_ids = hand_out(round, judge, count=count) if round.is_open else []
+    new_views = view_ungraded_items(load_items([item for item in item_ids if item not in present_ids]))
     return {
-        "held": held,
-        "items": [packed(round, row) for row in new],
+        "held": item_ids,
+        "items": [pack_item(round, row) for row in new_views],
         "progress": own_progress(round, judge),
-        "end": "" if held else _end(round),
+        "end": "" if item_ids else _end(round),
     }
 
 
@@ -93,8 +93,8 @@ def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, ite
         raise PermissionDenied(error.message) from error
     if not round.items.filter(pk=item_id).exists():
         raise Http404(f'The round "{round}" has no item {item_id}.')
-    (item,) = shown([item_id])
-    return render(request, "results/pieces.html", {"pieces": sheet(item.query, item.document, "", whole=True).full})
+    (item,) = load_items([item_id])
+    return render(request, "results/pieces.html", {"pieces": sheet(item.query, item.document, "", is_full=True).full})
 
 
 def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, permission: str) -> Round:
@@ -113,9 +113,11 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
     except BenchbenchError as error:
         messages.error(request, error.message)
         return redirect(change_url(round))
-    own = Grade.objects.filter(item__round=round, adjudicates=True, judge=staff(request)).order_by("-graded_at", "-id")
-    held = _split(round, request.user, (), AHEAD, {})
-    return desk_page(request, model_admin, round, held, list(own[:MOST_UNDONE]), adjudicates=True)
+    own_grades = Grade.objects.filter(item__round=round, adjudicates=True, judge=staff(request)).order_by(
+        "-graded_at", "-id"
+    )
+    payload = _build_split_payload(round, request.user, (), AHEAD, {})
+    return desk_page(request, model_admin, round, payload, list(own_grades[:MOST_UNDONE]), adjudicates=True)
 
 
 @require_POST
@@ -124,44 +126,50 @@ def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Htt
     round, user = permitted(request, model_admin, object_id, "judging.change_round"), request.user
     last: dict[int, str] = {}
 
-    def keep(entry: JudgeEntry) -> None:
+    def store_entry(entry: JudgeEntry) -> None:
         last[entry.item_id] = entry.kind
         if entry.kind == UNDO:
             withdraw_adjudication(round, entry.item_id, user)
         elif entry.kind == Grade.Kind.GRADE and entry.grade is not None:
             adjudicate(round, entry.item_id, user, entry.grade, note=entry.note)
 
-    return exchanged(
+    return store_entries(
         request,
         lambda: require_lead(round, user),
-        keep,
-        lambda message: _split(round, user, message.have, message.count, last),
+        store_entry,
+        lambda message: _build_split_payload(round, user, message.present_ids, message.count, last),
     )
 
 
-def _split(round: Round, user: Any, have: Collection[int], count: int, last: Mapping[int, str]) -> dict[str, Any]:
+def _build_split_payload(
+    round: Round, user: Any, present_ids: Collection[int], count: int, last: Mapping[int, str]
+) -> dict[str, Any]:
     """Return the next items and the progress. `last` has the latest entries by item: withdrawn items come first."""
-    agreed = agreed_of(round)
-    split = [item_id for item_id, item in agreed.items() if item.split] if round.is_open else []
-    held = sorted(split, key=lambda item_id: (TURNS.get(last.get(item_id, ""), 1), item_id))[:count]
-    new = show(round, user, shown([item for item in held if item not in have]))
-    decided = sum(any(row.adjudicates for row in item.grades) for item in agreed.values())
+    consensus_by_item = load_consensus(round)
+    split = [item_id for item_id, item in consensus_by_item.items() if item.split] if round.is_open else []
+    item_ids = sorted(split, key=lambda item_id: (TURNS.get(last.get(item_id, ""), 1), item_id))[:count]
+    new_views = view_items(round, user, load_items([item for item in item_ids if item not in present_ids]))
+    decided = sum(any(row.adjudicates for row in item.grades) for item in consensus_by_item.values())
     return {
-        "held": held,
-        "items": [packed(round, row, agreed[row.item.pk].grades) for row in new],
+        "held": item_ids,
+        "items": [pack_item(round, row, consensus_by_item[row.item.pk].grades) for row in new_views],
         "progress": {"done": decided, "wanted": decided + len(split), "mine": None, "pace": None, "left": None},
-        "end": "" if held else "Nothing is left to decide: the judges are split on no other item.",
+        "end": "" if item_ids else "Nothing is left to decide: the judges are split on no other item.",
     }
 
 
 def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """List the reader's grades in a round, latest first; withdraw chosen ones, or all that a search finds."""
     round = permitted(request, model_admin, object_id, "judging.add_grade")
-    asked = request.GET.get("said", "")
+    answer_filter = request.GET.get("said", "")
     words = request.GET.get("q", "").strip()
     rows = grades_by(round, request.user).select_related("item__query", "item__document")
-    if asked:
-        rows = rows.filter(grade=asked) if asked.isdecimal() and len(asked) == 1 else rows.filter(kind=asked)
+    if answer_filter:
+        rows = (
+            rows.filter(grade=answer_filter)
+            if answer_filter.isdecimal() and len(answer_filter) == 1
+            else rows.filter(kind=answer_filter)
+        )
     if words:
         rows = rows.filter(item__query__text__icontains=words) | rows.filter(item__document__title__icontains=words)
     if request.method == "POST":
@@ -181,7 +189,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
         "round": round,
         "page": page,
         "rows": [(row, label_of(round, row)) for row in page],
-        "said": asked,
+        "said": answer_filter,
         "words": words,
         "choices": [*((str(entry["grade"]), f"{entry['grade']} {entry['name']}") for entry in round.scale), *kinds],
         "judge_url": reverse("admin:round_judge", args=[round.pk]),

@@ -20,7 +20,7 @@ from apps.judging.models import Round
 from apps.operations.models import Operation, Status
 from apps.retrieval.llms.servers import servers
 from benchbench.decimals import counted
-from benchbench.ir.judging.calibration import LEAST, MOST
+from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, form_page, preview_page, staff
 from benchbench.site.panels import change_url
@@ -51,8 +51,8 @@ class LLMForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = [(name, name) for name in servers()] or [("", "None is set up")]
-        self.fields["server"].choices = named  # type: ignore[attr-defined]
+        choices = [(name, name) for name in servers()] or [("", "None is set up")]
+        self.fields["server"].choices = choices  # type: ignore[attr-defined]
 
     @property
     def full_name(self) -> str:
@@ -63,11 +63,11 @@ class SampleForm(PageForm):
     """The size of the calibration sample."""
 
     size = forms.IntegerField(
-        min_value=LEAST,
-        max_value=MOST,
+        min_value=MIN_PAIRS,
+        max_value=MAX_PAIRS,
         initial=USUAL_SAMPLE,
         label="Pairs",
-        help_text=f"From {LEAST} to {MOST}; of a smaller pool every pair. More pairs, narrower intervals.",
+        help_text=f"From {MIN_PAIRS} to {MAX_PAIRS}; of a smaller pool every pair. More pairs, narrower intervals.",
     )
 
 
@@ -173,8 +173,8 @@ def _pairs(round: Round, verdicts: Sequence[PolicyReport]) -> list[dict[str, Any
     """Return each pair of runs with its result under each policy, None without one; the widest difference first."""
     runs = {run.pk: run for run in round.runs.select_related("benchmark")}
     by_policy = [{(pair.first_run_id, pair.second_run_id): pair for pair in policy.pairs} for policy in verdicts]
-    places = dict.fromkeys(place for pairs in by_policy for place in pairs)
-    rows = [(place, [pairs.get(place) for pairs in by_policy]) for place in places]
+    keys = dict.fromkeys(key for pairs in by_policy for key in pairs)
+    rows = [(key, [pairs.get(key) for pairs in by_policy]) for key in keys]
     rows.sort(key=lambda row: -max(abs(pair.difference) for pair in row[1] if pair))
     return [
         {"first": runs[first], "second": runs[second], "cells": [pair and _cell(pair) for pair in cells]}

@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.models import Run
-from apps.judging.judges import nameable
+from apps.judging.judges import eligible_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round, preview_round
 from apps.judging.scales import read_scale
@@ -80,7 +80,7 @@ class OpenForm(PageForm):
         runs: Any = self.fields["runs"]
         runs.choices = _run_choices(self.user, self.data.get("mapping") or self.initial.get("mapping"))
         judges: Any = self.fields["judges"]
-        staff_members = nameable(self.user).order_by("username")[:MOST_JUDGES]
+        staff_members = eligible_judges(self.user).order_by("username")[:MOST_JUDGES]
         judges.choices = [(str(member.pk), member.get_username()) for member in staff_members]
 
     def clean_scale(self) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
         act,
         title="Open a judging round",
         submit="Open the round",
-        initial=_asked(request),
+        initial=_parse_initial(request),
         intro="People grade what these runs return first and nobody judged yet, until it is settled which run is "
         "better. Nothing is searched, and no value changes before the round is closed.",
         template="judging/open.html",
@@ -162,7 +162,7 @@ def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     return choices_page(request, model_admin, OpenForm, "mapping", ["runs"])
 
 
-def _asked(request: HttpRequest) -> dict[str, Any]:
+def _parse_initial(request: HttpRequest) -> dict[str, Any]:
     """Return initial values from the runs or the benchmark in the query string; ignore invalid ones."""
     keys = [_uuid(key) for key in request.GET.getlist("run")]
     benchmarks = [_uuid(key) for key in request.GET.getlist("benchmark")]

@@ -19,7 +19,7 @@ from apps.judging.judges import is_judge, may_lead, require_lead, require_open, 
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.agreement import PairAgreementReport, agreement_of
 from apps.judging.settling.progress import progress_of
-from apps.judging.settling.renewing import known_state
+from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RunPair, evidence_sentence, round_report
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
@@ -94,11 +94,11 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
     round: Round = model_admin.viewed(request, object_id)
     if not sees_others(round, request.user):
         progress = progress_of(round)
-        own = [judge for judge in progress.judges if judge.judge == request.user.get_username()]
-        return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own})
-    known = known_state(round)
-    report = round_report(round, known)
-    runs = {run.pk: run for run in known.runs}
+        own_reports = [judge for judge in progress.judges if judge.judge == request.user.get_username()]
+        return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own_reports})
+    status = load_round_status(round)
+    report = round_report(round, status)
+    runs = {run.pk: run for run in status.runs}
     pairs = report.question.pairs if report.question else []
     rows = [(runs[pair.first_run_id], runs[pair.second_run_id], pair, _outcome(pair)) for pair in pairs]
     agreement = agreement_of(round)
@@ -107,7 +107,7 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         "report": report,
         "progress": report,
         "judges": report.judges,
-        "evidence": evidence_sentence(known.row.evidence),
+        "evidence": evidence_sentence(status.row.evidence),
         "pairs": sorted(rows, key=lambda row: (row[2].is_settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
         "agreement": agreement,
         "matrices": [(pair, _matrix(round, pair)) for pair in agreement.pairs if pair.shared],
@@ -148,15 +148,17 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     rows = RoundItem.objects.filter(round=round).select_related("query", "document").order_by("place")
     for judge, grade in ((first, a), (second, b)):
         if judge and grade:
-            given = Grade.objects.filter(judge_name=judge, grade=grade, adjudicates=False, source=Grade.Source.HUMAN)
-            rows = rows.filter(pk__in=given.values("item"))
+            matching_grades = Grade.objects.filter(
+                judge_name=judge, grade=grade, adjudicates=False, source=Grade.Source.HUMAN
+            )
+            rows = rows.filter(pk__in=matching_grades.values("item"))
     items = list(rows[:SHOWN_ITEMS])
-    said: dict[int, list[Grade]] = {item.pk: [] for item in items}
+    grades_by_item: dict[int, list[Grade]] = {item.pk: [] for item in items}
     for row in Grade.objects.filter(item__in=items, source=Grade.Source.HUMAN).order_by("adjudicates", "judge_name"):
-        said[row.item_id].append(row)
+        grades_by_item[row.item_id].append(row)
     context = {
         "round": round,
-        "rows": [(item, said[item.pk]) for item in items],
+        "rows": [(item, grades_by_item[item.pk]) for item in items],
         "asked": f"{first} {a}, {second} {b}" if first and a and b else "",
         "count": rows.count(),
     }
@@ -176,8 +178,8 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         if closed.version is None or benchmark is None:
             return redirect(change_url(round))
         scored = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=closed.version).exists()
-        shown = f"?version={closed.version.number}" if scored else ""
-        return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}{shown}")
+        query_string = f"?version={closed.version.number}" if scored else ""
+        return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}{query_string}")
 
     try:
         require_open(round)

@@ -20,7 +20,7 @@ from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
 from apps.judging.scales import scale_to_choose
 from apps.judging.views.desk import sheet
 from apps.mappings.models import Mapping
-from apps.mappings.repairing import documents_meant, judge_document, require_document, stated_for, unjudge_document
+from apps.mappings.repairing import find_documents, find_judgments, judge_document, require_document, unjudge_document
 from apps.retrieval.models import Chunk
 from benchbench.access import may_change, visible
 from benchbench.errors import BenchbenchError
@@ -107,8 +107,8 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         pair.save(form, staff(request))
         back = next_page(request, form.cleaned_data["next"])
         if "go_on" in request.POST and pair.following is not None:
-            asked = pair.following | {"go_on": 1} | ({"next": back} if back else {})
-            return redirect(f"{request.path}?{urlencode(asked)}")
+            parameters = pair.following | {"go_on": 1} | ({"next": back} if back else {})
+            return redirect(f"{request.path}?{urlencode(parameters)}")
         return redirect(back or change_url(pair.result or query))
 
     return form_page(
@@ -127,7 +127,7 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         sheet=sheet(query, pair.document, pair.passage),
         scale=scale_to_choose(newest),
         draft=draft,
-        continue_after_settled="go_on" in request.GET,
+        continue_to_next="go_on" in request.GET,
         trail=[query.dataset, query, *([pair.result] if pair.result else [])],
     )
 
@@ -157,9 +157,15 @@ def _reference_form(request: HttpRequest, query: Query) -> ReferenceForm:
 
 
 def _ask_for_reference(request: HttpRequest, model_admin: SiteAdmin, query: Query, form: ReferenceForm) -> HttpResponse:
-    part = "judging/reference_form.html"
-    context = {"form": form, "query": query, "title": "Judge a document", "trail": [query.dataset, query], "part": part}
-    return model_admin.page(request, part if _is_fragment(request) else "judging/one.html", context)
+    fragment = "judging/reference_form.html"
+    context = {
+        "form": form,
+        "query": query,
+        "title": "Judge a document",
+        "trail": [query.dataset, query],
+        "part": fragment,
+    }
+    return model_admin.page(request, fragment if _is_fragment(request) else "judging/one.html", context)
 
 
 def _is_fragment(request: HttpRequest) -> bool:
@@ -178,7 +184,7 @@ def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> 
     document = mapping.collection.documents.filter(pk=document_id).first()
     if document is None:
         raise Http404(f"The collection {mapping.collection} has no document {document_id}.")
-    judgments = stated_for(mapping, version, query)
+    judgments = find_judgments(mapping, version, query)
     chunk_ids = dict(zip(result.document_ids, result.chunk_ids, strict=False))
     chunk = Chunk.objects.filter(pk=chunk_ids.get(document_id, 0)).only("text").first()
     unjudged = [pk for pk in result.document_ids if pk not in judgments and pk != document_id]
@@ -200,37 +206,37 @@ def _of_reference(
 ) -> Pair:
     """Return the pair for the document of a reference, with the other visible collections that have it."""
     seen = set(visible(Collection.objects.all(), request.user).values_list("pk", flat=True))
-    by_collection = {pair[0].collection_id: pair for pair in documents_meant(query.dataset, doc_ref)}
-    meant = [pair for collection, pair in by_collection.items() if collection in seen]
-    judgment = judgment or _stated(meant, version, query, doc_ref)
+    by_collection = {pair[0].collection_id: pair for pair in find_documents(query.dataset, doc_ref)}
+    matches = [pair for collection, pair in by_collection.items() if collection in seen]
+    judgment = judgment or _find_judgment(matches, version, query, doc_ref)
     if judgment is None:
         following: dict[str, Any] | None = {}
         words = "another document"
     else:
         rows = query.judgments.filter(until=None, pk__gt=judgment.pk)
-        others = rows.exclude(since=version.number) if version.frozen_at is None else rows
-        left = list(others.order_by("pk").values_list("pk", flat=True))
+        remaining = rows.exclude(since=version.number) if version.frozen_at is None else rows
+        left = list(remaining.order_by("pk").values_list("pk", flat=True))
         following = {"judgment": left[0]} if left else None
         words = f"the next of {len(left)} more judgments of this query"
-    named = Document(external_id=Judgment(doc_ref=judgment.doc_ref if judgment else doc_ref).reference)
+    placeholder = Document(external_id=Judgment(doc_ref=judgment.doc_ref if judgment else doc_ref).reference)
     return Pair(
         query=query,
-        document=meant[0][1] if meant else named,
+        document=matches[0][1] if matches else placeholder,
         judgment=judgment,
-        mapping=meant[0][0] if meant else None,
-        elsewhere=[mapping.collection for mapping, _ in meant[1:]],
+        mapping=matches[0][0] if matches else None,
+        elsewhere=[mapping.collection for mapping, _ in matches[1:]],
         following=following,
         following_words=words,
         doc_ref=doc_ref,
     )
 
 
-def _stated(
-    meant: list[tuple[Mapping, Document]], version: DatasetVersion, query: Query, doc_ref: Reference
+def _find_judgment(
+    matches: list[tuple[Mapping, Document]], version: DatasetVersion, query: Query, doc_ref: Reference
 ) -> Judgment | None:
     """Return the existing judgment, by this reference or by another one of the same document."""
-    for mapping, document in meant[:1]:
-        if judgments := stated_for(mapping, version, query).get(document.pk):
+    for mapping, document in matches[:1]:
+        if judgments := find_judgments(mapping, version, query).get(document.pk):
             return max(judgments, key=lambda judgment: judgment.grade)
     return query.judgments.filter(until=None, doc_ref=doc_ref).first()
 

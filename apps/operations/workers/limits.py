@@ -54,7 +54,7 @@ class HeldError(Exception):
 
 
 @contextmanager
-def limited(*, lock_seconds: float | None = None) -> Iterator[None]:
+def limited_transaction(*, lock_seconds: float | None = None) -> Iterator[None]:
     """Open a transaction that PostgreSQL ends if its process freezes or a lock or statement takes too long.
 
     Raises HeldError after waiting BENCHBENCH_LOCK_SECONDS, or `lock_seconds`, for a lock.
@@ -78,7 +78,7 @@ def call_sessions(name: str) -> None:
 
 
 @contextmanager
-def at_work_on(batch_id: int, attempt: int) -> Iterator[None]:
+def name_session(batch_id: int, attempt: int) -> Iterator[None]:
     """Name the session after an attempt at a batch, so that it can be ended once the lease is lost."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('application_name', %s, false)", [f"{AT_WORK}{batch_id}.{attempt}"])
@@ -89,7 +89,7 @@ def at_work_on(batch_id: int, attempt: int) -> Iterator[None]:
             cursor.execute("RESET application_name")
 
 
-def break_off_lost() -> int:
+def end_lost_sessions() -> int:
     """End the transactions of attempts that lost their lease. Return their number.
 
     This frees their locks. They could not have been committed.
@@ -103,7 +103,7 @@ def break_off_lost() -> int:
 
 
 @contextmanager
-def pressing() -> Iterator[None]:
+def end_blockers() -> Iterator[None]:
     """End transactions that block this connection in the block for longer than PRESSING_SECONDS.
 
     This applies to workers and to sessions idle in a transaction. Other running sessions, such as a colleague's
@@ -111,11 +111,11 @@ def pressing() -> Iterator[None]:
     """
     connection.ensure_connection()
     pid = connection.connection.info.backend_pid
-    with meanwhile(lambda: _press(pid), every=PRESSING_SECONDS, name="pressing"):
+    with meanwhile(lambda: _end_blockers(pid), every=PRESSING_SECONDS, name="pressing"):
         yield
 
 
-def _press(pid: int) -> None:
+def _end_blockers(pid: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(BREAK_OFF_HOLDERS, [pid, WORKER, PRESSING_SECONDS])
         (count,) = cursor.fetchone()

@@ -66,11 +66,11 @@ class Pool(WorkerPool):
         if not code:
             return
         self._killed = True
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+        cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
         overdue = board.read()[1] < time.monotonic()
         note = board.note() if overdue else {}
         sentence = note.get("sentence") or (
-            f"The worker's process ended by {how} amid this batch; it may have run out of memory. Look at its log."
+            f"The worker's process ended by {cause} amid this batch; it may have run out of memory. Look at its log."
         )
         log.error("The worker %d is replaced. %s", worker_data.pid, sentence)
         try:

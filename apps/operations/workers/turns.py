@@ -25,9 +25,9 @@ def take_turn(batch_id: int, owner: str) -> int:
     first, then the one served longest ago. Among that user's operations the same order applies. Unserved ones count
     from when they were queued. Two workers may get the same batch: `claim` decides, and each waiting batch has a job.
     """
-    asked = Batch.objects.select_related("operation").filter(pk=batch_id).first()
-    chosen = _next_operation({asked.operation.queue, *SERVED}, owner) if asked else None
-    if asked is None or chosen in (None, asked.operation_id):
+    batch = Batch.objects.select_related("operation").filter(pk=batch_id).first()
+    chosen = _next_operation({batch.operation.queue, *SERVED}, owner) if batch else None
+    if batch is None or chosen in (None, batch.operation_id):
         return batch_id
     with transaction.atomic():  # a locked batch could not be claimed
         free = claimable(Batch.objects.filter(operation=chosen), owner).order_by("ordinal")
@@ -36,7 +36,7 @@ def take_turn(batch_id: int, owner: str) -> int:
         return batch_id
     queueing.forget_job(first.operation.queue, first)
     if claimable(Batch.objects.filter(pk=batch_id)).exists():
-        queueing.pass_on(asked.operation.queue, asked)
+        queueing.pass_on(batch.operation.queue, batch)
     return first.pk
 
 
@@ -61,8 +61,8 @@ def _next_operation(queues: Collection[str], owner: str) -> Any:
         queued[user or pk] = min(created, queued.get(user or pk, created))
     turns = []
     for pk, user, workers, started, created, waits in rows:
-        whose = user or pk
+        user_key = user or pk
         if waits:
-            turn = max(times[whose], default=queued[whose])
-            turns.append((workers_at[whose], turn, workers, started or created, pk))
+            turn = max(times[user_key], default=queued[user_key])
+            turns.append((workers_at[user_key], turn, workers, started or created, pk))
     return min(turns)[-1] if turns else None

@@ -111,8 +111,8 @@ def about(stage: str, query_ids: Sequence[int]) -> Iterator[None]:
 
 
 @contextmanager
-def calling(what: str, *, within: float | None = None) -> Iterator[None]:
-    """Limit a call of a model or library that may hang. `what` is the subject of the message: "The encoder m".
+def calling(subject: str, *, within: float | None = None) -> Iterator[None]:
+    """Limit a call of a model or library that may hang. `subject` is the subject of the message: "The encoder m".
 
     The limit is twice BENCHBENCH_QUERY_TIMEOUT_MS per query, so that slow calls are still measured and reported as
     slow. It is at most BENCHBENCH_CALL_TIMEOUT_SECONDS, which also applies to texts of documents. A call with its own
@@ -121,7 +121,7 @@ def calling(what: str, *, within: float | None = None) -> Iterator[None]:
     seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within + GRACE_SECONDS
     if within is None and (queries := _watch.about.get("queries")):
         seconds = min(seconds, len(queries) * 2 * settings.BENCHBENCH_QUERY_TIMEOUT_MS / 1000)
-    with limit(seconds, f"{what} did not answer within {seconds:g} s, and was interrupted."):
+    with limit(seconds, f"{subject} did not answer within {seconds:g} s, and was interrupted."):
         yield
 
 

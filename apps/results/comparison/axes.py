@@ -40,44 +40,44 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     values without a matched set, and external runs, whose configurations are unknown. The interval is a paired
     bootstrap of 2,000 resamples for one effect alone: it describes but does not test.
     """
-    known = [place for place, run in enumerate(comparison.runs) if not run.is_external]
-    configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[place].config} for place in known]
+    indices = [index for index, run in enumerate(comparison.runs) if not run.is_external]
+    configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[index].config} for index in indices]
     # Every effect uses the queries that every run answered: an axis may touch only some runs.
-    values = comparison.compared[:, common_queries(comparison.compared)][known]
+    values = comparison.compared[:, common_queries(comparison.compared)][indices]
     axes = varying(configs)
-    asked, pairs = [], []
+    all_contrasts, pairs = [], []
     for axis in axes:
-        rows, configurations = _expanded(configs, axes, axis)
+        rows, configurations = _expand(configs, axes, axis)
         for contrast in contrasts(values[rows], configurations, axis) if rows else []:
-            asked.append(contrast)
-            pairs.append(_matched(rows, configurations, contrast))
-    intervals = contrast_intervals(asked, seed=comparison.comparison.seed, resamples=RESAMPLES)
-    return [_effect(*each) for each in zip(asked, pairs, intervals, strict=True)]
+            all_contrasts.append(contrast)
+            pairs.append(_count_pairs(rows, configurations, contrast))
+    intervals = contrast_intervals(all_contrasts, seed=comparison.comparison.seed, resamples=RESAMPLES)
+    return [_effect(*each) for each in zip(all_contrasts, pairs, intervals, strict=True)]
 
 
-def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tuple[list[int], list[dict[str, str]]]:
-    """Return rows and configurations: each run that `asked` touches, once per value of axes that do not touch it."""
+def _expand(configs: Sequence[Config], axes: Sequence[str], target: str) -> tuple[list[int], list[dict[str, str]]]:
+    """Return rows and configurations: each run that `target` touches, once per value of axes that do not touch it."""
     texts = [{axis: _text(config.get(axis)) for axis in applying(axes, config)} for config in configs]
-    values = {axis: list(dict.fromkeys(known[axis] for known in texts if axis in known)) for axis in axes}
+    values = {axis: list(dict.fromkeys(settings[axis] for settings in texts if axis in settings)) for axis in axes}
     rows, expanded = [], []
-    for place, known in enumerate(texts):
-        if asked not in known:
+    for row, settings in enumerate(texts):
+        if target not in settings:
             continue
-        choices = [[known[axis]] if axis in known else values[axis] for axis in axes]
-        made = [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
-        rows += [place] * len(made)
-        expanded += made
+        choices = [[settings[axis]] if axis in settings else values[axis] for axis in axes]
+        combinations = [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
+        rows += [row] * len(combinations)
+        expanded += combinations
     return rows, expanded
 
 
-def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effect: Contrast) -> int:
+def _count_pairs(rows: Sequence[int], configurations: Sequence[dict[str, str]], effect: Contrast) -> int:
     """Return the number of distinct pairs of runs behind an effect, whose contexts may count a run several times."""
     sets: dict[tuple[str, ...], dict[str, int]] = {}
     for row, configuration in zip(rows, configurations, strict=True):
-        others = tuple(value for axis, value in configuration.items() if axis != effect.axis)
-        sets.setdefault(others, {})[configuration[effect.axis]] = row
-    asked = (str(effect.value), str(effect.reference))
-    return len({tuple(held[value] for value in asked) for held in sets.values() if all(v in held for v in asked)})
+        context = tuple(value for axis, value in configuration.items() if axis != effect.axis)
+        sets.setdefault(context, {})[configuration[effect.axis]] = row
+    pair = (str(effect.value), str(effect.reference))
+    return len({tuple(runs[value] for value in pair) for runs in sets.values() if all(v in runs for v in pair)})
 
 
 def _effect(contrast: Contrast, pairs: int, interval: Interval) -> Effect:

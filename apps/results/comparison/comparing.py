@@ -10,7 +10,7 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.comparability import Comparability, Difference, differences, whole
+from apps.benchmarks.comparability import Comparability, Difference, differences, load_related
 from apps.benchmarks.measuring.reading import values_of
 from apps.benchmarks.measuring.slicing import slicings_of
 from apps.benchmarks.models import Baseline, Evaluation, Run
@@ -77,7 +77,7 @@ def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunV
     return RunValues(
         primary=primary_measure(benchmark),
         seed=benchmark.seed,
-        values={name: values[:, place, counted] for place, name in enumerate(common)},
+        values={name: values[:, index, counted] for index, name in enumerate(common)},
         query_ids=np.array(evaluations[0].query_ids, np.int64)[counted],
         slices=tuple(
             replace(slice_, members=inside, is_small=bool(inside.sum() < MINIMUM)) for slice_, inside in members
@@ -166,37 +166,37 @@ def compare_runs(
     Raises ComparingError for fewer than 2 runs or more than 64, and for fewer than 2 ranked runs or an unranked
     baseline. Also for fewer than 2 queries with a value in every run, and for an unknown measure, baseline or slice.
     """
-    known, comparability = _ranked(_load(runs), baseline, version)
+    ranked, comparability = _ranked(_load(runs), baseline, version)
     if comparability.version is None:  # refused: incomparable numbers are never shown together
         raise IncomparableError(comparability)
-    compared = read_values(known, comparability.measured)
+    compared = read_values(ranked, comparability.evaluations)
     # Programs use wire names (`ndcg@10`), people the names on the pages (`nDCG@10`).
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
-    wanted = by_wire_name.get(measure, measure) if measure else compared.primary
-    measure = _chosen(wanted, list(compared.values), "measure", "They have no common")
+    measure_name = by_wire_name.get(measure, measure) if measure else compared.primary
+    measure = _check_name(measure_name, list(compared.values), "measure", "They have no common")
     if falls(measure):  # the verdict calls the greatest mean the best, which is the worst for ranks
         raise ComparingError(
             f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
             field="measure",
         )
     slices = {slice_.name: slice_ for slice_ in compared.slices}
-    asked = None if slice is None else slices[_chosen(slice, list(slices), "slice", "The dataset has no")]
-    if baseline is not None and baseline not in known:
+    subset = None if slice is None else slices[_check_name(slice, list(slices), "slice", "The dataset has no")]
+    if baseline is not None and baseline not in ranked:
         raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
-    values = compared.values[measure] if asked is None else compared.values[measure][:, asked.members]
-    labels = tuple(distinct_labels(known))
+    values = compared.values[measure] if subset is None else compared.values[measure][:, subset.members]
+    labels = tuple(distinct_labels(ranked))
     _require_common(values, labels)  # before the statistics, which know runs only by number: this names the run
     comparison = _compare(
-        values, seed=compared.seed if seed is None else seed, baseline=known.index(baseline) if baseline else None
+        values, seed=compared.seed if seed is None else seed, baseline=ranked.index(baseline) if baseline else None
     )
     return RunComparison(
         **vars(compared),
-        runs=tuple(known),
+        runs=tuple(ranked),
         labels=labels,
         comparability=comparability,
         version=comparability.version,
         measure=measure,
-        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),  # n: the queries that all runs answered
+        slice=subset and replace(subset, is_small=comparison.n < MINIMUM),  # n: the queries that all runs answered
         comparison=comparison,
         verdict=verdict(comparison),
     )
@@ -215,31 +215,33 @@ def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
 
 def _load(runs: Iterable[Run]) -> list[Run]:
     """Return the runs, the oldest benchmark's first: in a fixed order, so that equal runs have equal statistics."""
-    known = {run.pk: run for run in runs}
-    if not 2 <= len(known) <= MOST_RUNS:
-        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs, not {len(known)}.", field="run")
-    return sorted(whole(known.values()), key=lambda run: (run.benchmark.created_at, run.benchmark_id, run.run_order))
+    by_id = {run.pk: run for run in runs}
+    if not 2 <= len(by_id) <= MOST_RUNS:
+        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs, not {len(by_id)}.", field="run")
+    return sorted(
+        load_related(by_id.values()), key=lambda run: (run.benchmark.created_at, run.benchmark_id, run.run_order)
+    )
 
 
-def _ranked(known: list[Run], baseline: Run | None, version: DatasetVersion | None) -> tuple[list[Run], Comparability]:
+def _ranked(runs: list[Run], baseline: Run | None, version: DatasetVersion | None) -> tuple[list[Run], Comparability]:
     """Return the runs that lost few enough queries, and their differences; a warning names the others."""
-    every = differences(known, version=version)
-    why = {run: every.measured[run.pk].unranked for run in known if run.pk in every.measured}
-    unranked = [run for run, sentence in why.items() if sentence]
-    if every.version is None or not unranked:
-        return known, every
-    kept = [run for run in known if run not in unranked]
-    told = [f"{run} is left out. {why[run]}" for run in unranked]
-    if len(kept) < 2 or baseline in unranked:
-        raise ComparingError(" ".join(told), field="baseline" if baseline in unranked else "run")
-    among = differences(kept, version=every.version)
-    warnings = tuple(Difference("queries", "warn", sentence) for sentence in told)
-    return kept, replace(among, differences=(*among.differences, *warnings))
+    comparability = differences(runs, version=version)
+    reasons = {run: comparability.evaluations[run.pk].unranked for run in runs if run.pk in comparability.evaluations}
+    unranked = [run for run, sentence in reasons.items() if sentence]
+    if comparability.version is None or not unranked:
+        return runs, comparability
+    ranked = [run for run in runs if run not in unranked]
+    sentences = [f"{run} is left out. {reasons[run]}" for run in unranked]
+    if len(ranked) < 2 or baseline in unranked:
+        raise ComparingError(" ".join(sentences), field="baseline" if baseline in unranked else "run")
+    remaining = differences(ranked, version=comparability.version)
+    warnings = tuple(Difference("queries", "warn", sentence) for sentence in sentences)
+    return ranked, replace(remaining, differences=(*remaining.differences, *warnings))
 
 
-def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:
+def _check_name(name: str, names: Sequence[str], kind: str, lacking: str) -> str:
     if name not in names:
-        raise ComparingError(f'{lacking} {what} "{name}"; there is {", ".join(names) or "none"}.', field=what)
+        raise ComparingError(f'{lacking} {kind} "{name}"; there is {", ".join(names) or "none"}.', field=kind)
     return name
 
 

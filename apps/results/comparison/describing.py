@@ -16,12 +16,12 @@ from benchbench.ir.slices import MINIMUM, Reversal, Slice, reversals
 from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
 from benchbench.ir.statistics.resampling import MeanInterval, mean_intervals
 
-SHOWN = 10
+MAX_QUERIES = 10
 RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Described:
+class MeasureSummary:
     """One measure of every run: its mean, and its difference to the reference with an interval, without a test."""
 
     measure: str
@@ -29,7 +29,7 @@ class Described:
     differences: list[MeanInterval]  # over the queries that both have; 0 for the reference itself
 
 
-def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[Described]:
+def summarise_measures(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[MeasureSummary]:
     """Return every measure that all runs have, the primary one first, on the compared queries.
 
     `only`: the runs whose differences get an interval, by default all.
@@ -41,15 +41,15 @@ def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -
     drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
     intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=RESAMPLES, only=drawn)
     return [
-        Described(name, means_of(part), intervals[place * runs : (place + 1) * runs])
-        for place, (name, part) in enumerate(zip(names, values, strict=True))
+        MeasureSummary(name, means_of(run_values), intervals[index * runs : (index + 1) * runs])
+        for index, (name, run_values) in enumerate(zip(names, values, strict=True))
     ]
 
 
 def means_of(values: Values) -> list[float | None]:
     """Return the mean of each row of `values` over the queries with a value; None for a row without values."""
-    known = ~np.isnan(values)
-    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, known, strict=True)]
+    masks = ~np.isnan(values)
+    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, masks, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,16 @@ class QueryDifferences:
     losses: list[QueryDifference]
 
 
-def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN) -> QueryDifferences:
+def query_differences(comparison: RunComparison, run: int, *, limit: int = MAX_QUERIES) -> QueryDifferences:
     """Return the query differences of `run` and the reference by the compared measure. Three database queries."""
     every = _by_query(comparison, run)
     ordered = sorted(every, key=lambda pair: -pair.difference)
-    gains = [pair for pair in ordered[:shown] if pair.difference > 0]
-    losses = [pair for pair in ordered[::-1][:shown] if pair.difference < 0]
-    wanted = [pair.query_id for pair in (*gains, *losses)]
-    mine, others = (results_by_query(comparison.runs[number], wanted) for number in (run, comparison.reference))
+    gains = [pair for pair in ordered[:limit] if pair.difference > 0]
+    losses = [pair for pair in ordered[::-1][:limit] if pair.difference < 0]
+    ids = [pair.query_id for pair in (*gains, *losses)]
+    results, reference = (results_by_query(comparison.runs[number], ids) for number in (run, comparison.reference))
     both = [
-        replace(pair, result=mine.get(pair.query_id), reference_result=others.get(pair.query_id))
+        replace(pair, result=results.get(pair.query_id), reference_result=reference.get(pair.query_id))
         for pair in with_queries([*gains, *losses])
     ]
     return QueryDifferences([pair.difference for pair in every], both[: len(gains)], both[len(gains) :])
@@ -216,16 +216,16 @@ def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, bas
 
     The means are those on `version`, by default the version of each run's benchmark. `baseline` is always included.
     """
-    known = list(runs)
-    if len(known) <= MOST_RUNS:
-        return known
+    all_runs = list(runs)
+    if len(all_runs) <= MOST_RUNS:
+        return all_runs
     measured = Evaluation.objects.filter(
-        Evaluation.ranked(), run__in=known, dataset_version=version or F("run__benchmark__dataset_version")
+        Evaluation.ranked(), run__in=all_runs, dataset_version=version or F("run__benchmark__dataset_version")
     )
     means = dict(measured.values_list("run_id", "means"))
 
-    def place(run: Run) -> tuple[bool, float, int]:
+    def sort_key(run: Run) -> tuple[bool, float, int]:
         mean = means.get(run.pk, {}).get(primary_measure(run.benchmark))
         return run != baseline, -mean if mean is not None else 0.0, run.run_order
 
-    return sorted(known, key=place)[:MOST_RUNS]
+    return sorted(all_runs, key=sort_key)[:MOST_RUNS]

@@ -60,22 +60,22 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
 
     A slice that is too small for a conclusion has numbers, but no colour.
     """
-    others = [run for run in comparison.order if run != comparison.reference]
+    rivals = [run for run in comparison.order if run != comparison.reference]
     labels = [f"{in_slice.slice.name}, n\N{NO-BREAK SPACE}{in_slice.slice.n}" for in_slice in slices]
-    if len(others) == 1:
-        (run,) = others
+    if len(rivals) == 1:
+        (run,) = rivals
         lines = [
-            Line(label, of.mean, of.interval, OPEN if in_slice.is_small(run) else COLOURS[0])
+            Line(label, difference.mean, difference.interval, OPEN if in_slice.is_small(run) else COLOURS[0])
             for label, in_slice in zip(labels, slices, strict=True)
-            if (of := in_slice.differences[run]).mean is not None
+            if (difference := in_slice.differences[run]).mean is not None
         ]
         return _forest(lines, _title(comparison))
-    means = [[in_slice.differences[run].mean for run in others] for in_slice in slices]
+    means = [[in_slice.differences[run].mean for run in rivals] for in_slice in slices]
     texts = [["" if mean is None else short_signed(mean, 3) for mean in row] for row in means]
-    shown = [
-        [None if in_slice.is_small(run) else in_slice.differences[run].mean for run in others] for in_slice in slices
+    cells = [
+        [None if in_slice.is_small(run) else in_slice.differences[run].mean for run in rivals] for in_slice in slices
     ]
-    return _map([comparison.labels[run] for run in others], labels, shown, texts)
+    return _map([comparison.labels[run] for run in rivals], labels, cells, texts)
 
 
 def pair_figure(comparison: RunComparison) -> Figure | None:
@@ -84,10 +84,10 @@ def pair_figure(comparison: RunComparison) -> Figure | None:
     if len(order) < 3 or comparison.comparison.baseline is not None or not comparison.is_tested:
         return None
     pairs = [[None if row == column else comparison.comparison.pair(row, column) for column in order] for row in order]
-    shown = [[pair.difference if pair and pair.significant else 0.0 if pair else None for pair in row] for row in pairs]
+    cells = [[pair.difference if pair and pair.significant else 0.0 if pair else None for pair in row] for row in pairs]
     texts = [[p_text(pair.p_adjusted) if pair else "" for pair in row] for row in pairs]
     labels = [comparison.labels[run] for run in order]
-    return _map(labels, labels, shown, texts)
+    return _map(labels, labels, cells, texts)
 
 
 def query_figure(differences: Sequence[float], measure: str) -> Figure:
@@ -145,22 +145,22 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
 
 
 def _forest(lines: Sequence[Line], title: str) -> Figure:
-    shown = list(reversed(lines))  # Plotly counts from below
-    ends = [line.interval or Interval(line.difference, line.difference) for line in shown]
+    rows = list(reversed(lines))  # Plotly counts from below
+    ends = [line.interval or Interval(line.difference, line.difference) for line in rows]
     trace = {
         "type": "scatter",
-        "x": [line.difference for line in shown],
-        "y": [wrapped(line.label) for line in shown],
+        "x": [line.difference for line in rows],
+        "y": [wrapped(line.label) for line in rows],
         "mode": "markers",
-        "marker": {"size": 9, "color": [line.colour for line in shown]},
+        "marker": {"size": 9, "color": [line.colour for line in rows]},
         "error_x": {"visible": False},
         "customdata": [[end.low, end.high] for end in ends],
         "hovertemplate": "%{y}<br>%{x:+.4f} [%{customdata[0]:+.4f}, %{customdata[1]:+.4f}]<extra></extra>",
     }
     shapes = [
-        {"type": "line", "x0": end.low, "x1": end.high, "y0": place, "y1": place}
+        {"type": "line", "x0": end.low, "x1": end.high, "y0": position, "y1": position}
         | {"line": {"color": line.colour, "width": 3}, "layer": "below"}
-        for place, (line, end) in enumerate(zip(shown, ends, strict=True))
+        for position, (line, end) in enumerate(zip(rows, ends, strict=True))
     ]
     reach = [0.0, *(end.low for end in ends), *(end.high for end in ends)]
     room = 0.06 * (max(reach) - min(reach) or 1)
@@ -169,8 +169,8 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
     return figure(
         trace,
         x={"title": heading, "tickformat": "+.2~f", "range": ends_of_axis, "zeroline": False},
-        y={"range": [-0.6, len(shown) - 0.4], "type": "category"},
-        height=HEAD + height_of_rows([line.label for line in shown]),
+        y={"range": [-0.6, len(rows) - 0.4], "type": "category"},
+        height=HEAD + height_of_rows([line.label for line in rows]),
         margin=(8, 16, 8, 56),
         shapes=[upright(0, color=OPEN, width=1), *shapes],
         showlegend=False,
@@ -179,7 +179,7 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
 
 def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
     """Return a heat map, whose full colour is that of the value farthest from 0."""
-    most = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
+    largest = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
     across, down = [wrapped(column, 14) for column in columns], [wrapped(row) for row in rows]
     trace = {
         "type": "heatmap",
@@ -188,8 +188,8 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
         "z": [list(row) for row in values],
         "text": [list(row) for row in texts],
         "colorscale": DIVERGING,
-        "zmin": -most,
-        "zmax": most,
+        "zmin": -largest,
+        "zmax": largest,
         "showscale": False,
         "xgap": 2,
         "ygap": 2,

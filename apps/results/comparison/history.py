@@ -69,7 +69,7 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     measures = [name for name in (primary_measure(newest), *measures_at(newest, newest.primary_k)) if not falls(name)]
     measure = measure if measure in measures else measures[0]
     baselines = list(visible(current_baselines(dataset), user, through="run__benchmark"))
-    best = _valued(measure, run__benchmark__in=benchmarks).filter(Evaluation.ranked())
+    best = _with_value(measure, run__benchmark__in=benchmarks).filter(Evaluation.ranked())
     best = best.filter(dataset_version=F("run__benchmark__dataset_version")).order_by(
         "run__benchmark_id", "-value", "run__run_order"
     )
@@ -77,9 +77,9 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
         best.distinct("run__benchmark_id"),
         key=lambda evaluation: (evaluation.run.benchmark.completed_at, evaluation.pk),
     )
-    of_baselines = _valued(measure, run__in=[baseline.run_id for baseline in baselines]).filter(Evaluation.ranked())
-    theirs = list(of_baselines.order_by("dataset_version"))
-    names = _truth_names([*evaluations, *theirs])
+    of_baselines = _with_value(measure, run__in=[baseline.run_id for baseline in baselines]).filter(Evaluation.ranked())
+    baseline_values = list(of_baselines.order_by("dataset_version"))
+    names = _truth_names([*evaluations, *baseline_values])
     points = [
         Point(
             evaluation.run.benchmark,
@@ -93,15 +93,15 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     lines = [
         Line(baseline, evaluation.value, names[_truth(evaluation)])
         for baseline in baselines
-        for evaluation in theirs
+        for evaluation in baseline_values
         if evaluation.run_id == baseline.run_id
     ]
     return History(measure, measures, points, lines)
 
 
-def _valued(measure: str, **wanted: Any) -> QuerySet[Any]:
+def _with_value(measure: str, **filters: Any) -> QuerySet[Any]:
     """Return the evaluations of completed runs that have the measure, annotated as `value`."""
-    evaluations = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED)
+    evaluations = Evaluation.objects.filter(**filters, run__status=Run.Status.COMPLETED)
     valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 
@@ -138,17 +138,17 @@ def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
     return names
 
 
-def history_figure(shown: History) -> dict[str, Any] | None:
+def history_figure(timeline: History) -> dict[str, Any] | None:
     """Return the figure: linked points for benchmarks, colours for truths, lines for baselines; None without points."""
-    if not shown.points:
+    if not timeline.points:
         return None
-    truths = list(dict.fromkeys(point.truth for point in shown.points))
-    colours = {truth: COLOURS[place % len(COLOURS)] for place, truth in enumerate(truths)}
-    drawn = [_drawn(line, shown, colours[line.truth]) for line in shown.lines if line.truth in colours]
+    truths = list(dict.fromkeys(point.truth for point in timeline.points))
+    colours = {truth: COLOURS[index % len(COLOURS)] for index, truth in enumerate(truths)}
+    drawn = [_draw_baseline(line, timeline, colours[line.truth]) for line in timeline.lines if line.truth in colours]
     return figure(
-        *(_trace(shown, truth, colours[truth]) for truth in truths),
-        x={"type": "date", "range": _span([_completed(point) for point in shown.points])},
-        y={"title": {"text": f"best mean {shown.measure}"}, "tickformat": ".3~f"},
+        *(_trace(timeline, truth, colours[truth]) for truth in truths),
+        x={"type": "date", "range": _span([_completed(point) for point in timeline.points])},
+        y={"title": {"text": f"best mean {timeline.measure}"}, "tickformat": ".3~f"},
         height=380,
         margin=(64, 16, 40, 40),
         legend=LEGEND,
@@ -159,8 +159,8 @@ def history_figure(shown: History) -> dict[str, Any] | None:
     )
 
 
-def _trace(shown: History, truth: str, colour: str) -> dict[str, Any]:
-    points = [point for point in shown.points if point.truth == truth]
+def _trace(timeline: History, truth: str, colour: str) -> dict[str, Any]:
+    points = [point for point in timeline.points if point.truth == truth]
     return {
         "type": "scatter",
         "x": [_completed(point).isoformat(timespec="seconds") for point in points],
@@ -171,14 +171,14 @@ def _trace(shown: History, truth: str, colour: str) -> dict[str, Any]:
         "marker": {"size": 11, "color": colour},
         "text": [f"{point.benchmark.name}<br>{point.run.label}" for point in points],
         "customdata": [reverse("admin:benchmark_results", args=[point.benchmark.pk]) for point in points],
-        "hovertemplate": "%{text}<br>" + shown.measure + " %{y:.4f}<extra></extra>",
+        "hovertemplate": "%{text}<br>" + timeline.measure + " %{y:.4f}<extra></extra>",
     }
 
 
-def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a line for the baseline over the period of its truth, and its name at the end."""
-    every = _span([_completed(point) for point in shown.points])
-    start, end = _span([_completed(point) for point in shown.points if point.truth == line.truth])
+    every = _span([_completed(point) for point in timeline.points])
+    start, end = _span([_completed(point) for point in timeline.points if point.truth == line.truth])
     side = "left" if start == every[0] else "right"
     across = {"type": "line", "x0": start, "x1": end, "y0": line.value, "y1": line.value}
     name = {

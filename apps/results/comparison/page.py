@@ -11,7 +11,7 @@ from apps.results.comparison import describing, figures
 from apps.results.comparison.axes import Effect, effects_of
 from apps.results.comparison.comparing import RunComparison, falls, pinned_baselines
 from apps.results.comparison.sentences import choice_sentence, reversal_sentence, verdict_text
-from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
+from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven_warning
 from benchbench.ir.slices import MINIMUM
 
 MOST_PAIRS = 120  # of 16 runs; a page with more loads the table of all pairs when it is opened
@@ -22,11 +22,11 @@ def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> 
     """Return the context of the comparison page."""
     costs = describing.costs_of(comparison, bounds)
     effects = effects_of(comparison) if len(comparison.runs) > 2 else []
-    others = [run for run in comparison.order if run != comparison.reference]
-    columns = [comparison.reference, *others][:MOST_COLUMNS]
+    rivals = [run for run in comparison.order if run != comparison.reference]
+    columns = [comparison.reference, *rivals][:MOST_COLUMNS]
     slices = describing.by_slice(comparison, only=columns)
-    measures = describing.described(comparison, only=columns)
-    queries = describing.query_differences(comparison, others[0]) if len(others) == 1 else None
+    measures = describing.summarise_measures(comparison, only=columns)
+    queries = describing.query_differences(comparison, rivals[0]) if len(rivals) == 1 else None
     return {
         "comparison": comparison,
         "statistics": comparison.comparison,
@@ -36,13 +36,13 @@ def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> 
         "reference_label": comparison.labels[comparison.reference],
         **vars(verdict_text(comparison)),
         "uneven": _uneven(comparison, measures),
-        "picked": picked(comparison.runs),
+        "picked": count_omitted_runs(comparison.runs),
         "rows": [_row(comparison, run) for run in comparison.order],
-        "other_pairs": len(comparison.comparison.pairs) - len(others),
+        "other_pairs": len(comparison.comparison.pairs) - len(rivals),
         "pairs": other_pairs(comparison) if len(comparison.comparison.pairs) <= MOST_PAIRS else [],
         "queries": queries,
-        "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
-        **_beside_each_other(comparison, columns, measures, slices),
+        "query_labels": [comparison.labels[rivals[0]], comparison.labels[comparison.reference]],
+        **_comparison_tables(comparison, columns, measures, slices),
         "minimum": MINIMUM,
         "reversals": [reversal_sentence(comparison, *row) for row in describing.reversed_runs(comparison)],
         "effects": effects,
@@ -58,10 +58,10 @@ def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> 
     }
 
 
-def _beside_each_other(
+def _comparison_tables(
     comparison: RunComparison,
     columns: Sequence[int],
-    measures: Sequence[describing.Described],
+    measures: Sequence[describing.MeasureSummary],
     slices: Sequence[describing.SliceDifferences],
 ) -> dict[str, Any]:
     """Return the tables with a column for each of some runs."""
@@ -92,14 +92,14 @@ def _figures(
     return {name: figure for name, figure in drawn.items() if figure}
 
 
-def _uneven(comparison: RunComparison, measures: Sequence[describing.Described]) -> str:
+def _uneven(comparison: RunComparison, measures: Sequence[describing.MeasureSummary]) -> str:
     """Return the warning that the runs are judged unevenly; "" if unmeasured."""
     name = judged_name(comparison.primary)
     judged = next((row.means for row in measures if row.measure == name), [])
-    return uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
+    return uneven_warning(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
 
 
-def picked(runs: Sequence[Run]) -> int:
+def count_omitted_runs(runs: Sequence[Run]) -> int:
     """Return how many completed runs of the only benchmark of `runs` are left out; 0 for several benchmarks."""
     benchmarks = {run.benchmark_id: run.benchmark for run in runs}
     if len(benchmarks) > 1:
@@ -146,8 +146,8 @@ def other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
             "pair": comparison.comparison.pair(first, second),
             "link": _pair_link(comparison, first, second),
         }
-        for place, first in enumerate(order)
-        for second in order[place + 1 :]
+        for index, first in enumerate(order)
+        for second in order[index + 1 :]
     ]
 
 

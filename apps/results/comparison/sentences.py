@@ -16,46 +16,48 @@ def verdict_sentence(comparison: RunComparison) -> str:
     verdict, labels = comparison.verdict, comparison.labels
     best = labels[verdict.reference]
     if verdict.against_baseline:
-        return _against(comparison)
-    others = len(comparison.runs) - 1
+        return _baseline_sentence(comparison)
+    rival_count = len(comparison.runs) - 1
     if verdict.winner is not None:
-        beaten = labels[1 - verdict.reference] if others == 1 else "every other run"
+        beaten = labels[1 - verdict.reference] if rival_count == 1 else "every other run"
         return f"{best} beats {beaten}: the difference is more than the luck of the queries."
     undecided = len(verdict.undecided)
-    if others == 1:
-        told = f"{labels[0]} and {labels[1]} cannot be told apart."
-    elif undecided == others:
-        told = f"None of the other {others} runs can be told apart from {best}, which has the greatest mean."
+    if rival_count == 1:
+        sentence = f"{labels[0]} and {labels[1]} cannot be told apart."
+    elif undecided == rival_count:
+        sentence = f"None of the other {rival_count} runs can be told apart from {best}, which has the greatest mean."
     else:
-        said = f"{undecided} runs" if undecided > 1 else labels[verdict.undecided[0]]
-        told = f"{said} cannot be told apart from the best, {best}; it beats the other {others - undecided}."
-    return f"{told} {_settled(comparison)}"
+        subject = f"{undecided} runs" if undecided > 1 else labels[verdict.undecided[0]]
+        sentence = (
+            f"{subject} cannot be told apart from the best, {best}; it beats the other {rival_count - undecided}."
+        )
+    return f"{sentence} {_settling_sentence(comparison)}"
 
 
-def _against(comparison: RunComparison) -> str:
+def _baseline_sentence(comparison: RunComparison) -> str:
     verdict, labels = comparison.verdict, comparison.labels
-    parts = [
-        f"{_named(labels[run] for run in runs)} {'are' if len(runs) > 1 else 'is'} {said}"
-        for runs, said in (
+    clauses = [
+        f"{_name_runs(labels[run] for run in runs)} {'are' if len(runs) > 1 else 'is'} {standing}"
+        for runs, standing in (
             (verdict.better, "better"),
             (verdict.worse, "worse"),
             (verdict.undecided, "not distinguishable from it"),
         )
         if runs
     ]
-    told = f"Against the baseline {labels[verdict.reference]}: {'; '.join(parts)}."
-    return f"{told} {_settled(comparison)}" if verdict.undecided else told
+    sentence = f"Against the baseline {labels[verdict.reference]}: {'; '.join(clauses)}."
+    return f"{sentence} {_settling_sentence(comparison)}" if verdict.undecided else sentence
 
 
-def _settled(comparison: RunComparison) -> str:
+def _settling_sentence(comparison: RunComparison) -> str:
     """Return a sentence on how many more queries would settle the open differences."""
     verdict = comparison.verdict
     if verdict.settled_by is not None:
         return f"About {counted(verdict.settled_by, 'more query')} would settle it."
     if all(number is None for number in verdict.more_queries):
         return "No realistic number of queries would settle it."
-    most = max(number for number in verdict.more_queries if number is not None)
-    return f"About {counted(most, 'more query')} would settle some of it, and no realistic number the rest."
+    max_queries = max(number for number in verdict.more_queries if number is not None)
+    return f"About {counted(max_queries, 'more query')} would settle some of it, and no realistic number the rest."
 
 
 def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
@@ -145,12 +147,12 @@ def verdict_text(comparison: RunComparison) -> VerdictText:
 
 def left_out_sentence(comparison: RunComparison) -> str:
     """Return a sentence on the queries that are left out of the comparison, else ""."""
-    parts = []
+    clauses = []
     if comparison.comparison.left_out:
-        parts.append(f"{comparison.comparison.left_out:,} that some run did not answer")
+        clauses.append(f"{comparison.comparison.left_out:,} that some run did not answer")
     if comparison.skipped:
-        parts.append(f"{comparison.skipped:,} without a relevant judgment, which the benchmark's policy skips")
-    return f"Queries left out: {' and '.join(parts)}." if parts else ""
+        clauses.append(f"{comparison.skipped:,} without a relevant judgment, which the benchmark's policy skips")
+    return f"Queries left out: {' and '.join(clauses)}." if clauses else ""
 
 
 def reversal_sentence(comparison: RunComparison, run: int, reversal: Reversal) -> str:
@@ -160,14 +162,14 @@ def reversal_sentence(comparison: RunComparison, run: int, reversal: Reversal) -
     return (
         f"{leader} leads {behind} over all queries, but by {reversal.partition} it is behind in "
         f"{len(reversal.against)} of {len(reversal.slices)} slices: "
-        f"{listed([slice_.label for slice_ in reversal.against])}."
+        f"{join_words([slice_.label for slice_ in reversal.against])}."
     )
 
 
-def _named(labels: Iterable[str]) -> str:
-    known = list(labels)
-    return listed(known) if len(known) <= MOST_NAMED else f"{len(known)} runs"
+def _name_runs(labels: Iterable[str]) -> str:
+    names = list(labels)
+    return join_words(names) if len(names) <= MOST_NAMED else f"{len(names)} runs"
 
 
-def listed(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

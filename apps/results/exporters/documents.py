@@ -70,8 +70,8 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
     """Return the summary of a finished benchmark, with its values on `version`."""
     board = leaderboard(benchmark, version=version)
     runs = board.runs
-    comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
-    told = verdict_text(comparison) if comparison else None
+    comparison, reason = _compare([run for run in runs if run.status == Run.Status.COMPLETED], version)
+    sentences = verdict_text(comparison) if comparison else None
     standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
     return Story(
@@ -84,13 +84,13 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
             for row, label in zip(board.rows, distinct_labels(runs), strict=True)
         ],
         comparison=comparison,
-        verdict=told.verdict if told else said,
+        verdict=sentences.verdict if sentences else reason,
         time=f"ms per query{shared_mark(runs)}",
-        notes=_notes(told, board, benchmark.dataset_version),
+        notes=_notes(sentences, board, benchmark.dataset_version),
     )
 
 
-def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:
+def _compare(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:
     if len(runs) < 2:
         return None, "No verdict: that takes two runs with values."
     try:
@@ -99,12 +99,12 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
         return None, f"No verdict: {error.message}"
 
 
-def _notes(told: VerdictText | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
+def _notes(sentences: VerdictText | None, board: Leaderboard, original: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
-    notes = [*told.notes, *told.warnings] if told else []
-    if board.version != own:
-        notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
-    if failed and not told:  # its warnings would cover this
+    notes = [*sentences.notes, *sentences.warnings] if sentences else []
+    if board.version != original:
+        notes.append(f"The values are those on {board.version}, measured from the rankings for {original}.")
+    if failed and not sentences:  # its warnings would cover this
         notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
     if board.evaluation and board.evaluation.unresolved_count:
         lost = board.evaluation
@@ -207,7 +207,7 @@ def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield after
 
 
-TOLD = ("id", "label", "config", "status", "timing", "failed_queries", "unranked", "ann", "warnings", "error_message")
+FACTS = ("id", "label", "config", "status", "timing", "failed_queries", "unranked", "ann", "warnings", "error_message")
 
 
 def facts_of(benchmark: Benchmark) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def facts_of(benchmark: Benchmark) -> dict[str, Any]:
 
 def _facts(row: Row) -> dict[str, Any]:
     facts, index = row.facts, row.run.index
-    picked = {name: facts[name] for name in TOLD}
+    picked = {name: facts[name] for name in FACTS}
     return {**picked, "index": str(index) if index else None, "metrics": facts["metrics_flat"]}
 
 

@@ -11,7 +11,7 @@ from apps.benchmarks.provenance import git_revision
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, measured, outcomes_of, run_id_of
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, evaluation_on, outcomes_of, run_id_of
 from apps.results.exporters.spec002 import ended
 from apps.results.exporters.tables import strictly_falling
 from benchbench.files import flowbaby_results as files
@@ -55,13 +55,13 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
     )
     failed = results.get(FAILED)
     more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
-    more |= {"execution": told} if (told := execution_of(run.benchmark, cost_ms(run))) else {}
+    more |= {"execution": execution} if (execution := execution_of(run.benchmark, cost_ms(run))) else {}
     yield files.written(files.summary(results, about) | more)
 
 
 def _results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, Any]:
     """Return the content of results.json: judged queries that did not fail, measured at the benchmark's cutoffs."""
-    measured(run, version)
+    evaluation_on(run, version)
     grades = truth_of(run.benchmark, version).grades
     queries = {query.pk: query for query in version.queries.order_by("pk")}
     ranked = rankings_of(run)
@@ -69,7 +69,7 @@ def _results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, A
     rankings = {query.key: ranked[pk] for pk, query in queries.items() if pk in ranked}
     scores = score(judged, rankings, files.measures_at(run.benchmark.k_values))
     slices = {query.key: query.slices or [DEFAULT_SLICE] for query in queries.values()}
-    figures = figures_of(scores, slices, {key: len(of) for key, of in judged.items()})
+    figures = figures_of(scores, slices, {key: len(graded) for key, graded in judged.items()})
     judgments = [len(grades[pk]) for pk in queries]
     results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
     missing = {pk: query.key for pk, query in queries.items() if pk not in ranked}
@@ -88,20 +88,20 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """
     dataset = version.dataset
     rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
-    outcomes = outcomes_of(run, measured(run, version))
+    outcomes = outcomes_of(run, evaluation_on(run, version))
     entries = _run_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
     yield from written_run(run_id_of(run), entries)
 
 
 def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
-    while part := list(islice(outcomes, AT_ONCE)):
+    while group := list(islice(outcomes, AT_ONCE)):
         documents = {
-            key for outcome in part if outcome.result and not outcome.error for key in outcome.result.document_ids
+            key for outcome in group if outcome.result and not outcome.error for key in outcome.result.document_ids
         }
         some = Document.objects.filter(pk__in=documents).exclude(metadata={})
         rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
         about = {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
-        for outcome in part:
+        for outcome in group:
             results = {outcome.query.key: _run_results(outcome, about, resolved_by_id)}
             yield from export_retrieval_results_to_run(results, "", version=rules).entries
 
@@ -109,11 +109,11 @@ def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: boo
 def _run_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
     keys: Sequence[int] = outcome.result.document_ids if outcome.result and outcome.documents else []
     scores = map(float, strictly_falling(outcome.scores))
-    for key, name, compared in zip(keys, outcome.documents, scores, strict=True):
+    for key, name, falling in zip(keys, outcome.documents, scores, strict=True):
         topic_id, topic, source = about.get(key, (None, None, None))
         topic_facts = {} if resolved_by_id else {"topic_id": _text(topic_id), "topic": _text(topic)}
-        named = topic_facts if any(topic_facts.values()) else {"topic_id": name}
-        yield {**named, "score": compared, "metadata": {"source": source}}
+        identity = topic_facts if any(topic_facts.values()) else {"topic_id": name}
+        yield {**identity, "score": falling, "metadata": {"source": source}}
 
 
 def _text(value: Any) -> str:

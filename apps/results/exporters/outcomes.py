@@ -45,7 +45,7 @@ class Outcome:
     error: str
 
 
-def measured(run: Run, version: DatasetVersion) -> Evaluation:
+def evaluation_on(run: Run, version: DatasetVersion) -> Evaluation:
     """Return the evaluation of a completed run on `version`. Raises ExportStateError if it has no values there."""
     evaluation = evaluation_of(run, version=version)
     if evaluation is None:
@@ -66,18 +66,18 @@ def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
 
 def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
     """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`."""
-    places = {query_id: place for place, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
-    named = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
+    positions = {query_id: index for index, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
+    columns = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
     queries = Query.objects.in_bulk(query_ids)
     results = results_by_query(run, list(query_ids), rankings=True)
-    found = {key for result in results.values() if not result.error for key in result.document_ids}
-    names = dict(Document.objects.filter(pk__in=found).values_list("pk", "external_id"))
+    document_ids = {key for result in results.values() if not result.error for key in result.document_ids}
+    names = dict(Document.objects.filter(pk__in=document_ids).values_list("pk", "external_id"))
     for query_id in query_ids:
         result = results.get(query_id)
         error = NOT_ASKED if result is None else result.error
         documents = [] if result is None or error else [names[key] for key in result.document_ids]
         scores = result.scores if result is not None and not error else []
-        values = {name: column[places[query_id]] for name, column in named} if query_id in places else {}
+        values = {name: column[positions[query_id]] for name, column in columns} if query_id in positions else {}
         yield Outcome(queries[query_id], documents, scores, values, result, error)
 
 
@@ -90,22 +90,22 @@ def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
     names = dict(Document.objects.filter(pk__in=keys).values_list("pk", "external_id"))
     unresolved = {key.judgment_id for key in keys if isinstance(key, Unresolved)}
     lost = Judgment.objects.filter(pk__in=unresolved).order_by("pk")
-    named = [(judgment, judgment.doc_ref.get("document_id")) for judgment in lost if isinstance(judgment.doc_ref, dict)]
-    document_ids = {judgment.pk: str(name) for judgment, name in named if name}
-    known = benchmark.mapping.collection.documents.filter(external_id__in=set(document_ids.values()))
-    there = set(known.values_list("external_id", flat=True))
-    given: set[tuple[int, str]] = set()
+    pairs = [(judgment, judgment.doc_ref.get("document_id")) for judgment in lost if isinstance(judgment.doc_ref, dict)]
+    document_ids = {judgment.pk: str(name) for judgment, name in pairs if name}
+    documents = benchmark.mapping.collection.documents.filter(external_id__in=set(document_ids.values()))
+    existing_ids = set(documents.values_list("external_id", flat=True))
+    used_names: set[tuple[int, str]] = set()
     for judgment in lost:
         name = document_ids.get(judgment.pk, "")
-        if not name or name in there or (judgment.query_id, name) in given:
+        if not name or name in existing_ids or (judgment.query_id, name) in used_names:
             name = f"{UNRESOLVED}{judgment.pk}"
-        given.add((judgment.query_id, name))
-        names[Unresolved.of(judgment.pk)] = name
+        used_names.add((judgment.query_id, name))
+        names[Unresolved.from_judgment(judgment.pk)] = name
     return names
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BenchmarkInputs:
     """Input of a benchmark's runs: the queries of a version, and the expected documents by query id."""
 
     benchmark: Benchmark
@@ -123,7 +123,7 @@ class Asked:
         return self.names[expected.key]
 
 
-def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
+def load_inputs(benchmark: Benchmark, version: DatasetVersion) -> BenchmarkInputs:
     """Return the queries and expected documents of a benchmark on `version`. Four queries.
 
     Raises TruthError unless the mapping is resolved for it.
@@ -135,7 +135,7 @@ def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
         by_query.setdefault(expected.query_id, []).append(expected)
     keys = {expected.key for expected in every}
     queries = list(version.queries.only("key", "text").order_by("pk"))
-    return Asked(benchmark, queries, by_query, names_of(keys, benchmark))
+    return BenchmarkInputs(benchmark, queries, by_query, names_of(keys, benchmark))
 
 
 def slug_of(benchmark: Benchmark) -> str:

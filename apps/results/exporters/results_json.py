@@ -157,22 +157,22 @@ def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    told = asdict(results(benchmark, version=version))
-    yield json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    content = asdict(results(benchmark, version=version))
+    yield json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
 def _run(row: Row) -> RunResult:
     facts = row.facts
-    told = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _timing(row.run)}
-    return RunResult(**{field.name: told[field.name] for field in fields(RunResult)})
+    values = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _timing(row.run)}
+    return RunResult(**{field.name: values[field.name] for field in fields(RunResult)})
 
 
 def _timing(run: Run) -> Timing:
     built = run.index.stats.get("duration_sec") if run.index else None
     indexing = None if built is None else round(1000 * built)
     evaluation = cost_ms(run)
-    known = [ms for ms in (indexing, evaluation) if ms is not None]
-    return Timing(indexing, evaluation, sum(known) if known else None, run.timing)
+    costs = [ms for ms in (indexing, evaluation) if ms is not None]
+    return Timing(indexing, evaluation, sum(costs) if costs else None, run.timing)
 
 
 def _answer(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:

@@ -12,11 +12,11 @@ from django.db.models import Sum
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import version_text
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, asked_of, measured, outcomes_at
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, evaluation_on, load_inputs, outcomes_at
 from benchbench.database.binary import batched
 from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
-from benchbench.local_files.placing import make_folder, place_pieces
+from benchbench.local_files.placing import make_folder, write_file_pieces
 
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # text of an id that converts back to itself: 007 does not
 
@@ -37,16 +37,16 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
     recall@10 then covers only those.
     """
     if run.status != Run.Status.FAILED:
-        measured(run, version)
+        evaluation_on(run, version)
     limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
     answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.answers(run, some)]
-    took = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # includes failed queries
+    duration = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # includes failed queries
     content = spec002.baseline(
         answers,
         when=ended(run),
         search_mode=run.config.get("search_mode", "external"),
-        seconds=None if took is None else round(took) / 1000,
+        seconds=None if duration is None else round(duration) / 1000,
         limit=limit,
     )
     if version != run.benchmark.dataset_version:
@@ -71,8 +71,8 @@ class Questions:
     """
 
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
-        self.asked = asked_of(benchmark, version)
-        self.query_ids = [query.pk for query in self.asked.queries]
+        self.inputs = load_inputs(benchmark, version)
+        self.query_ids = [query.pk for query in self.inputs.queries]
         self.shared = benchmark.execution == Benchmark.Execution.SHARED
 
     def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
@@ -90,7 +90,7 @@ class Questions:
             version=list(map(str, version)) if isinstance(version, list) else version_text(version) or None,
             category=query.category,
             difficulty=query.difficulty,
-            expected=list(dict.fromkeys(map(self.asked.name_of, self.asked.expected.get(query.pk, ())))),
+            expected=list(dict.fromkeys(map(self.inputs.name_of, self.inputs.expected.get(query.pk, ())))),
             returned=[] if error else outcome.documents,
             milliseconds=result.total_ms if result else None,
             error=error or None,
@@ -114,29 +114,29 @@ class Console:
         expects_modules = benchmark.dataset_version.dataset.source_format == "module-queries"
         self.noun = "module" if expects_modules else "document"
         self.runs = list(benchmark.runs.order_by("run_order"))
-        self.told = 0  # reported queries of the first of these runs
+        self.count = 0  # reported queries of the first of these runs
         source = source or str(benchmark.dataset_version)
-        self._tell(opening(benchmark.name, source=source, queries=len(self.questions.query_ids)))
+        self._print(opening(benchmark.name, source=source, queries=len(self.questions.query_ids)))
 
     def poll(self, *, ended: bool = False) -> None:
         """Report the queries that have ended since, up to the first unfinished one in order; all of them if `ended`."""
         while self.runs:
             for answer in self._next(ended):
-                if self.told == 0 and self.benchmark.total_runs > 1:
-                    self._tell(_heading(self.runs[0], self.benchmark))
-                self.told += 1
-                shown = detail(answer, limit=self.limit)
-                self._tell(query_lines(shown, self.told, len(self.questions.query_ids), noun=self.noun))
-            if self.told < len(self.questions.query_ids):
+                if self.count == 0 and self.benchmark.total_runs > 1:
+                    self._print(_heading(self.runs[0], self.benchmark))
+                self.count += 1
+                details = detail(answer, limit=self.limit)
+                self._print(query_lines(details, self.count, len(self.questions.query_ids), noun=self.noun))
+            if self.count < len(self.questions.query_ids):
                 if ended:
                     continue
                 return
             self.runs.pop(0)
-            self.told = 0
+            self.count = 0
 
     def _next(self, ended: bool) -> list[Answer]:
         """Return the finished answers from the next query on. A failed query may still be repeated."""
-        answers = self.questions.answers(self.runs[0], self.questions.query_ids[self.told : self.told + AT_ONCE])
+        answers = self.questions.answers(self.runs[0], self.questions.query_ids[self.count : self.count + AT_ONCE])
         if ended:
             return answers
         once = self.benchmark.runs_per_query == 1
@@ -148,14 +148,14 @@ class Console:
         self.poll(ended=True)
         for run in self.benchmark.runs.order_by("run_order"):
             if self.benchmark.total_runs > 1:
-                self._tell(_heading(run, self.benchmark))
+                self._print(_heading(run, self.benchmark))
             if run.status == Run.Status.COMPLETED:
                 content = content_of(run, self.benchmark.dataset_version, limit=self.limit)
-                self._tell(closing(content, written_to=str(paths.get(run.pk, ""))))
+                self._print(closing(content, written_to=str(paths.get(run.pk, ""))))
             else:
-                self._tell([f"The run {run.status}{f': {run.error_message}' if run.error_message else '.'}"])
+                self._print([f"The run {run.status}{f': {run.error_message}' if run.error_message else '.'}"])
 
-    def _tell(self, lines: Iterable[str]) -> None:
+    def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
 
@@ -169,11 +169,11 @@ def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -
     paths = {}
     ended = (Run.Status.COMPLETED, Run.Status.FAILED)
     for run in benchmark.runs.filter(status__in=ended).order_by("run_order"):
-        place = folder / f"run-{run.run_order}" if benchmark.total_runs > 1 else folder
-        make_folder(place)
+        target = folder / f"run-{run.run_order}" if benchmark.total_runs > 1 else folder
+        make_folder(target)
         content = content_of(run, benchmark.dataset_version, limit=limit)
-        paths[run.pk] = place / file_name(run, benchmark.dataset_version)
-        place_pieces([text_of(content)], paths[run.pk])
+        paths[run.pk] = target / file_name(run, benchmark.dataset_version)
+        write_file_pieces([text_of(content)], paths[run.pk])
     return paths
 
 

@@ -12,7 +12,7 @@ from apps.benchmarks.repeating.manifests import definition_of, own_evaluations
 from apps.datasets.models import DatasetVersion
 from apps.operations.handlers import tracebacks_of
 from apps.results.configurations import keys_of, phrases, searched_by
-from apps.results.exporters.outcomes import Asked, asked_of, measured, slug_of
+from apps.results.exporters.outcomes import BenchmarkInputs, evaluation_on, load_inputs, slug_of
 from apps.results.exporters.strategy_searches import failed_searches, searches_of
 from apps.retrieval.models import Index
 from apps.retrieval.naming import other_words, size_words
@@ -28,7 +28,7 @@ CODE = ("git_revision", "python", "sentence-transformers", "transformers", "torc
 
 
 def log_of(
-    benchmark: Benchmark, version: DatasetVersion, runs: list[Run], named: Mapping[Any, Configuration]
+    benchmark: Benchmark, version: DatasetVersion, runs: list[Run], names_by_run: Mapping[Any, Configuration]
 ) -> Iterator[str]:
     """Yield the log, one line per event; the first occurrence of an error is followed by its traceback.
 
@@ -37,13 +37,13 @@ def log_of(
     """
     tracebacks = tracebacks_of([benchmark.pk, *(run.index_id for run in runs if run.index_id)])
     refused = {run.error_message: run.traceback for run in runs if run.traceback}
-    tracebacks |= {error: told for error, told in refused.items() if not any(known in error for known in tracebacks)}
+    tracebacks |= {error: text for error, text in refused.items() if not any(cause in error for cause in tracebacks)}
     yield _entry(benchmark.started_at or benchmark.created_at, "INFO", f"{benchmark.name}: {len(runs)} configurations")
     for run in runs:
-        yield from _of_run(run, " / ".join(filter(None, astuple(named[run.pk]))), tracebacks)
+        yield from _of_run(run, " / ".join(filter(None, astuple(names_by_run[run.pk]))), tracebacks)
     if version != benchmark.dataset_version:
-        told = f"values on {version}, measured from the rankings for {benchmark.dataset_version}"
-        yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {told}")
+        text = f"values on {version}, measured from the rankings for {benchmark.dataset_version}"
+        yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {text}")
     yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {benchmark.status}")
 
 
@@ -55,19 +55,19 @@ def error_of(run: Run) -> str:
 def _of_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str]:
     """Yield the lines of a configuration; remove the printed tracebacks from `tracebacks`."""
     error, ended = error_of(run), run.completed_at or run.benchmark.completed_at
-    for told in (*_models(run), "started") if run.started_at else ():
-        yield _entry(run.started_at, "INFO", f"{name}: {told}")
+    for text in (*_models(run), "started") if run.started_at else ():
+        yield _entry(run.started_at, "INFO", f"{name}: {text}")
     failed = run.query_results.exclude(error="").order_by("query", "repetition").select_related("query")
     for result in failed.only("error", "repetition", "query__key").iterator(chunk_size=1000):
-        told = f"{name}: query {result.query.key}, run {result.repetition}: {result.error}"
-        yield _entry(ended, "ERROR", told) + _traceback(result.error, tracebacks)
+        text = f"{name}: query {result.query.key}, run {result.repetition}: {result.error}"
+        yield _entry(ended, "ERROR", text) + _traceback(result.error, tracebacks)
     for warning in run.warnings:
         yield _entry(ended, "WARNING", f"{name}: {warning}")
     if not error:
         yield _entry(ended, "INFO", f"{name}: completed")
         return
-    told = error if run.started_at else f"never started. {error}"
-    yield _entry(ended, "ERROR", f"{name}: {told}") + _traceback(error, tracebacks)
+    text = error if run.started_at else f"never started. {error}"
+    yield _entry(ended, "ERROR", f"{name}: {text}") + _traceback(error, tracebacks)
 
 
 def _models(run: Run) -> Iterator[str]:
@@ -77,13 +77,13 @@ def _models(run: Run) -> Iterator[str]:
         yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
     made_by = run.provenance.get("made_by", [])
     for llm in llms_of(run) or ([index.llm] if index and index.llm else []):
-        yield ", ".join([f"language model {llm}", *(f"revision {known}" for known in llm_revisions(run, llm))])
+        yield ", ".join([f"language model {llm}", *(f"revision {version}" for version in llm_revisions(run, llm))])
     facts = facts_of(made_by)
     for environment in made_by:
         for reranker, revision in environment.get("rerankers", {}).items():
             yield f"reranker {reranker}, revision {revision or 'unknown'}"
-    if told := [f"{name} {', '.join(sorted(facts[name]))}" for name in CODE if name in facts]:
-        yield f"ran with {'; '.join(told)}"
+    if versions := [f"{name} {', '.join(sorted(facts[name]))}" for name in CODE if name in facts]:
+        yield f"ran with {'; '.join(versions)}"
 
 
 def _traceback(error: str, tracebacks: dict[str, str]) -> str:
@@ -92,9 +92,9 @@ def _traceback(error: str, tracebacks: dict[str, str]) -> str:
     return "".join(f"    {line}\n" for line in tracebacks.pop(message, "").splitlines())
 
 
-def _entry(when: Any, level: str, told: str) -> str:
+def _entry(when: Any, level: str, text: str) -> str:
     stamp = timestamp(when.replace(microsecond=0)) if when else "-"
-    return f"{stamp} {level} {' '.join(told.split())}\n"
+    return f"{stamp} {level} {' '.join(text.split())}\n"
 
 
 AGAIN = (
@@ -110,10 +110,10 @@ Configurations = Mapping[Any, Configuration]  # by run id
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[bytes]:
     """Write the directory as a zip; equal results give equal bytes."""
     folder = folder_name(benchmark, version)
-    with tempfile.SpooledTemporaryFile(max_size=BLOCK) as whole:
-        write_zip({f"{folder}/{name}": pieces for name, pieces in files(benchmark, version).items()}, whole)
-        whole.seek(0)
-        while block := whole.read(BLOCK):
+    with tempfile.SpooledTemporaryFile(max_size=BLOCK) as archive:
+        write_zip({f"{folder}/{name}": pieces for name, pieces in files(benchmark, version).items()}, archive)
+        archive.seek(0)
+        while block := archive.read(BLOCK):
             yield block
 
 
@@ -130,38 +130,38 @@ def folder_name(benchmark: Benchmark, version: DatasetVersion) -> str:
 def files(benchmark: Benchmark, version: DatasetVersion) -> Files:
     """Return the files in the order for writing: writing the searches fills the summary."""
     runs = list(benchmark.runs.select_related("index").order_by("run_order"))
-    named = configurations(runs)
+    names_by_run = configurations(runs)
     summaries: list[Summary] = []
     return {
         "config.yaml": [config_of(benchmark, version, runs)],
-        "run.log": log_of(benchmark, version, runs, named),
-        "index_stats.csv": results.index_stats((named[run.pk], stats_of(run.index)) for run in runs),
-        "search_results.csv": _searches(runs, asked_of(benchmark, version), version, named, summaries),
+        "run.log": log_of(benchmark, version, runs, names_by_run),
+        "index_stats.csv": results.index_stats((names_by_run[run.pk], stats_of(run.index)) for run in runs),
+        "search_results.csv": _searches(runs, load_inputs(benchmark, version), version, names_by_run, summaries),
         "summary.csv": results.summary(summaries),
     }
 
 
 def _searches(
     runs: Iterable[Run],
-    asked: Asked,
+    inputs: BenchmarkInputs,
     version: DatasetVersion,
-    named: Configurations,
+    names_by_run: Configurations,
     summaries: list[Summary],
 ) -> Iterator[str]:
     """Yield search_results.csv, one configuration at a time, and append the summary of each to `summaries`."""
-    cutoffs = asked.benchmark.k_values
+    cutoffs = inputs.benchmark.k_values
     yield results.search_header()
     for run in runs:
         error = error_of(run)
-        made = failed_searches(asked, error) if error else searches_of(run, measured(run, version), asked)
-        searches = list(made)
+        stream = failed_searches(inputs, error) if error else searches_of(run, evaluation_on(run, version), inputs)
+        searches = list(stream)
         rows = [row for search in searches for row in results.search_rows(search, cutoffs)]
-        yield from (results.search_line(named[run.pk], row) for row in rows)
+        yield from (results.search_line(names_by_run[run.pk], row) for row in rows)
         summaries.append(
             results.summarised(
-                *(named[run.pk], stats_of(run.index), rows),
+                *(names_by_run[run.pk], stats_of(run.index), rows),
                 consistency_score=results.consistency_of(searches, max(cutoffs)),
-                runs_per_query=asked.repetitions,
+                runs_per_query=inputs.repetitions,
                 error=error,
             )
         )
@@ -173,14 +173,14 @@ def configurations(runs: list[Run]) -> dict[Any, Configuration]:
     Equal names get additions to the strategy until they are distinct: chunk sizes, options that differ from the
     strategy's and the configuration's defaults, the hash. So "flat 200/20 hybrid" has one meaning in any set of runs.
     """
-    named = {run.pk: searched_by(run) for run in runs}
+    names_by_run = {run.pk: searched_by(run) for run in runs}
     for words in NAMING:
-        counts = Counter(named.values())
+        counts = Counter(names_by_run.values())
         for run in runs:
-            named_run = named[run.pk]
+            named_run = names_by_run[run.pk]
             if counts[named_run] > 1:
-                named[run.pk] = replace(named_run, strategy=f"{named_run.strategy} {words(run)}".rstrip())
-    return named
+                names_by_run[run.pk] = replace(named_run, strategy=f"{named_run.strategy} {words(run)}".rstrip())
+    return names_by_run
 
 
 def _settings(run: Run) -> str:
@@ -211,10 +211,10 @@ def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]
     PostgreSQL does not keep the order of an object's keys.
     """
     if config := benchmark.experiment.get("config"):
-        return experiment_of(config, where="config").as_yaml()
+        return experiment_of(config, location="config").as_yaml()
     definition = definition_of(benchmark, own_evaluations(benchmark))
-    told = [EXTERNAL] if benchmark.is_external else [*AGAIN, *_left_out(benchmark, version, runs)]
-    comments = "".join(f"# {' '.join(sentence.split())}\n" for sentence in told)
+    sentences = [EXTERNAL] if benchmark.is_external else [*AGAIN, *_left_out(benchmark, version, runs)]
+    comments = "".join(f"# {' '.join(sentence.split())}\n" for sentence in sentences)
     id = benchmark.experiment.get("id") or slug_of(benchmark)[:MAX_ID]
     return comments + strict_yaml.dump({"id": id, **definition})
 

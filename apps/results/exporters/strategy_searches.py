@@ -6,32 +6,32 @@ from dataclasses import dataclass
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import Query
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Asked
-from apps.results.triage.sections import NAMES, Found, content_of, found_sections, has_content
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, BenchmarkInputs
+from apps.results.triage.sections import NAMES, SectionHits, content_of, found_sections, has_content
 from benchbench.database.binary import batched
 from benchbench.files.strategy_results import Content, Search
 from benchbench.ir.sections import SectionHit, doc_rank
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _StoredValues:
     """Values from stored lists: found sections by judgment, content of texts by cutoff and query."""
 
-    sections: Mapping[int, Found]
+    sections: Mapping[int, SectionHits]
     content: Mapping[int, Mapping[int, Content]]
 
 
-NOTHING = _Told({}, {})
+NO_VALUES = _StoredValues({}, {})
 
 
-def failed_searches(asked: Asked, error: str) -> Iterator[Search]:
+def failed_searches(inputs: BenchmarkInputs, error: str) -> Iterator[Search]:
     """Yield the searches of a run that failed with `error`."""
-    for query in asked.queries:
-        for repetition in range(1, asked.repetitions + 1):
-            yield from _searches(asked, query, repetition, NOTHING, error=error)
+    for query in inputs.queries:
+        for repetition in range(1, inputs.repetitions + 1):
+            yield from _searches(inputs, query, repetition, NO_VALUES, error=error)
 
 
-def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Search]:
+def searches_of(run: Run, evaluation: Evaluation, inputs: BenchmarkInputs) -> Iterator[Search]:
     """Yield the searches of a completed run: by query and repetition, one for each expected document.
 
     A query without expected documents has one search. Sections and texts come from the stored lists, which are those of
@@ -39,19 +39,19 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
     ContentError.
     """
     sections = {} if run.is_external else {row.expected.judgment_id: row for row in found_sections(evaluation)}
-    told = _Told(sections, {} if run.is_external else _contents(evaluation, asked.benchmark.k_values))
-    for part in batched(asked.queries, AT_ONCE):
-        rows = run.query_results.filter(query__in=part).order_by("query_id", "repetition")
+    values = _StoredValues(sections, {} if run.is_external else _contents(evaluation, inputs.benchmark.k_values))
+    for group in batched(inputs.queries, AT_ONCE):
+        rows = run.query_results.filter(query__in=group).order_by("query_id", "repetition")
         by_query: dict[int, dict[int, QueryResult]] = {}
         for row in rows.defer("chunk_ids", "scores"):
             by_query.setdefault(row.query_id, {})[row.repetition] = row
-        for query in part:
+        for query in group:
             of_query = by_query.get(query.pk, {})
             first = next((row for row in of_query.values() if not row.error), None)
-            for repetition in range(1, asked.repetitions + 1):
+            for repetition in range(1, inputs.repetitions + 1):
                 result = of_query.get(repetition)
-                known = result and first and result.document_ids == first.document_ids
-                yield from _searches(asked, query, repetition, told if known else NOTHING, result=result)
+                is_same = result and first and result.document_ids == first.document_ids
+                yield from _searches(inputs, query, repetition, values if is_same else NO_VALUES, result=result)
 
 
 def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[int, Content]]:
@@ -67,25 +67,25 @@ def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[
 
 
 def _searches(
-    asked: Asked,
+    inputs: BenchmarkInputs,
     query: Query,
     repetition: int,
-    told: _Told,
+    values: _StoredValues,
     *,
     result: QueryResult | None = None,
     error: str = "",
 ) -> Iterator[Search]:
     error = error or (NOT_ASKED if result is None else result.error)
-    ranked = tuple(result.document_ids[: max(asked.benchmark.k_values)]) if result and not error else ()
+    ranked = tuple(result.document_ids[: max(inputs.benchmark.k_values)]) if result and not error else ()
     counted = result if result and (not error or result.embed_calls or result.llm_calls) else None
-    content = {k: of_k[query.pk] for k, of_k in told.content.items() if query.pk in of_k}
-    for expected in asked.expected.get(query.pk, [None]):
-        sections = told.sections.get(expected.judgment_id) if expected and not error else None
+    content = {k: of_k[query.pk] for k, of_k in values.content.items() if query.pk in of_k}
+    for expected in inputs.expected.get(query.pk, [None]):
+        sections = values.sections.get(expected.judgment_id) if expected and not error else None
         yield Search(
             query_id=query.key,
             run=repetition,
             question=query.text,
-            expected_doc=asked.name_of(expected) if expected else "",
+            expected_doc=inputs.name_of(expected) if expected else "",
             expected_sections=",".join(expected.sections) if expected else "",
             doc_rank=doc_rank(list(map(SectionHit, ranked)), expected.document) if expected and not error else None,
             section_rank=sections.section_rank if sections else None,
@@ -95,5 +95,5 @@ def _searches(
             embed_calls=counted.embed_calls if counted else None,
             llm_calls=counted.llm_calls if counted else None,
             error=error,
-            execution=execution_of(asked.benchmark, result.total_ms) if result and not error else None,
+            execution=execution_of(inputs.benchmark, result.total_ms) if result and not error else None,
         )

@@ -12,7 +12,7 @@ from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
-from apps.results.exporters.outcomes import ExportError, measured, names_of, outcomes_of
+from apps.results.exporters.outcomes import ExportError, evaluation_on, names_of, outcomes_of
 from apps.results.leaderboard.runs import evaluations_of, leaderboard
 from benchbench.files.tables import csv_line
 from benchbench.files.trec import fits_column
@@ -51,7 +51,7 @@ def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """Write one row per query of a run; see `write_queries`."""
-    measured(run, version)
+    evaluation_on(run, version)
     yield from _query_rows(run.benchmark, [run], version)
 
 
@@ -65,7 +65,7 @@ def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersi
             facts = [*about, None, None, run.status, run.error_message]
             yield csv_line([*facts, *[None] * (len(columns) - len(facts))])
             continue
-        for outcome in outcomes_of(run, measured(run, version)):
+        for outcome in outcomes_of(run, evaluation_on(run, version)):
             values = [outcome.values[name] for name in names]
             times = [getattr(outcome.result, name, None) for name in TIMINGS]
             times.append(execution_of(benchmark, getattr(outcome.result, "total_ms", None)))
@@ -85,7 +85,7 @@ def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
     A query that failed or found no document has no line: the format cannot distinguish them.
     """
-    evaluation = measured(run, version)
+    evaluation = evaluation_on(run, version)
     tag = re.sub(r"[^\w.@=-]+", "-", run.label).strip("-") or "run"
     for outcome in outcomes_of(run, evaluation):
         key = _column(outcome.query.key, "query key")
@@ -104,9 +104,9 @@ def strictly_falling(scores: Sequence[float]) -> list[str]:
     """
     largest = np.finfo(np.float32).max
     singles = np.clip(np.asarray(scores, np.float64), -1e38, largest).astype(np.float32)
-    for place in range(1, len(singles)):
-        if singles[place] >= singles[place - 1]:
-            singles[place] = np.nextafter(singles[place - 1], np.float32(-np.inf))
+    for index in range(1, len(singles)):
+        if singles[index] >= singles[index - 1]:
+            singles[index] = np.nextafter(singles[index - 1], np.float32(-np.inf))
     return [f"{score:.9g}" for score in singles.tolist()]  # nine digits identify a float32
 
 
@@ -125,9 +125,9 @@ def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
         )
 
 
-def _column(text: str, what: str) -> str:
+def _column(text: str, kind: str) -> str:
     if not fits_column(text):
         raise ExportError(
-            f"The {what} {text[:80]!r} has white space, which a column of a TREC file cannot hold: export as CSV."
+            f"The {kind} {text[:80]!r} has white space, which a column of a TREC file cannot hold: export as CSV."
         )
     return text

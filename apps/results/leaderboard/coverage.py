@@ -71,15 +71,15 @@ def cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T:
     return cast(T, cache.get_or_set(key, compute, KEPT_SECONDS))
 
 
-def uneven(judged: Mapping[str, float | None]) -> str:
+def uneven_warning(judged: Mapping[str, float | None]) -> str:
     """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else ""."""
-    known = {label: share for label, share in judged.items() if share is not None}
-    if not is_uneven(list(known.values())):
+    shares = {label: share for label, share in judged.items() if share is not None}
+    if not is_uneven(list(shares.values())):
         return ""
-    low, high = min(known, key=lambda label: known[label]), max(known, key=lambda label: known[label])
+    low, high = min(shares, key=lambda label: shares[label]), max(shares, key=lambda label: shares[label])
     return (
-        f"The runs are not judged alike: {100 * known[low]:.1f} % of what “{low}” returns first is judged, and "
-        f"{100 * known[high]:.1f} % of “{high}”. The less judged run may be better than its values say; compare the "
+        f"The runs are not judged alike: {100 * shares[low]:.1f} % of what “{low}” returns first is judged, and "
+        f"{100 * shares[high]:.1f} % of “{high}”. The less judged run may be better than its values say; compare the "
         "condensed values and the bounds on the pages of the runs."
     )
 
@@ -94,7 +94,7 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
         )
     names = [name for name in evaluation.measures if not is_coverage(name)]
     rankings = rankings_of(evaluation.run)
-    truths = Truths.of([ground_truth.grades[query_id] for query_id in evaluation.query_ids])
+    truths = Truths.from_grades([ground_truth.grades[query_id] for query_id in evaluation.query_ids])
     graded = truths.grade([rankings.get(query_id, []) for query_id in evaluation.query_ids])
     covered = cover([Measure.parse(name) for name in names], graded)
     failed = np.array([query_id not in rankings for query_id in evaluation.query_ids], bool)
@@ -105,18 +105,20 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
 
     judged, condensed = means(covered.judged), means(covered.condensed)
     valued = np.array([evaluation.column(name) for name in names])
-    least, greatest = (_whole(bound, valued, failed, means(bound)) for bound in (covered.least, covered.greatest))
+    lower, upper = (
+        _mean_bounds(bound, valued, failed, means(bound)) for bound in (covered.lower_bound, covered.upper_bound)
+    )
     return [
-        CoverageRow(name, evaluation.means[name], *map(_known, parts))
-        for name, *parts in zip(names, judged, condensed, least, greatest, strict=True)
+        CoverageRow(name, evaluation.means[name], *map(_none_if_nan, numbers))
+        for name, *numbers in zip(names, judged, condensed, lower, upper, strict=True)
     ]
 
 
-def _whole(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
+def _mean_bounds(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
     """Return the means of bounds; NaN if an answered query lacks a bound or value: the queries would differ."""
-    lacking = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
-    return [float("nan") if lacks else mean for lacks, mean in zip(lacking, means, strict=True)]
+    incomplete = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
+    return [float("nan") if is_incomplete else mean for is_incomplete, mean in zip(incomplete, means, strict=True)]
 
 
-def _known(number: float) -> float | None:
+def _none_if_nan(number: float) -> float | None:
     return None if np.isnan(number) else number

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.slicing import slicing_or_why
+from apps.benchmarks.measuring.slicing import slicing_or_reason
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
 from apps.benchmarks.repeating.verifying import verify
@@ -21,9 +21,9 @@ from apps.operations.progress import progress_of, progress_of_each
 from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
 from apps.results.configurations import built, differ_in_making, distinct_labels, phrases, searched_by, shared, varying
-from apps.results.leaderboard.coverage import LOW, judged_name, uneven
+from apps.results.leaderboard.coverage import LOW, judged_name, uneven_warning
 from apps.results.leaderboard.runs import Leaderboard, Row, best_runs, leaderboard, measures_at, primary_measure
-from apps.results.leaderboard.versions import VersionShown, moved
+from apps.results.leaderboard.versions import VersionView, compare_versions
 from apps.retrieval.models import Index
 from benchbench.access import visible
 from benchbench.reading.strict_json import attributes
@@ -31,16 +31,16 @@ from benchbench.reading.strict_json import attributes
 ENDED = (Status.COMPLETED, Status.FAILED)
 
 
-def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str = "") -> dict[str, Any]:
+def board_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str = "") -> dict[str, Any]:
     """Return the leaderboard of `benchmark` at cutoff `k`, with its progress while it runs and its figure afterwards.
 
     `at` is the dataset version of the values. `within` names the slice whose queries the means cover.
     """
     board = leaderboard(benchmark, version=at.version, within=within)
-    slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
+    slicing, unsliced = slicing_or_reason(benchmark, board.evaluation)
     configs = [run.config for run in board.runs]
     differ = varying(configs)
-    told_once = shared_warnings(board.runs)
+    common_warnings = shared_warnings(board.runs)
     names = measures_at(benchmark, k)
     baselines = baseline_names(benchmark)
     return {
@@ -48,7 +48,7 @@ def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str
         "board": board,
         "versions": at.choices,
         "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
-        "moved": moved(benchmark, board, at.choices) if not board.slice else None,
+        "moved": compare_versions(benchmark, board, at.choices) if not board.slice else None,
         "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
         "slices": slicing.slices if slicing else (),
         "unsliced": unsliced,
@@ -58,13 +58,13 @@ def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str
         "measures": names,
         "rows": [
             {
-                **_shown(row, board, names, differ),
+                **_row_context(row, board, names, differ),
                 "baselines": baselines.get(row.run.pk, []),
-                "warnings": [warning for warning in row.run.warnings if warning not in told_once],
+                "warnings": [warning for warning in row.run.warnings if warning not in common_warnings],
             }
             for row in board.rows
         ],
-        "shared_warnings": told_once,
+        "shared_warnings": common_warnings,
         "shared": shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
@@ -80,8 +80,8 @@ def _coverage(board: Leaderboard) -> dict[str, Any]:
     name = judged_name(board.primary)
     labels = zip(board.rows, distinct_labels(board.runs), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
-    known = [share for share in judged.values() if share is not None]
-    return {"judged_name": name, "uneven": uneven(judged), "low": min(known, default=1.0) < LOW}
+    shares = [share for share in judged.values() if share is not None]
+    return {"judged_name": name, "uneven": uneven_warning(judged), "low": min(shares, default=1.0) < LOW}
 
 
 def _indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
     return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": built(indexes)}
 
 
-def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
+def _row_context(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
     best = board.best
     primary = row.values.get(board.primary)
     top = best.values[board.primary] if best else None
@@ -123,7 +123,7 @@ def _progress(benchmark: Benchmark) -> dict[str, Any]:
         "active": True,
         "operation": operation,
         "progress": progress_of(operation),
-        "position": queueing.position(operation),
+        "position": queueing.queue_position(operation),
         "waiting_for": waiting_for(operation),
         "stage": stage_of(operation),
     }

@@ -9,14 +9,14 @@ from django.db.models import F
 
 from apps.benchmarks.measuring.approximations import ann_of, ann_text
 from apps.benchmarks.measuring.measures import FAMILIES
-from apps.benchmarks.measuring.slicing import means_in, slicing_or_why
+from apps.benchmarks.measuring.slicing import means_in, slicing_or_reason
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.runs import run_facts
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.means import too_many_lost, why_unranked
+from benchbench.ir.measures.means import too_many_lost, unranked_reason
 from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]
@@ -123,13 +123,13 @@ def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
 
     Benchmarks without values or ranked runs are left out.
     """
-    own = Evaluation.objects.filter(
+    queryset = Evaluation.objects.filter(
         Evaluation.ranked(),
         run__benchmark__in=benchmarks,
         run__status=Run.Status.COMPLETED,
         dataset_version=F("run__benchmark__dataset_version"),
     )
-    evaluations = own.select_related("run").only("means", "run__label", "run__benchmark")
+    evaluations = queryset.select_related("run").only("means", "run__label", "run__benchmark")
     rows: dict[Any, list[Row]] = {benchmark.pk: [] for benchmark in benchmarks}
     for evaluation in evaluations.order_by("run__run_order"):
         rows[evaluation.run.benchmark_id].append(Row(evaluation.run, evaluation.means))
@@ -142,7 +142,7 @@ def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str)
     slicing = chosen = None
     for evaluation in evaluations.values():
         if slicing is None or list(slicing.query_ids) != evaluation.query_ids:
-            slicing, _ = slicing_or_why(benchmark, evaluation)
+            slicing, _ = slicing_or_reason(benchmark, evaluation)
             chosen = slicing.find(name) if slicing else None
         if slicing is None or chosen is None:
             return None
@@ -160,7 +160,7 @@ def _unranked(evaluation: Evaluation, primary: str, within: Slice | None) -> str
         return ""
     lost_ids = np.array(evaluation.query_ids)[lost].tolist()
     failed = evaluation.run.query_results.filter(query__in=lost_ids).values("query").distinct().count()
-    return f"In this slice: {why_unranked(counted=counted, failed=failed, unsearched=n - failed)}"
+    return f"In this slice: {unranked_reason(counted=counted, failed=failed, unsearched=n - failed)}"
 
 
 def primary_measure(benchmark: Benchmark) -> str:
@@ -169,8 +169,8 @@ def primary_measure(benchmark: Benchmark) -> str:
 
 def measures_at(benchmark: Benchmark, k: int) -> list[str]:
     """Return the measures that a table at cutoff `k` shows after the primary one."""
-    wanted = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
-    usual = [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
+    names = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
+    usual = [name for name in names if name in benchmark.measures and name != primary_measure(benchmark)]
     return [*usual, *(name for name in benchmark.measures if _is_further(benchmark, name, k))]
 
 
@@ -203,20 +203,20 @@ def ranked(rows: list[Row], primary: str) -> list[Row]:
     """Return the rows ordered and ranked by `primary`; unranked rows, then those without a value, keep their order."""
     with_value = [(row, value) for row in rows if (value := row.values.get(primary)) is not None]
     unranked = [row for row, _ in with_value if row.unranked]
-    rest = [row for row in rows if row.values.get(primary) is None]
+    without_value = [row for row in rows if row.values.get(primary) is None]
     valued = sorted(((row, value) for row, value in with_value if not row.unranked), key=lambda pair: -pair[1])
     numbers = [value for _, value in valued]
-    placed = [
+    ranked_rows = [
         replace(row, rank=numbers.index(number) + 1, tied=numbers.count(number) > 1, behind=number - numbers[0])
         for row, number in valued
     ]
-    return placed + unranked + rest
+    return ranked_rows + unranked + without_value
 
 
-def _provisional(run: Run, part: dict[str, Any] | None) -> Row:
+def _provisional(run: Run, progress: dict[str, Any] | None) -> Row:
     """Return the row of a run without an evaluation, with its means so far if it is running."""
-    if part is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
+    if progress is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
         return Row(run, {})
     wire = {Measure.parse(name).wire: name for name in run.benchmark.measures}
-    values = {wire[name]: value for name, value in part["metrics_flat"].items() if name in wire}
-    return Row(run, values, so_far=part["completed_queries"])
+    values = {wire[name]: value for name, value in progress["metrics_flat"].items() if name in wire}
+    return Row(run, values, so_far=progress["completed_queries"])

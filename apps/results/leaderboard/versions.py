@@ -19,16 +19,16 @@ class NoValuesError(BenchbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class VersionShown:
+class VersionView:
     """The version of a page's values, the benchmark's own, and all versions with values, oldest first."""
 
     version: DatasetVersion
-    own: DatasetVersion
+    original: DatasetVersion
     choices: list[DatasetVersion]
 
     @property
     def is_other(self) -> bool:
-        return self.version != self.own
+        return self.version != self.original
 
     @property
     def query_string(self) -> str:
@@ -36,28 +36,28 @@ class VersionShown:
         return f"?version={self.version.number}" if self.is_other else ""
 
 
-def version_shown(benchmark: Benchmark, asked: str) -> VersionShown:
-    """Return the version with number `asked`, by default the benchmark's own. Raises NoValuesError."""
-    choices, own = scored_versions(benchmark), benchmark.dataset_version
-    numbers = {str(version.number): version for version in (*choices, own)}
-    if asked and asked not in numbers:
-        there = ", ".join(str(version.number) for version in choices) or "none"
+def choose_version(benchmark: Benchmark, number: str) -> VersionView:
+    """Return the version with number `number`, by default the benchmark's own. Raises NoValuesError."""
+    choices, original = scored_versions(benchmark), benchmark.dataset_version
+    numbers = {str(version.number): version for version in (*choices, original)}
+    if number and number not in numbers:
+        available = ", ".join(str(version.number) for version in choices) or "none"
         raise NoValuesError(
-            f'"{benchmark}" has no values on version {asked[:MOST_SHOWN]} of its dataset; versions with values: '
-            f"{there}. Re-score it (`manage.py rescore`) to have more.",
+            f'"{benchmark}" has no values on version {number[:MOST_SHOWN]} of its dataset; versions with values: '
+            f"{available}. Re-score it (`manage.py rescore`) to have more.",
             field="version",
         )
-    return VersionShown(numbers[asked] if asked else own, own, choices)
+    return VersionView(numbers[number] if number else original, original, choices)
 
 
 def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVersion:
     """Return version `number` of the dataset, by default the benchmark's own. Raises NoValuesError without values."""
-    own = benchmark.dataset_version
-    return own if number in (None, own.number) else version_shown(benchmark, str(number)).version
+    original = benchmark.dataset_version
+    return original if number in (None, original.number) else choose_version(benchmark, str(number)).version
 
 
 @dataclass(frozen=True, slots=True)
-class MovedRun:
+class RunChange:
     """The primary measure of a run before and now, and its ranks; None without a value."""
 
     run: Run
@@ -71,13 +71,13 @@ class MovedRun:
         return None if self.before is None or self.now is None else self.now - self.before
 
     @property
-    def places(self) -> int:
+    def rank_gain(self) -> int:
         """Number of ranks that it rose; below 0 if it fell."""
         return 0 if self.rank is None or self.rank_before is None else self.rank_before - self.rank
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class VersionChange:
     """The runs in the order of the board with their values on `before`, and the changes between the two versions.
 
     `queries_before` and `queries` count the queries in the means of the first run.
@@ -86,37 +86,37 @@ class Moved:
     before: DatasetVersion
     version: DatasetVersion
     changes: Changes
-    runs: list[MovedRun]
+    runs: list[RunChange]
     queries_before: int
     queries: int
 
     @property
     def unmoved(self) -> bool:
-        return all(run.change == 0 and run.places == 0 for run in self.runs)
+        return all(run.change == 0 and run.rank_gain == 0 for run in self.runs)
 
 
-def moved(benchmark: Benchmark, board: Leaderboard, versions: list[DatasetVersion]) -> Moved | None:
+def compare_versions(benchmark: Benchmark, board: Leaderboard, versions: list[DatasetVersion]) -> VersionChange | None:
     """Compare a board with that on the previous of `versions`, those with values, oldest first.
 
     Without an older one, compare with the benchmark's own version. None on that version itself, which was searched, not
     re-scored. Four queries.
     """
-    own = benchmark.dataset_version
-    if board.version == own or board.evaluation is None:
+    original = benchmark.dataset_version
+    if board.version == original or board.evaluation is None:
         return None
-    before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), own)
+    before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), original)
     old = leaderboard(benchmark, version=before)
     rows: dict[object, Row] = {row.run.pk: row for row in old.rows}
     first, last = sorted((before, board.version), key=lambda version: version.number)
-    return Moved(
+    return VersionChange(
         before=before,
         version=board.version,
         changes=Difference(last, since=first.number).counts(),
-        runs=[_moved(rows[row.run.pk], row, board.primary) for row in board.rows if row.rank or rows[row.run.pk].rank],
+        runs=[_change(rows[row.run.pk], row, board.primary) for row in board.rows if row.rank or rows[row.run.pk].rank],
         queries_before=old.evaluation.query_count if old.evaluation else 0,
         queries=board.evaluation.query_count,
     )
 
 
-def _moved(old: Row, new: Row, primary: str) -> MovedRun:
-    return MovedRun(new.run, old.values.get(primary), new.values.get(primary), old.rank, new.rank)
+def _change(old: Row, new: Row, primary: str) -> RunChange:
+    return RunChange(new.run, old.values.get(primary), new.values.get(primary), old.rank, new.rank)

@@ -83,12 +83,12 @@ def duration(seconds: float | None) -> str:
     """Format seconds as `8 s`, `2 min 5 s`, `1 h 12 min`."""
     if seconds is None:
         return DASH
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
 
 
 @register.filter
@@ -123,8 +123,8 @@ def percent(share: float) -> str:
 @register.filter
 def p_value(p: float) -> str:
     """Format `p = .031`; `p < .001` below that."""
-    shown = p_text(p)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+    text = p_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 @register.filter
@@ -140,8 +140,8 @@ def p(number: float | None) -> str:
 
 
 @register.filter
-def minus(number: int, other: int) -> int:
-    return number - other
+def minus(number: int, amount: int) -> int:
+    return number - amount
 
 
 @register.filter
@@ -160,12 +160,12 @@ def pretty_json(data: Any) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
-@register.inclusion_tag("results/defined.html")
-def defined(name: str, place: str, label: str = "") -> dict[str, Any]:
-    """Render a measure's name or `label`, which opens its definition; `place` keeps ids unique on the page."""
+@register.inclusion_tag("results/measure_link.html")
+def measure_link(name: str, id_prefix: str, label: str = "") -> dict[str, Any]:
+    """Render a measure's name or `label`, which opens its definition; `id_prefix` keeps ids unique on the page."""
     measure = Measure.parse(name)
-    shown = {"definition": measure.definition, "cutoff": measure.cutoff}
-    return shown | {"id": f"define-{place}-{slugify(name)}", "label": label or name}
+    facts = {"definition": measure.definition, "cutoff": measure.cutoff}
+    return facts | {"id": f"define-{id_prefix}-{slugify(name)}", "label": label or name}
 
 
 @register.inclusion_tag("results/judge.html", takes_context=True)
@@ -174,9 +174,9 @@ def judge(context: Context, document: Document | None, grade: int | None) -> dic
     judging = context.get("judging")
     if judging is None or document is None:
         return {}
-    found = {"change": judging.change(document.pk, grade)}
+    link = {"change": judging.change(document.pk, grade)}
     if judging.permitted and document.removed_at is None:
-        named = {"result": judging.result.pk, "document": document.pk, "next": context["request"].get_full_path()}
+        parameters = {"result": judging.result.pk, "document": document.pk, "next": context["request"].get_full_path()}
         url = reverse("admin:query_judge", args=[judging.result.query_id])
-        found["judge_url"] = f"{url}?{urlencode(named)}"
-    return found
+        link["judge_url"] = f"{url}?{urlencode(parameters)}"
+    return link

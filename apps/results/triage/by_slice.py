@@ -62,12 +62,12 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
     counted = evaluation.column(names[0])
     if evaluation.policies.get("empty_queries") == "skip":
         counted[~slicing.has_relevant] = float("nan")
-    known = ~np.isnan(counted)
+    has_value = ~np.isnan(counted)
     weak = {weak_slice.slice.name: weak_slice for weak_slice in weak_slices(counted, slicing.slices)}
     rows = []
     for slice_ in slicing.slices:
         means = means_in(evaluation, slicing, slice_, names)
-        rows.append(SliceRow(slice_.among(known), [means.get(name) for name in names], weak.get(slice_.name)))
+        rows.append(SliceRow(slice_.among(has_value), [means.get(name) for name in names], weak.get(slice_.name)))
     return [
         SliceGroup(partition, list(group)) for partition, group in groupby(rows, key=lambda row: row.slice.partition)
     ]
@@ -127,7 +127,7 @@ def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
                 queries=row.slice.n,
                 is_small=row.slice.is_small,
                 metrics_flat=flat(dict(zip(names, row.values, strict=True))),
-                weak=WeakMeans(row.weak.mean, row.weak.others, row.weak.p) if row.weak else None,
+                weak=WeakMeans(row.weak.mean, row.weak.other_mean, row.weak.p) if row.weak else None,
             )
             for group in slice_groups(evaluation, slicing, names)
             for row in group.rows
@@ -148,7 +148,7 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         "y": [wrapped(label) for label in labels],
         "mode": "markers",
         "marker": {"size": 11, "color": colours, "opacity": 0.9},
-        "text": [_told(row) for row in rows],
+        "text": [_hover_note(row) for row in rows],
         "hovertemplate": "%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
         "showlegend": False,
     }
@@ -163,7 +163,7 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
     )
 
 
-def _told(row: SliceRow) -> str:
+def _hover_note(row: SliceRow) -> str:
     if row.weak:
         return f"<br>area to improve, p {row.weak.p:.3f}"
     return "<br>too few queries to conclude from" if row.slice.is_small else ""

@@ -6,9 +6,9 @@ from typing import Annotated
 from apps.benchmarks.measuring.reading import stored_plan
 from apps.benchmarks.models import Evaluation, Run
 from apps.results.leaderboard.runs import primary_measure
-from apps.results.triage.paths import what_happened
+from apps.results.triage.paths import explain_loss
 from apps.results.triage.queries import values_on, worst_first
-from apps.results.triage.triaging import Judged, RunLosses, judged_of, losses_by, lost_documents
+from apps.results.triage.triaging import JudgmentSet, RunLosses, judged_of, losses_by, lost_documents
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
@@ -48,7 +48,7 @@ class Triage:
     evaluation: Evaluation
     plan: RunPlan
     losses: RunLosses
-    judged: Judged | None
+    judged: JudgmentSet | None
 
     @property
     def k(self) -> int:
@@ -59,31 +59,31 @@ class Triage:
         tally = self.losses.tally
         return sum(counted.documents for loss, counted in tally.items() if cause in (None, loss))
 
-    def documents(self, places: range, cause: Loss | None = None) -> list[LostRow]:
+    def documents(self, positions: range, cause: Loss | None = None) -> list[LostRow]:
         """Return the lost documents in this range, worst query first, then highest grade first.
 
         Only their queries are traced again: one database query, and two for the judgments.
         """
-        wanted: dict[int, slice] = {}
+        windows: dict[int, slice] = {}
         start = 0
         for query_id in self._order():
             count = self.losses.queries[query_id].count(cause)
-            if count and start < places.stop and start + count > places.start:
-                wanted[query_id] = slice(max(0, places.start - start), places.stop - start)
+            if count and start < positions.stop and start + count > positions.start:
+                windows[query_id] = slice(max(0, positions.start - start), positions.stop - start)
             start += count
-        judged = self.judged or judged_of(self.run, self.evaluation.dataset_version, query_ids=wanted)
-        traced = dict(lost_documents(self.run, self.plan, judged, k=self.k, query_ids=wanted))
+        judged = self.judged or judged_of(self.run, self.evaluation.dataset_version, query_ids=windows)
+        traced = dict(lost_documents(self.run, self.plan, judged, k=self.k, query_ids=windows))
         return [
-            self._described(query_id, document, judged)
-            for query_id, part in wanted.items()
-            for document in [lost for lost in traced.get(query_id) or () if cause in (None, lost.loss)][part]
+            self._describe(query_id, document, judged)
+            for query_id, window in windows.items()
+            for document in [lost for lost in traced.get(query_id) or () if cause in (None, lost.loss)][window]
         ]
 
     def _order(self) -> list[int]:
         return worst_first(list(self.losses.queries), self.evaluation, self.losses, primary_measure(self.run.benchmark))
 
-    def _described(self, query_id: int, document: LostDocument, judged: Judged) -> LostRow:
-        sentence, remedy = what_happened(self.plan, Configuration.from_dict(self.run.config), document, self.k)
+    def _describe(self, query_id: int, document: LostDocument, judged: JudgmentSet) -> LostRow:
+        sentence, remedy = explain_loss(self.plan, Configuration.from_dict(self.run.config), document, self.k)
         name = judged.external_id(document.document)
         reference = judged.references[document.document] if name is None else name
         key, text = judged.truth.keys[query_id], judged.texts[query_id]

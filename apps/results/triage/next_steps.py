@@ -14,12 +14,12 @@ from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.datasets.editing.drafts import changes_of, draft_of
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.mappings.models import Mapping
-from apps.mappings.repairing import stated_for
+from apps.mappings.repairing import find_judgments
 from apps.operations.models import Status
 from benchbench.access import may_change, visible
 from benchbench.site.panels import Button, changelist_url
 
-SHOWN = 5
+MAX_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ def next_steps(
     *,
     draft: DatasetVersion | None,
     benchmark: Benchmark | None = None,
-    shown: DatasetVersion | None = None,
+    version: DatasetVersion | None = None,
 ) -> list[Step]:
     """Return the steps from a dataset's edits in its `draft` to values on them, in that order.
 
     They cover all mappings and benchmarks of the dataset that the user may see (the latest few), or only `benchmark`
-    and its mapping. In that case they also link its values on the newest version, unless that is `shown`. Buttons are
+    and its mapping. In that case they also link its values on the newest version, unless that is `version`. Buttons are
     limited to the user's permissions.
     """
     steps = [_draft_step(draft, user)] if draft else []
@@ -54,19 +54,19 @@ def next_steps(
     if newest is None:
         return steps
     mappings = visible(Mapping.objects.filter(dataset=dataset), user).select_related("dataset_version")
-    benchmarks = _behind(visible(Benchmark.objects.filter(mapping__dataset=dataset), user), newest)
+    benchmarks = _find_outdated(visible(Benchmark.objects.filter(mapping__dataset=dataset), user), newest)
     if benchmark is not None:
         mappings, benchmarks = mappings.filter(pk=benchmark.mapping_id), benchmarks.filter(pk=benchmark.pk)
-    stale = mappings.filter(dataset_version__number__lt=newest.number)[:SHOWN]
+    stale = mappings.filter(dataset_version__number__lt=newest.number)[:MAX_ROWS]
     return [
         *steps,
         *(_resolve_step(mapping, newest, user) for mapping in stale),
-        *(_rescore_step(outdated, newest, user) for outdated in benchmarks[:SHOWN]),
-        *(_values_steps(benchmark, newest) if benchmark and shown != newest else ()),
+        *(_rescore_step(outdated, newest, user) for outdated in benchmarks[:MAX_ROWS]),
+        *(_values_steps(benchmark, newest) if benchmark and version != newest else ()),
     ]
 
 
-def _behind(benchmarks: QuerySet[Benchmark], newest: DatasetVersion) -> QuerySet[Benchmark]:
+def _find_outdated(benchmarks: QuerySet[Benchmark], newest: DatasetVersion) -> QuerySet[Benchmark]:
     """Return the benchmarks with completed runs and a mapping resolved for `newest`, but without values on it."""
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
     scored = Evaluation.objects.filter(run__benchmark=OuterRef("pk"), dataset_version=newest)
@@ -148,10 +148,10 @@ class Judging:
         return "in the draft: no judgment" if drafted is None else f"in the draft: {drafted}"
 
 
-def judging_of(result: QueryResult, user: Any, *, shown: DatasetVersion | None = None) -> Judging:
+def judging_of(result: QueryResult, user: Any, *, version: DatasetVersion | None = None) -> Judging:
     """Return the reader's options for judging a ranking whose query is in the newest version.
 
-    They are empty if the reader may not see the dataset. `shown` is the version of the page's values.
+    They are empty if the reader may not see the dataset. `version` is the version of the page's values.
     """
     mapping = result.run.benchmark.mapping
     dataset = mapping.dataset
@@ -162,6 +162,6 @@ def judging_of(result: QueryResult, user: Any, *, shown: DatasetVersion | None =
     return Judging(
         result,
         permitted=permitted,
-        drafted=stated_for(mapping, draft, result.query) if draft and result.query.until is None else None,
-        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, shown=shown),
+        drafted=find_judgments(mapping, draft, result.query) if draft and result.query.until is None else None,
+        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, version=version),
     )

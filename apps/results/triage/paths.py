@@ -39,7 +39,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostPath:
     """A relevant document that is not among the first k, with the cause, the remedy and its path.
 
     `document`: None for an unresolved judgment. `stops` is empty if the stages are unknown.
@@ -58,17 +58,17 @@ class Lost:
 class Paths:
     """Paths of one ranking: its lost documents, and the stops of its shown documents.
 
-    `known` is false if the stages are unknown: in external runs, and if their lists are not stored.
+    `has_stages` is false if the stages are unknown: in external runs, and if their lists are not stored.
     """
 
-    lost: Sequence[Lost]
+    lost: Sequence[LostPath]
     stops: Mapping[int, Sequence[Stop]]
-    known: bool
+    has_stages: bool
     lost_count: int
 
 
-def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], shown: int) -> Paths:
-    """Return the paths of the lost relevant documents, at most `shown`, and of the documents `hits`.
+def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], limit: int) -> Paths:
+    """Return the paths of the lost relevant documents, at most `limit`, and of the documents `hits`.
 
     `grades` are those of the query by the keys of its truth. A failed query has no ranking and loses nothing.
     """
@@ -79,25 +79,25 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
     lists = plan and read_lists(run.benchmark, list_keys(plan), query_ids=[result.query_id]).get(result.query_id, {})
     if plan is None or not lists or len(lists) < len(list_keys(plan)):
         missing = _not_among(result, grades, k)
-        return Paths(_described(result, missing[:shown], {}, {}), {}, False, len(missing))
+        return Paths(_describe_lost(result, missing[:limit], {}, {}), {}, False, len(missing))
     documents = documents_of(lists.values())
     relevant = relevant_of(result.query_id, grades, reasons_of(run, result.query_id))
     lost = triage(plan, lists, documents, relevant, k=k)
-    searched = [lost_document for lost_document in lost[:shown] if lost_document.loss not in NEVER_SEARCHED]
+    searched = [lost_document for lost_document in lost[:limit] if lost_document.loss not in NEVER_SEARCHED]
     hits = list(hits)
-    through = _through(result, plan, lists, documents, {*hits, *(lost_document.document for lost_document in searched)})
+    through = _notes(result, plan, lists, documents, {*hits, *(lost_document.document for lost_document in searched)})
     stops = {
         lost_document.document: _stops(plan, lists, lost_document.standings, through.get(lost_document.document, ""))
         for lost_document in searched
     }
-    told = {
-        lost_document.document: what_happened(plan, Configuration.from_dict(run.config), lost_document, k)
-        for lost_document in lost[:shown]
+    texts = {
+        lost_document.document: explain_loss(plan, Configuration.from_dict(run.config), lost_document, k)
+        for lost_document in lost[:limit]
     }
     standings = standings_of(plan, lists, documents, hits)
     return Paths(
-        _described(
-            result, [(lost_document.document, int(lost_document.grade)) for lost_document in lost[:shown]], told, stops
+        _describe_lost(
+            result, [(lost_document.document, int(lost_document.grade)) for lost_document in lost[:limit]], texts, stops
         ),
         {document: _stops(plan, lists, stages, through.get(document, "")) for document, stages in standings.items()},
         True,
@@ -112,12 +112,12 @@ def _not_among(result: QueryResult, grades: Mapping[int, int], k: int) -> list[t
     return sorted(lost, key=lambda judged: (-judged[1], judged[0]))
 
 
-def _described(
+def _describe_lost(
     result: QueryResult,
     lost: Sequence[tuple[int, int]],
-    told: Mapping[int, tuple[str, str]],
+    texts: Mapping[int, tuple[str, str]],
     stops: Mapping[int, Sequence[Stop]],
-) -> list[Lost]:
+) -> list[LostPath]:
     """Return lost documents with their details. Three queries."""
     documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if not isinstance(key, Unresolved)])
     judgments = Judgment.objects.in_bulk([key.judgment_id for key, _ in lost if isinstance(key, Unresolved)])
@@ -126,7 +126,7 @@ def _described(
     described = []
     for key, grade in lost:
         document = documents.get(key)
-        sentence, remedy = told.get(key) or (_without_stages(result, key), "")
+        sentence, remedy = texts.get(key) or (_without_stages(result, key), "")
         if isinstance(key, Unresolved):
             sentence = f"{sentence} {reasons.get(key.judgment_id, '')}".strip()
             reference = judgments[key.judgment_id].reference
@@ -134,7 +134,7 @@ def _described(
             reference = documents[key].external_id
         text = document.text.removeprefix(document.title) if document else ""
         described.append(
-            Lost(grade, document, reference, sentence, remedy, stops.get(key, ()), excerpt(text, result.query.text))
+            LostPath(grade, document, reference, sentence, remedy, stops.get(key, ()), excerpt(text, result.query.text))
         )
     return described
 
@@ -147,7 +147,7 @@ def _without_stages(result: QueryResult, document: int) -> str:
     return f"Not among the {len(result.document_ids):,} documents of the ranking."
 
 
-def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
+def explain_loss(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
     """Return the sentence and the remedy for a lost document."""
     standings = {standing.stage: standing for standing in lost.standings}
     rerank = next((stage for stage in plan.stages if isinstance(stage, planned.RerankStage)), None)
@@ -161,8 +161,8 @@ def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocumen
     return sentence, remedy_of(lost.loss, configuration)
 
 
-def _through(
-    result: QueryResult, plan: RunPlan, lists: Lists, documents: Mapping[int, int], wanted: Collection[int]
+def _notes(
+    result: QueryResult, plan: RunPlan, lists: Lists, documents: Mapping[int, int], document_ids: Collection[int]
 ) -> dict[int, str]:
     """Return a note for each wanted document that a tree's summary brought into the dense list, with the summary."""
     dense, index = plan.dense, result.run.index
@@ -171,7 +171,7 @@ def _through(
     best: dict[int, int] = {}
     scores: dict[int, float] = {}
     for chunk, score in zip(lists[dense.key].ids.tolist(), lists[dense.key].scores.tolist(), strict=True):
-        if documents[chunk] in wanted and documents[chunk] not in best:
+        if documents[chunk] in document_ids and documents[chunk] not in best:
             best[documents[chunk]], scores[chunk] = chunk, score
     behind = summaries_behind(index, result.query.text, scores, dimensions=dense.dimensions)
     return {

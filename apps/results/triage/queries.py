@@ -36,20 +36,20 @@ class UnmeasuredError(ConflictError):
 class QueryRow:
     """One query of a run: its value of each shown measure or its error, and its losses.
 
-    `other` is the value of the first measure in the run that it is compared with.
+    `other_value` is the value of the first measure in the run that it is compared with.
     """
 
     query: Query
     result: QueryResult | None
     values: list[float | None]
     lost: QueryLoss | None = None
-    other: float | None = None
+    other_value: float | None = None
 
     @property
     def gap(self) -> float | None:
         """Difference of this run's value to the other's; below 0 if it is worse."""
         mine = self.values[0] if self.values else None
-        return None if mine is None or self.other is None else mine - self.other
+        return None if mine is None or self.other_value is None else mine - self.other_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def values_on(run: Run, version: int | None = None) -> Evaluation:
 def why_unmeasured(run: Run, version: DatasetVersion, *, lacking: str) -> str:
     if run.status == Run.Status.COMPLETED:
         return f'The run "{run}" has no values on {version}: re-score its benchmark.'
-    why = f": {run.error_message}" if run.error_message else "."
-    return f'The run "{run}" is {run.status} and has {lacking}{why}'
+    reason = f": {run.error_message}" if run.error_message else "."
+    return f'The run "{run}" is {run.status} and has {lacking}{reason}'
 
 
 def ordered_queries(
@@ -115,20 +115,20 @@ def ordered_queries(
     queries = version.queries.order_by("id")
     if text:
         queries = queries.filter(Q(text__icontains=text) | Q(key__icontains=text))
-    wanted = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
+    query_ids = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
     if evaluation is None:
-        return wanted
+        return query_ids
     values = evaluation.by_query(measure)
     falling = best != (Measure.parse(measure).definition.better == "lower")
 
-    def place(query_id: int) -> tuple[bool, float]:
+    def sort_key(query_id: int) -> tuple[bool, float]:
         value = values.get(query_id)
         return ((value is None) == best, 0.0 if value is None else -value if falling else value)
 
-    return sorted(wanted, key=place)
+    return sorted(query_ids, key=sort_key)
 
 
-def having(query_ids: Iterable[int], losses: RunLosses, cause: Loss | str) -> list[int]:
+def filter_by_cause(query_ids: Iterable[int], losses: RunLosses, cause: Loss | str) -> list[int]:
     """Return the queries that lost a document by `cause`, in their order."""
     lost = losses.queries
     return [query for query in query_ids if query in lost and (cause == ANY or cause in lost[query].causes)]
@@ -141,10 +141,10 @@ def worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLos
     """
     values = column_of(evaluation, measure)
     failed = [query for query in query_ids if values.get(query) is None]
-    rest = [query for query in query_ids if values.get(query) is not None]
-    numbers = np.array([values[query] for query in rest], np.float64)
-    losing = [rest[n] for n in by_loss(numbers, np.array([query in losses.judged for query in rest], bool))]
-    return list(dict.fromkeys([*failed, *losing, *rest]))
+    with_value = [query for query in query_ids if values.get(query) is not None]
+    numbers = np.array([values[query] for query in with_value], np.float64)
+    losing = [with_value[n] for n in by_loss(numbers, np.array([query in losses.judged for query in with_value], bool))]
+    return list(dict.fromkeys([*failed, *losing, *with_value]))
 
 
 def furthest_apart(query_ids: Sequence[int], first: Evaluation, second: Evaluation, measure: str) -> list[int]:
@@ -166,12 +166,12 @@ def query_rows(
     measures: list[str],
     *,
     losses: RunLosses | None = None,
-    other: Mapping[int, float | None] | None = None,
+    other_values: Mapping[int, float | None] | None = None,
 ) -> list[QueryRow]:
     """Return the rows of some queries in the order of their ids. Two queries."""
-    wanted = list(query_ids)
-    queries = Query.objects.in_bulk(wanted)
-    results = results_by_query(run, wanted)
+    ids = list(query_ids)
+    queries = Query.objects.in_bulk(ids)
+    results = results_by_query(run, ids)
     columns = [evaluation.by_query(name) for name in measures] if evaluation else []
     return [
         QueryRow(
@@ -179,9 +179,9 @@ def query_rows(
             results.get(query_id),
             [column[query_id] for column in columns] or [None] * len(measures),
             losses.queries.get(query_id) if losses else None,
-            other.get(query_id) if other else None,
+            other_values.get(query_id) if other_values else None,
         )
-        for query_id in wanted
+        for query_id in ids
     ]
 
 
@@ -191,15 +191,15 @@ def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> 
     The default is the benchmark's own version.
     """
     benchmark = result.run.benchmark
-    known = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
-    return known.grades.get(result.query_id, {})
+    ground_truth = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
+    return ground_truth.grades.get(result.query_id, {})
 
 
-def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[Hit]:
-    """Return the first `shown` documents of a ranking with grades and excerpts. Two queries."""
-    document_ids = result.document_ids[:shown]
+def hits_of(result: QueryResult, grades: dict[int, int], *, limit: int) -> list[Hit]:
+    """Return the first `limit` documents of a ranking with grades and excerpts. Two queries."""
+    document_ids = result.document_ids[:limit]
     documents = Document.objects.defer("metadata").in_bulk(document_ids)
-    chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:shown])
+    chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:limit])
     hits = []
     for n, document_id in enumerate(document_ids):
         document = documents.get(document_id)
@@ -237,5 +237,5 @@ def other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun
     picked = packed_value(primary_measure(benchmark), result.query_id)  # extracted by the database
     evaluations: dict[Any, Any] = evaluations_of(benchmark, version=version, picked=picked)
     values = {run_id: read_value(evaluation.picked) for run_id, evaluation in evaluations.items()}
-    others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]
-    return sorted(others, key=lambda other: -1.0 if other.value is None else -other.value)
+    rows = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]
+    return sorted(rows, key=lambda row: -1.0 if row.value is None else -row.value)

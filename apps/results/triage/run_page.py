@@ -9,7 +9,7 @@ from django.core.paginator import Paginator
 from apps.benchmarks.comparability import differences
 from apps.benchmarks.gates.baselines import baseline_names
 from apps.benchmarks.measuring.approximations import ann_of, ann_text
-from apps.benchmarks.measuring.slicing import slicing_or_why
+from apps.benchmarks.measuring.slicing import slicing_or_reason
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.provenance import llm_revisions
 from apps.collections.models import Document
@@ -17,22 +17,22 @@ from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard.coverage import is_coverage, judged_name
 from apps.results.leaderboard.runs import measures_at, primary_measure
-from apps.results.leaderboard.versions import VersionShown
+from apps.results.leaderboard.versions import VersionView
 from apps.results.triage import queries
 from apps.results.triage.by_slice import slices_context
 from apps.results.triage.causes import cause_rows, read_cause
 from apps.results.triage.paths import paths_of
-from apps.results.triage.queries import column_of, furthest_apart, having, worst_first
+from apps.results.triage.queries import column_of, filter_by_cause, furthest_apart, worst_first
 from apps.results.triage.sections import has_content, names_sections
 from apps.results.triage.triaging import RunLosses, losses_of
-from apps.retrieval.llms.asking import kept_texts
+from apps.retrieval.llms.asking import find_texts
 from benchbench.ir.planning.configuration import Configuration
 
 PER_PAGE = 25
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
 
 
-def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
+def run_context(run: Run, params: Mapping[str, str], *, at: VersionView, against: Run | None = None) -> dict[str, Any]:
     """Return the context of a run's page. Query string: `q` (text), `by` (measure), `order`, `slice`, `cause`, `page`.
 
     Values are those on the version of `at`. `against` is another run to compare with, query by query. If its values
@@ -41,21 +41,21 @@ def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against
     benchmark = run.benchmark
     evaluation = queries.evaluation_of(run, version=at.version)
     losses = losses_of(run, evaluation) if evaluation else None
-    against, other, refusals = _beside(run, against, at.version)
+    against, other_evaluation, refusals = _partner(run, against, at.version)
     names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
-    measure = asked.get("by", "") if asked.get("by") in names else names[0]
-    orders = ORDERS if evaluation and other else ORDERS[1:]
-    order = asked.get("order", "") if asked.get("order") in orders else orders[0]
-    text, cause = asked.get("q", "").strip(), read_cause(asked.get("cause", "")) if losses else ""
-    slicing, unsliced = slicing_or_why(benchmark, evaluation)
-    chosen = slicing.find(asked.get("slice", "")) if slicing else None
+    measure = params.get("by", "") if params.get("by") in names else names[0]
+    orders = ORDERS if evaluation and other_evaluation else ORDERS[1:]
+    order = params.get("order", "") if params.get("order") in orders else orders[0]
+    text, cause = params.get("q", "").strip(), read_cause(params.get("cause", "")) if losses else ""
+    slicing, unsliced = slicing_or_reason(benchmark, evaluation)
+    chosen = slicing.find(params.get("slice", "")) if slicing else None
     within = slicing.ids_in(chosen) if slicing and chosen else None
     ids = queries.ordered_queries(run, evaluation, measure, text=text, best=order == "best", within=within)
-    ids = _reordered(ids, run, evaluation, measure, order, losses=losses, other=other)
-    ids = having(ids, losses, cause) if losses and cause else ids
-    page = Paginator(ids, PER_PAGE).get_page(asked.get("page"))
-    columns = [measure, *(name for name in names if name != measure)] if other else names
-    beside = column_of(other, measure) if other else None
+    ids = _reorder(ids, run, evaluation, measure, order, losses=losses, other_evaluation=other_evaluation)
+    ids = filter_by_cause(ids, losses, cause) if losses and cause else ids
+    page = Paginator(ids, PER_PAGE).get_page(params.get("page"))
+    columns = [measure, *(name for name in names if name != measure)] if other_evaluation else names
+    values = column_of(other_evaluation, measure) if other_evaluation else None
     return {
         **_about(run),
         **_measured(run, evaluation),
@@ -63,7 +63,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against
         **slices_context(evaluation, slicing, names),
         "unsliced": unsliced,
         "chosen": chosen,
-        "no_slice": asked.get("slice", "") if slicing and not chosen else "",
+        "no_slice": params.get("slice", "") if slicing and not chosen else "",
         "measures": names,
         "columns": columns,
         "measure": measure,
@@ -71,7 +71,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against
         "text": text,
         "page": page,
         "is_narrowed": bool(text or cause or against),
-        "rows": queries.query_rows(run, evaluation, page.object_list, columns, losses=losses, other=beside),
+        "rows": queries.query_rows(run, evaluation, page.object_list, columns, losses=losses, other_values=values),
         "losses": losses,
         "causes": cause_rows(losses) if losses else [],
         "cause": str(cause),
@@ -80,7 +80,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against
     }
 
 
-def _beside(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run | None, Evaluation | None, list[str]]:
+def _partner(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run | None, Evaluation | None, list[str]]:
     """Return the run to compare with and its values, or the reasons against comparing."""
     refusals = differences([run, against], version=version).refusals if against else []
     if against is None or refusals:
@@ -101,18 +101,18 @@ def _about(run: Run) -> dict[str, Any]:
 
 def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     """Return the means of a run, its other available measures, and the runs that it can be compared with."""
-    others = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
+    siblings = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
     return {
         "evaluation": evaluation,
         "ann": ann_text(ann_of(run, evaluation.truth_hash) if evaluation else None),
         "means": _means(evaluation) if evaluation else [],
         "has_sections": evaluation is not None and names_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),
-        "siblings": others.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk) if evaluation else [],
+        "siblings": siblings.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk) if evaluation else [],
     }
 
 
-def _reordered(
+def _reorder(
     ids: list[int],
     run: Run,
     evaluation: Evaluation | None,
@@ -120,11 +120,11 @@ def _reordered(
     order: str,
     *,
     losses: RunLosses | None,
-    other: Evaluation | None,
+    other_evaluation: Evaluation | None,
 ) -> list[int]:
     """Return the queries by the gap between two runs or by loss, if that order is chosen."""
-    if evaluation and other and order == "difference":
-        return furthest_apart(ids, evaluation, other, measure)
+    if evaluation and other_evaluation and order == "difference":
+        return furthest_apart(ids, evaluation, other_evaluation, measure)
     if evaluation and losses and order == "worst" and measure == primary_measure(run.benchmark):
         return worst_first(ids, evaluation, losses, measure)
     return ids
@@ -141,18 +141,18 @@ SHOWN_LOST = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One document of a ranking. `other`: its rank in the other ranking, None if that lacks it."""
+class RankedDocument:
+    """One document of a ranking. `other_rank`: its rank in the other ranking, None if that lacks it."""
 
     rank: int
     document: Document | None
     grade: int | None
-    other: int | None
+    other_rank: int | None
 
     @property
     def move(self) -> int:
         """Number of ranks by which it is higher here than in the other ranking; below 0 if it is lower."""
-        return 0 if self.other is None else self.other - self.rank
+        return 0 if self.other_rank is None else self.other_rank - self.rank
 
     @property
     def drop(self) -> int:
@@ -164,21 +164,21 @@ class Column:
     """One of two rankings side by side: its result and first documents."""
 
     result: QueryResult
-    places: list[Place]
+    documents: list[RankedDocument]
 
 
-def query_context(result: QueryResult, *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
+def query_context(result: QueryResult, *, at: VersionView, against: Run | None = None) -> dict[str, Any]:
     """Return the context of the page of a ranking, with grades and values on the version of `at`.
 
     `against` is a run whose ranking of the same query is shown next to it.
     """
     benchmark = result.run.benchmark
     grades = queries.grades_of(result, version=at.version)
-    paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], shown=SHOWN_LOST)
-    other = None
+    paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], limit=SHOWN_LOST)
+    other_result = None
     if against:  # its ranking of the same query, of the same repetition if it has that
         same = against.query_results.filter(query=result.query_id, error="").select_related("run")
-        other = same.filter(repetition=result.repetition).first() or same.order_by("repetition").first()
+        other_result = same.filter(repetition=result.repetition).first() or same.order_by("repetition").first()
     return {
         "result": result,
         "at": at,
@@ -188,7 +188,7 @@ def query_context(result: QueryResult, *, at: VersionShown, against: Run | None 
         "texts": _searched_for(result),
         "hits": [
             (hit, paths.stops.get(hit.document.pk, ()) if hit.document else ())
-            for hit in queries.hits_of(result, grades, shown=SHOWN_HITS)
+            for hit in queries.hits_of(result, grades, limit=SHOWN_HITS)
         ],
         "depth": len(result.document_ids),
         "values": queries.values_of(result, version=at.version),
@@ -197,7 +197,7 @@ def query_context(result: QueryResult, *, at: VersionShown, against: Run | None 
         "k": benchmark.primary_k,
         "against": against,
         "shown": SHOWN_HITS,
-        "columns": side_by_side(result, other, grades, shown=SHOWN_HITS) if other else None,
+        "columns": side_by_side(result, other_result, grades, limit=SHOWN_HITS) if other_result else None,
     }
 
 
@@ -210,26 +210,26 @@ def _searched_for(result: QueryResult) -> tuple[str, ...]:
     revisions = llm_revisions(result.run, configuration.llm or "")
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()
-    return kept_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
+    return find_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
 
 
 def side_by_side(
-    first: QueryResult, second: QueryResult, grades: Mapping[int, int], *, shown: int
+    first: QueryResult, second: QueryResult, grades: Mapping[int, int], *, limit: int
 ) -> tuple[Column, Column]:
-    """Return the first `shown` documents of two rankings, each with its rank in the other ranking. One query."""
-    wanted = {*first.document_ids[:shown], *second.document_ids[:shown]}
-    documents = Document.objects.defer("text", "metadata").in_bulk(wanted)
+    """Return the first `limit` documents of two rankings, each with its rank in the other ranking. One query."""
+    document_ids = {*first.document_ids[:limit], *second.document_ids[:limit]}
+    documents = Document.objects.defer("text", "metadata").in_bulk(document_ids)
     return (
-        Column(first, _places(first, second, documents, grades, shown)),
-        Column(second, _places(second, first, documents, grades, shown)),
+        Column(first, _list_ranked(first, second, documents, grades, limit)),
+        Column(second, _list_ranked(second, first, documents, grades, limit)),
     )
 
 
-def _places(
-    mine: QueryResult, other: QueryResult, documents: Mapping[int, Document], grades: Mapping[int, int], shown: int
-) -> list[Place]:
-    ranks = {document: rank for rank, document in enumerate(other.document_ids, start=1)}
+def _list_ranked(
+    first: QueryResult, second: QueryResult, documents: Mapping[int, Document], grades: Mapping[int, int], limit: int
+) -> list[RankedDocument]:
+    ranks = {document: rank for rank, document in enumerate(second.document_ids, start=1)}
     return [
-        Place(rank, documents.get(document), grades.get(document), ranks.get(document))
-        for rank, document in enumerate(mine.document_ids[:shown], start=1)
+        RankedDocument(rank, documents.get(document), grades.get(document), ranks.get(document))
+        for rank, document in enumerate(first.document_ids[:limit], start=1)
     ]

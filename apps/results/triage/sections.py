@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import KeptError, kept_chunks, rankings_of
+from apps.benchmarks.measuring.reading import CutError, find_kept_chunks, rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, Query, alive_in
@@ -37,11 +37,11 @@ class Expected:
     @property
     def key(self) -> int:
         """Its key in a truth."""
-        return Unresolved.of(self.judgment_id) if self.document is None else self.document
+        return Unresolved.from_judgment(self.judgment_id) if self.document is None else self.document
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SectionHits:
     """Result of a run for a judgment that names sections: the sections of the chunks that it kept, best first."""
 
     expected: Expected
@@ -88,7 +88,7 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
     return _means(ranks, evaluation.run.benchmark.k_values) if ranks else None
 
 
-def found_sections(evaluation: Evaluation) -> list[Found]:
+def found_sections(evaluation: Evaluation) -> list[SectionHits]:
     """Return the result of an evaluation's run for each judgment with sections whose query was answered.
 
     A chunk's section is the one whose span overlaps it most, and the shortest of equals. An unresolved judgment counts
@@ -100,16 +100,16 @@ def found_sections(evaluation: Evaluation) -> list[Found]:
     run = evaluation.run
     expected = [judgment for judgment in expected_of(run.benchmark, evaluation.dataset_version) if judgment.sections]
     rankings = rankings_of(run)
-    asked = [judgment for judgment in expected if judgment.query_id in rankings]
-    if not asked:
+    judgments = [judgment for judgment in expected if judgment.query_id in rankings]
+    if not judgments:
         return []
     if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
-        raise KeptError(
+        raise CutError(
             "The mapping was resolved again since this run was measured, and its judgments stand for other documents: "
             "re-score the benchmark."
         )
-    hits = _hits(kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in asked}))
-    return [Found(judgment, hits[judgment.query_id]) for judgment in asked]
+    hits = _hits(find_kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in judgments}))
+    return [SectionHits(judgment, hits[judgment.query_id]) for judgment in judgments]
 
 
 def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
@@ -122,34 +122,34 @@ def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]
     return [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in judgments]
 
 
-def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
-    doc_ranks, section_ranks = [row.doc_rank for row in found], [row.section_rank for row in found]
+def _means(hits: Sequence[SectionHits], k_values: Iterable[int]) -> SectionMeans:
+    doc_ranks, section_ranks = [row.doc_rank for row in hits], [row.section_rank for row in hits]
 
-    def share(row: Found, k: int) -> float:
+    def share(row: SectionHits, k: int) -> float:
         return section_share(row.hits, row.expected.document, row.expected.sections, k)
 
     def recall(ranks: Sequence[int], k: int) -> float:
         return float(np.mean([1 <= rank <= k for rank in ranks]))
 
     rows = [
-        SectionRow(k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([share(row, k) for row in found])))
+        SectionRow(k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([share(row, k) for row in hits])))
         for k in k_values
     ]
     doc_mrr, section_mrr = (float(np.mean(list(map(reciprocal, ranks)))) for ranks in (doc_ranks, section_ranks))
-    return SectionMeans(len(found), rows, doc_mrr, section_mrr)
+    return SectionMeans(len(hits), rows, doc_mrr, section_mrr)
 
 
 def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
     """Return the sections of each query's chunks, best first. Two queries."""
-    every = {chunk for kept in chunks.values() for chunk in kept}
+    every = {chunk for chunk_ids in chunks.values() for chunk in chunk_ids}
     rows = Chunk.objects.filter(pk__in=every).values_list("pk", "document_id", "section__section_id", "start", "end")
-    known: dict[int, tuple[Any, ...]] = {pk: rest for pk, *rest in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
-    spans = _spans({document for document, *_ in known.values()})
+    details: dict[int, tuple[Any, ...]] = {pk: row for pk, *row in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
+    spans = _spans({document for document, *_ in details.values()})
     hit = {
         pk: SectionHit(document, section or section_at(start, end, spans.get(document, ())))
-        for pk, (document, section, start, end) in known.items()
+        for pk, (document, section, start, end) in details.items()
     }
-    return {query: [hit[chunk] for chunk in kept] for query, kept in chunks.items()}
+    return {query: [hit[chunk] for chunk in chunk_ids] for query, chunk_ids in chunks.items()}
 
 
 def _spans(documents: set[int]) -> dict[int, list[Span]]:
@@ -216,10 +216,10 @@ class Content:
     @property
     def means(self) -> list[tuple[str, float | None, int]]:
         """Name, mean and number of queries with a value of each measure."""
-        known = {
+        by_field = {
             field: [value for query in self.queries if (value := getattr(query, field)) is not None] for field in NAMES
         }
-        return [(NAMES[field], fmean(values) if values else None, len(values)) for field, values in known.items()]
+        return [(NAMES[field], fmean(values) if values else None, len(values)) for field, values in by_field.items()]
 
 
 def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
@@ -235,34 +235,34 @@ def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
 
 def has_content(evaluation: Evaluation) -> bool:
     """Return whether any query of the evaluation's version has evidence or an expected answer."""
-    return bool(_stating(evaluation).exists())
+    return bool(_queries_with_content(evaluation).exists())
 
 
-def _stating(evaluation: Evaluation) -> Any:
+def _queries_with_content(evaluation: Evaluation) -> Any:
     return evaluation.dataset_version.queries.exclude(expected_answer="", evidence=[])
 
 
 def _content(evaluation: Evaluation, k: int) -> Content:
     run = evaluation.run
     rankings = rankings_of(run)
-    stating: list[Query] = list(_stating(evaluation).only("key", "evidence", "expected_answer"))
-    asked = [query for query in stating if query.pk in rankings]
+    stating: list[Query] = list(_queries_with_content(evaluation).only("key", "evidence", "expected_answer"))
+    queries = [query for query in stating if query.pk in rankings]
     compared = []
-    for part in batched(asked, QUERIES_AT_ONCE):
-        texts = _texts(run, {query.pk: rankings[query.pk] for query in part}, k)
-        compared += [_compared(query, texts[query.pk]) for query in part]
-    return Content(k, sorted(compared, key=_place), unanswered=len(stating) - len(asked))
+    for group in batched(queries, QUERIES_AT_ONCE):
+        texts = _texts(run, {query.pk: rankings[query.pk] for query in group}, k)
+        compared += [_compare_texts(query, texts[query.pk]) for query in group]
+    return Content(k, sorted(compared, key=_sort_key), unanswered=len(stating) - len(queries))
 
 
 def _texts(run: Run, rankings: Mapping[int, Sequence[int]], k: int) -> dict[int, list[str]]:
     """Return the texts of the first k chunks of each query, best first, as they were indexed."""
-    first = {query: chunks[:k] for query, chunks in kept_chunks(run, rankings).items()}
-    wanted = {chunk for chunks in first.values() for chunk in chunks}
-    texts = dict(Chunk.objects.filter(pk__in=wanted).values_list("pk", "text"))
+    first = {query: chunks[:k] for query, chunks in find_kept_chunks(run, rankings).items()}
+    chunk_ids = {chunk for chunks in first.values() for chunk in chunks}
+    texts = dict(Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "text"))
     return {query: [texts[chunk] for chunk in chunks] for query, chunks in first.items()}
 
 
-def _compared(query: Query, texts: Sequence[str]) -> QueryContent:
+def _compare_texts(query: Query, texts: Sequence[str]) -> QueryContent:
     passages, answer = query.evidence, query.expected_answer
     if not isinstance(passages, list) or not all(isinstance(passage, str) for passage in passages):
         raise ContentError(
@@ -274,5 +274,5 @@ def _compared(query: Query, texts: Sequence[str]) -> QueryContent:
     )
 
 
-def _place(query: QueryContent) -> list[tuple[bool, float]]:
+def _sort_key(query: QueryContent) -> list[tuple[bool, float]]:
     return [(value is None, value or 0.0) for value in query.values]

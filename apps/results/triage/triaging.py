@@ -14,7 +14,7 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
 from apps.mappings.truth import FIELDS, Truth, Unresolved, judgments_of, truth_hash, truths_in
-from apps.retrieval.filters import keeps_out
+from apps.retrieval.filters import excludes
 from apps.retrieval.models import Chunk
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument, Relevant, Tally, triage
@@ -23,11 +23,11 @@ KEPT_SECONDS = 7 * 24 * 3600
 
 
 Reasons = Mapping[tuple[int, int], Loss]  # by query id and key of a truth: document or Unresolved
-TOLD = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "stated")
+REASON_FIELDS = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "unresolved_ref")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class JudgmentSet:
     """The truth for a run, the reasons why documents could not be found, and names for both.
 
     `texts` has those of the queries by id; `references` the names of documents in unresolved judgments, by key.
@@ -46,22 +46,22 @@ class Judged:
         return relevant_of(query_id, self.truth.grades[query_id], self.reasons)
 
 
-def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Judged:
+def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> JudgmentSet:
     """Return the judgments of `version`, or of some of its queries. Two queries. Raises TruthError."""
     queries = version.queries if query_ids is None else version.queries.filter(pk__in=query_ids)
-    told = list(queries.values_list("pk", "key", "text"))
+    query_rows = list(queries.values_list("pk", "key", "text"))
     mapping = run.benchmark.mapping
     rows = list(_with_reasons(run, judgments_of([mapping], version, query_ids=query_ids)))
     (truth,) = truths_in(
         (row[: len(FIELDS)] for row in rows),
         [mapping],
-        {pk: key for pk, key, _ in told},
+        {pk: key for pk, key, _ in query_rows},
         unresolved=policy_of(run.benchmark),
     )
     references: dict[int, str] = {
-        Unresolved.of(row[2]): Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None
+        Unresolved.from_judgment(row[2]): Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None
     }
-    return Judged(truth, dict(_reasons(rows)), {pk: text for pk, _, text in told}, references)
+    return JudgmentSet(truth, dict(_reasons(rows)), {pk: text for pk, _, text in query_rows}, references)
 
 
 def reasons_of(run: Run, query_id: int) -> Reasons:
@@ -80,22 +80,25 @@ def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> l
 
 
 def _with_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
-    """Return rows of FIELDS and TOLD; a deleted index counts as having had every document."""
+    """Return rows of FIELDS and REASON_FIELDS; a deleted index counts as having had every document."""
     leaves = Chunk.objects.filter(level=0, document=OuterRef("document"))
     chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
     annotated = judgments.annotate(
         is_indexed=Value(True) if chunks is None else Exists(chunks),
-        is_kept_out=keeps_out("judgment__query__filters", "document__metadata"),
-        stated=Case(When(document=None, then=F("judgment__doc_ref")), output_field=JSONField()),
+        is_kept_out=excludes("judgment__query__filters", "document__metadata"),
+        unresolved_ref=Case(When(document=None, then=F("judgment__doc_ref")), output_field=JSONField()),
     )
-    return annotated.values_list(*FIELDS, *TOLD)
+    return annotated.values_list(*FIELDS, *REASON_FIELDS)
 
 
 def _reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
     for _, query_id, judgment_id, document_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ in rows:
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
-            yield (query_id, Unresolved.of(judgment_id)), Loss.NOT_IN_COLLECTION if is_missing else Loss.UNRESOLVED
+            yield (
+                (query_id, Unresolved.from_judgment(judgment_id)),
+                Loss.NOT_IN_COLLECTION if is_missing else Loss.UNRESOLVED,
+            )
         elif not is_indexed:  # it was removed, was added later, or has no text
             yield (query_id, document_id), Loss.NOT_IN_COLLECTION if removed_at else Loss.NOT_INDEXED
         elif is_kept_out:
@@ -139,7 +142,7 @@ class RunLosses:
 
 
 def lost_documents(
-    run: Run, plan: RunPlan, judged: Judged, *, k: int, query_ids: Collection[int] | None = None
+    run: Run, plan: RunPlan, judged: JudgmentSet, *, k: int, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, list[LostDocument] | None]]:
     """Yield judged queries, or those of `query_ids`, with the relevant documents outside the run's first `k`.
 
@@ -149,8 +152,8 @@ def lost_documents(
     keys = list_keys(plan)
     for query_id, lists, documents in stream_lists(run.benchmark, keys, query_ids=query_ids):
         if query_id in judged.truth.grades:
-            whole = len(lists) == len(keys)
-            yield query_id, triage(plan, lists, documents, judged.relevant(query_id), k=k) if whole else None
+            is_complete = len(lists) == len(keys)
+            yield query_id, triage(plan, lists, documents, judged.relevant(query_id), k=k) if is_complete else None
 
 
 def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
@@ -163,7 +166,7 @@ def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
     return None if plan is None else losses_by(plan, run, evaluation)[0]
 
 
-def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, Judged | None]:
+def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, JudgmentSet | None]:
     """Return the losses of a run with known stages, and the judgments if they had to be read."""
     key, judged = _cache_key(run, evaluation), None
     losses: RunLosses | None = cache.get(key)
@@ -181,7 +184,7 @@ def _cache_key(run: Run, evaluation: Evaluation) -> str:
     return ":".join(map(str, ("losses", evaluation.pk, *states, *moments)))
 
 
-def _losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> RunLosses:
+def _losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: JudgmentSet) -> RunLosses:
     traced = dict(lost_documents(run, plan, judged, k=run.benchmark.primary_k))
     queries: dict[int, QueryLoss] = {}
     with_relevant = set()

@@ -33,9 +33,9 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     """
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
-    every = _asked(request, model_admin)
-    asked = request.GET
-    baseline, version = _baseline(asked.get("baseline", ""), every), _version(asked.get("version", ""), every)
+    every = _find_runs(request, model_admin)
+    params = request.GET
+    baseline, version = _baseline(params.get("baseline", ""), every), _version(params.get("version", ""), every)
     runs = strongest(every, version=version, baseline=baseline)
     title = f"Comparison of {counted(len(runs), 'run')}"
     context: dict[str, Any] = {"title": title, "original": title, "runs": runs}
@@ -44,10 +44,10 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     try:
         comparison = compare_runs(
             runs,
-            measure=asked.get("measure") or None,
+            measure=params.get("measure") or None,
             baseline=baseline,
-            slice=asked.get("slice") or None,
-            seed=_whole(asked.get("seed", "")),
+            slice=params.get("slice") or None,
+            seed=_parse_seed(params.get("seed", "")),
             version=version,
         )
     except IncomparableError as error:
@@ -57,14 +57,14 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         status = error.status
         context |= {"refusals": [error.message]}
     else:
-        if asked.get("part") == "pairs":
+        if params.get("part") == "pairs":
             context = {"pairs": other_pairs(comparison), "comparison": comparison}
             return render(request, "results/comparison/pairs.html", context)
         context |= comparison_context(comparison, _bounds(request)) | {
             "choices": choices(comparison),
             "shared": shared([run.config for run in comparison.runs]),
-            "asked": {name: asked.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
-            "kept": {name: asked.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
+            "asked": {name: params.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
+            "kept": {name: params.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
     return model_admin.page(request, "results/comparison.html", context, status=status)
 
@@ -105,11 +105,11 @@ def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
         return {}
     of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
     rounds = visible(Round.objects.filter(pk__in=of_runs), request.user)
-    shown = list(rounds[:SHOWN_ROUNDS])
-    return {"rounds": shown, "more_rounds": rounds.count() - len(shown) if len(shown) == SHOWN_ROUNDS else 0}
+    latest = list(rounds[:SHOWN_ROUNDS])
+    return {"rounds": latest, "more_rounds": rounds.count() - len(latest) if len(latest) == SHOWN_ROUNDS else 0}
 
 
-def _asked(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
+def _find_runs(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
     """Return the runs in the query string. Raises Http404 if one is missing or not visible to the user."""
     try:
         keys = {uuid.UUID(key) for key in request.GET.getlist("run")}
@@ -151,7 +151,7 @@ def _bounds(request: HttpRequest) -> Bounds:
     return Bounds(_number(request.GET.get("max_ms", "")), None if megabytes is None else megabytes * MEGABYTE)
 
 
-def _whole(text: str) -> int | None:
+def _parse_seed(text: str) -> int | None:
     if len(text) > MOST_DIGITS:
         raise Http404(f"A seed has at most {MOST_DIGITS} digits.")
     return int(text) if text.isdecimal() else None

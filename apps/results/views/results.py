@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from apps.benchmarks.measuring.reading import KeptError
+from apps.benchmarks.measuring.reading import CutError
 from apps.benchmarks.measuring.slicing import slicing_of_version
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Collection
@@ -22,7 +22,7 @@ from apps.results.comparison.history import history, history_figure
 from apps.results.exporting import EXPORTERS, export, exporters_of, file_name
 from apps.results.leaderboard.coverage import CoverageError, coverage_of
 from apps.results.leaderboard.page import ENDED, board_context, start_context
-from apps.results.leaderboard.versions import NoValuesError, VersionShown, version_shown
+from apps.results.leaderboard.versions import NoValuesError, VersionView, choose_version
 from apps.results.triage import queries
 from apps.results.triage.next_steps import judging_of
 from apps.results.triage.run_page import query_context, run_context
@@ -40,32 +40,32 @@ from benchbench.site.panels import Button, change_url, changelist_url
 MOST_SHOWN = 20  # characters
 
 
-def version_asked(request: HttpRequest, benchmark: Benchmark) -> VersionShown:
+def parse_version(request: HttpRequest, benchmark: Benchmark) -> VersionView:
     """Return the version in `?version=`, by default the benchmark's own."""
     try:
-        return version_shown(benchmark, request.GET.get("version", ""))
+        return choose_version(benchmark, request.GET.get("version", ""))
     except NoValuesError as error:
         raise Http404(error.message) from None
 
 
-def cutoff_asked(request: HttpRequest, benchmark: Benchmark) -> int:
+def parse_cutoff(request: HttpRequest, benchmark: Benchmark) -> int:
     """Return the cutoff in `?k=`, by default the benchmark's primary one."""
-    asked = request.GET.get("k", "")
-    there = {str(k): k for k in benchmark.k_values}
-    if asked and asked not in there:
-        raise Http404(f'"{benchmark}" has no values at k = {asked[:MOST_SHOWN]}; there are k = {", ".join(there)}.')
-    return there[asked] if asked else benchmark.primary_k
+    cutoff = request.GET.get("k", "")
+    cutoffs = {str(k): k for k in benchmark.k_values}
+    if cutoff and cutoff not in cutoffs:
+        raise Http404(f'"{benchmark}" has no values at k = {cutoff[:MOST_SHOWN]}; there are k = {", ".join(cutoffs)}.')
+    return cutoffs[cutoff] if cutoff else benchmark.primary_k
 
 
 def run_against(request: HttpRequest) -> Run | None:
     """Return the run in `?against=`. Raises Http404 if it is missing or not visible to the user."""
-    asked = request.GET.get("against", "")
-    if not asked:
+    run_id = request.GET.get("against", "")
+    if not run_id:
         return None
     try:
-        return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=asked)
+        return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=run_id)
     except (Run.DoesNotExist, ValidationError):
-        raise Http404(f"There is no run {asked} that you may see.") from None
+        raise Http404(f"There is no run {run_id} that you may see.") from None
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid
 
 def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
     """Return the shared context of both: the board at the cutoff, and the available actions."""
-    k, at = cutoff_asked(request, benchmark), version_asked(request, benchmark)
-    here = reverse("admin:benchmark_results", args=[benchmark.pk])
-    acts = [button for button in model_admin.offered(request, benchmark) if button.href != here]
+    k, at = parse_cutoff(request, benchmark), parse_version(request, benchmark)
+    page_url = reverse("admin:benchmark_results", args=[benchmark.pk])
+    acts = [button for button in model_admin.offered(request, benchmark) if button.href != page_url]
     may_add = request.user.has_perm("benchmarks.add_benchmark")
     edit = "Edit" if model_admin.has_change_permission(request) else "Details"
     return {
@@ -102,7 +102,7 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
             *acts,
         ],
         "changelist_url": changelist_url(Benchmark),
-        "next": here,
+        "next": page_url,
     }
 
 
@@ -111,12 +111,12 @@ def links_of(benchmark: Benchmark) -> list[Button]:
     if benchmark.status not in ENDED:
         return []
     if benchmark.is_external:
-        asked = urlencode({"dataset": str(benchmark.mapping.dataset_id), "benchmark": str(benchmark.pk)})
+        query_string = urlencode({"dataset": str(benchmark.mapping.dataset_id), "benchmark": str(benchmark.pk)})
         return [
             Button(
                 "Import a run",
                 "upload",
-                href=f"{reverse('admin:run_import')}?{asked}",
+                href=f"{reverse('admin:run_import')}?{query_string}",
                 needs="benchmarks.add_benchmark",
             )
         ]
@@ -126,7 +126,7 @@ def links_of(benchmark: Benchmark) -> list[Button]:
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render a run: its configuration, means and times, its losses, and its queries, worst first."""
     run: Run = model_admin.viewed(request, object_id)
-    context = run_context(run, request.GET, at=version_asked(request, run.benchmark), against=run_against(request))
+    context = run_context(run, request.GET, at=parse_version(request, run.benchmark), against=run_against(request))
     context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
     return model_admin.page(request, "results/run.html", context, original=run)
 
@@ -134,23 +134,23 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render one ranking: its documents with grades and paths, and the lost ones with causes; or two side by side."""
     result: QueryResult = model_admin.viewed(request, object_id)
-    at = version_asked(request, result.run.benchmark)
+    at = parse_version(request, result.run.benchmark)
     context = query_context(result, at=at, against=run_against(request))
-    context["judging"] = judging_of(result, request.user, shown=at.version)
+    context["judging"] = judging_of(result, request.user, version=at.version)
     return model_admin.page(request, "results/query.html", context, original=result)
 
 
 def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the benchmarks of a dataset over time, and its baselines."""
     dataset: Dataset = model_admin.viewed(request, object_id)
-    shown = history(dataset, request.user, measure=request.GET.get("by", ""))
+    timeline = history(dataset, request.user, measure=request.GET.get("by", ""))
     searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
     baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
     context = {
         "dataset": dataset,
-        "history": shown,
-        "newest_first": shown.points[::-1],
-        "figure": history_figure(shown),
+        "history": timeline,
+        "newest_first": timeline.points[::-1],
+        "figure": history_figure(timeline),
         "baselines": baselines.select_related("run__benchmark", "approved_by", "retired_by").order_by("-created_at"),
         "mapping": visible(searched, request.user).first(),
         "trail": [dataset],
@@ -182,10 +182,10 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
 
 def _version(request: HttpRequest) -> int | None:
     """Return the dataset version number in `?version=`; None for the benchmark's own."""
-    asked = request.GET.get("version", "")
-    if asked and not (asked.isdecimal() and len(asked) < 10):
-        raise Http404(f"There is no version {asked[:20]!r}.")
-    return int(asked) if asked else None
+    number = request.GET.get("version", "")
+    if number and not (number.isdecimal() and len(number) < 10):
+        raise Http404(f"There is no version {number[:20]!r}.")
+    return int(number) if number else None
 
 
 SHOWN_QUERIES = 25
@@ -217,13 +217,13 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on the judged shares of its means."""
     evaluation = _measured(request, model_admin, object_id)
-    return _part(request, "coverage", lambda: {"evaluation": evaluation, "rows": coverage_of(evaluation)})
+    return _render_fragment(request, "coverage", lambda: {"evaluation": evaluation, "rows": coverage_of(evaluation)})
 
 
 def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on the sections that judgments name."""
     evaluation = _measured(request, model_admin, object_id)
-    return _part(request, "sections", lambda: {"means": section_means(evaluation)})
+    return _render_fragment(request, "sections", lambda: {"means": section_means(evaluation)})
 
 
 def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -232,25 +232,25 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
 
     def context() -> dict[str, Any]:
         content = content_of(evaluation)
-        shown = content.queries[:SHOWN_QUERIES]
-        rows = queries.query_rows(evaluation.run, None, [query.query_id for query in shown], [])
-        return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, shown, strict=True)]}
+        worst = content.queries[:SHOWN_QUERIES]
+        rows = queries.query_rows(evaluation.run, None, [query.query_id for query in worst], [])
+        return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, worst, strict=True)]}
 
-    return _part(request, "content", context)
+    return _render_fragment(request, "content", context)
 
 
-def _part(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:
+def _render_fragment(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:
     """Render a part of a page with its context, or with the error."""
     try:
         context = context_of()
-    except (ContentError, CoverageError, KeptError) as error:
+    except (ContentError, CoverageError, CutError) as error:
         context = {"error": error.message}
     return render(request, f"results/{name}.html", context)
 
 
 def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> Evaluation:
     run: Run = model_admin.viewed(request, object_id)
-    evaluation = queries.evaluation_of(run, version=version_asked(request, run.benchmark).version)
+    evaluation = queries.evaluation_of(run, version=parse_version(request, run.benchmark).version)
     if evaluation is None:
         raise Http404(f"{run} has not been measured.")
     return evaluation

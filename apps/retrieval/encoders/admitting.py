@@ -24,7 +24,7 @@ class ModelError(BenchbenchError):
     code = "model"
 
 
-def no_name(name: str) -> str:
+def name_problem(name: str) -> str:
     """Return why only commands may use this name of a model; "" for published names and the site's default.
 
     Does not check whether such a folder exists, which would reveal it to users. `availability` checks names with a
@@ -38,7 +38,7 @@ def no_name(name: str) -> str:
     )
 
 
-def not_needed(files: Iterable[str]) -> list[str]:
+def unneeded_files(files: Iterable[str]) -> list[str]:
     """Return the files of a model that are code, or redundant weights: for other libraries, or pickled."""
     names = set(files)
     return [
@@ -56,7 +56,7 @@ def require_safe(name: str, files: Iterable[str]) -> None:
     `files` are paths relative to the model's folder. Pickled weights that also exist as safetensors are never read.
     """
     names = set(files)
-    paths = [PurePosixPath(file) for file in names.difference(not_needed(names))]
+    paths = [PurePosixPath(file) for file in names.difference(unneeded_files(names))]
     safe = {path.parent for path in paths if path.suffix == ".safetensors"}
     pickled = sorted(str(path) for path in paths if path.suffix in PICKLED and path.parent not in safe)
     if pickled:
@@ -72,9 +72,9 @@ def require_no_code(name: str, folder: Path) -> None:
     files = [file for file in folder.rglob("*") if file.is_file()]
     code = any(file.suffix == ".py" for file in files)
     maps = (file for file in files if code and file.suffix == ".json" and "config" in file.name)
-    own = any("auto_map" in content for content in map(_read, maps) if isinstance(content, dict))
+    has_own_code = any("auto_map" in content for content in map(_read, maps) if isinstance(content, dict))
     modules = _read(folder / MODULES) if (folder / MODULES).is_file() else []
-    if own or any(not str(module.get("type", "")).startswith(OURS) for module in modules):
+    if has_own_code or any(not str(module.get("type", "")).startswith(OURS) for module in modules):
         raise ModelError(
             f"The model {name!r} brings code of its own, which is never run here: use a model without.", field="model"
         )

@@ -72,10 +72,10 @@ def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, st
     return flaws(vectors)
 
 
-def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
-    """Return the error for an invalid vector `of` something, with a flaw as named by `flaws`."""
+def flawed_vector_error(model: str, name: str, flaw: str) -> EncoderError:
+    """Return the error for an invalid vector `name` something, with a flaw as named by `flaws`."""
     return EncoderError(
-        f"{encoder} made a vector of {of} that is {flaw}: look at the text, at the model's files, and at the precision "
+        f"{model} made a vector of {name} that is {flaw}: look at the text, at the model's files, and at the precision "
         "and the device that it runs on."
     )
 

@@ -56,7 +56,7 @@ class ChunkVectors(NamedTuple):
     """
 
     vectors: Vectors
-    made: dict[str, TextVector]
+    new_vectors: dict[str, TextVector]
     cached: int
     cached_ms: float
 
@@ -66,7 +66,7 @@ def chunk_vectors(
     positions: Positions,
     encoder: Encoder,
     *,
-    on_part: Callable[[int], None] = lambda done: None,
+    on_part: Callable[[int], None] = lambda count: None,
 ) -> ChunkVectors:
     """Return the vectors of chunks in the order of ascending `positions`, from the cache or encoded.
 
@@ -75,10 +75,10 @@ def chunk_vectors(
     """
     rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
     hashes = list(rows.values_list("text_hash", flat=True))
-    known = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
-    cached = sum(key in known for key in hashes)
+    cached_vectors = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
+    cached = sum(key in cached_vectors for key in hashes)
     on_part(cached)
-    missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))
+    missing = dict(rows.exclude(text_hash__in=cached_vectors).values_list("text_hash", "text"))
 
     def name(number: int) -> str:
         chunk = rows.filter(text_hash=list(missing)[number]).select_related("document").first()
@@ -86,23 +86,23 @@ def chunk_vectors(
         return f"chunk {chunk.position:,}" + (f" (document {chunk.document.external_id!r})" if chunk.document else "")
 
     started = time.perf_counter()
-    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(cached + done), name=name)
+    encoded = encode_texts(encoder, list(missing.values()), on_part=lambda count: on_part(cached + count), name=name)
     ms_by_length = 1000 * (time.perf_counter() - started) / sum(len(text) + 1 for text in missing.values() or [""])
     fresh = {
         key: TextVector(vector, ms_by_length * (len(text) + 1))
-        for (key, text), vector in zip(missing.items(), made, strict=True)
+        for (key, text), vector in zip(missing.items(), encoded, strict=True)
     }
     vectors = np.empty((len(hashes), encoder.dimension), np.float32)
     for row, key in zip(vectors, hashes, strict=True):
-        row[:] = (fresh.get(key) or known[key]).vector
-    return ChunkVectors(vectors, fresh, cached, sum(one.encode_ms or 0.0 for one in known.values()))
+        row[:] = (fresh.get(key) or cached_vectors[key]).vector
+    return ChunkVectors(vectors, fresh, cached, sum(one.encode_ms or 0.0 for one in cached_vectors.values()))
 
 
 def encode_texts(
     encoder: Encoder,
     texts: Sequence[str],
     *,
-    on_part: Callable[[int], None] = lambda done: None,
+    on_part: Callable[[int], None] = lambda count: None,
     name: Callable[[int], str] = "text {}".format,
 ) -> Vectors:
     """Return the vectors of many documents' texts, (n, d), calling `on_part` with the count so far every few seconds.
@@ -115,16 +115,16 @@ def encode_texts(
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
     store = TokenStore(encoder, "document") if isinstance(encoder, TokenEncoder) else None
     for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
-        part = order[start : start + TEXTS_BETWEEN_CHECKS]
-        read = [texts[index] for index in part]
+        indices = order[start : start + TEXTS_BETWEEN_CHECKS]
+        read = [texts[index] for index in indices]
         with calling(f"The encoder {encoder.model_name}"):
-            made, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
-        for row, flaw in base.vector_flaws(encoder, made, len(read)).items():
-            raise base.flawed_vector(encoder.model_name, name(part[row]), flaw)
-        vectors[part] = made
-        if store is not None and not store.keep(read, tokens, make_room=False):
+            encoded, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
+        for row, flaw in base.vector_flaws(encoder, encoded, len(read)).items():
+            raise base.flawed_vector_error(encoder.model_name, name(indices[row]), flaw)
+        vectors[indices] = encoded
+        if store is not None and not store.store_tokens(read, tokens, make_room=False):
             store = None
-        on_part(start + len(part))
+        on_part(start + len(indices))
     return vectors
 
 
@@ -139,18 +139,18 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
         return []
     space = query_space(index, kind)
     hashes = [text_hash(text) for text in texts]
-    by_hash = dict(zip(hashes, texts, strict=True))
-    known = find_vectors(space, list(by_hash))
-    if missing := sorted(by_hash.keys() - known.keys()):
-        made, wrong = _encode_queries(index, [by_hash[key] for key in missing], kind)
-        fresh = dict(zip(missing, made, strict=True))
+    texts_by_hash = dict(zip(hashes, texts, strict=True))
+    vectors_by_hash = find_vectors(space, list(texts_by_hash))
+    if missing := sorted(texts_by_hash.keys() - vectors_by_hash.keys()):
+        encoded, wrong = _encode_queries(index, [texts_by_hash[key] for key in missing], kind)
+        fresh = dict(zip(missing, encoded, strict=True))
         add_vectors(space, {key: one for row, (key, one) in enumerate(fresh.items()) if row not in wrong})
         stored = find_vectors(space, missing)
         for row, key in enumerate(missing):
             if key not in stored:
-                raise _unsound(index, by_hash[key], wrong.get(row))
-            known[key] = stored[key]._replace(is_new=True, together_ms=fresh[key].together_ms)
-    return [known[key] for key in hashes]
+                raise _invalid_vector_error(index, texts_by_hash[key], wrong.get(row))
+            vectors_by_hash[key] = stored[key]._replace(is_new=True, together_ms=fresh[key].together_ms)
+    return [vectors_by_hash[key] for key in hashes]
 
 
 def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
@@ -171,10 +171,10 @@ def share_to_encode(index: Index, texts: Sequence[str]) -> float:
     return 1 - query_space(index).vectors.filter(text_hash__in=hashes).count() / len(hashes)
 
 
-def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
+def _invalid_vector_error(index: Index, text: str, flaw: str | None) -> EncoderError:
     """Return the error for a query with an invalid vector. Without a `flaw`, the stored vector is damaged."""
     if flaw is not None:
-        return base.flawed_vector(index.encoder, f"the query {text[:80]!r}", flaw)
+        return base.flawed_vector_error(index.encoder, f"the query {text[:80]!r}", flaw)
     return EncoderError(
         f"The imported vector of the query {text[:80]!r} is damaged in the database: import the vectors of the index "
         f'"{index}" again.'

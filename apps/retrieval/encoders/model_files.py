@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, not_needed, require_no_code, require_safe
+from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, require_no_code, require_safe, unneeded_files
 from benchbench.errors import without_folders
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def find_model(name: str) -> Path | None:
     return path if path.is_dir() else None
 
 
-def lack_of_model(name: str) -> str:
+def missing_model_requirement(name: str) -> str:
     """Return why a model cannot be loaded here, as a clause; "" if no reason is known.
 
     Checks its files without loading it. A model to be downloaded is looked up on the hub. If that does not answer
@@ -125,16 +125,16 @@ def fetch_model(name: str) -> Path:
     from huggingface_hub import constants, snapshot_download
 
     _require_fetchable(name)
-    here = f"The model {name!r} is not on this machine"
+    problem = f"The model {name!r} is not on this machine"
     try:
         repository, files = _look_up(name)
         require_safe(name, files)
-        folder = snapshot_download(repository, ignore_patterns=not_needed(files))  # nosec # its revision is stored
+        folder = snapshot_download(repository, ignore_patterns=unneeded_files(files))  # nosec # its revision is stored
     except ModelError:
         raise
     except Exception as error:  # of any HTTP library, or of the file system
         raise ModelError(
-            f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
+            f"{problem}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
             f"{without_folders(str(error)).rstrip('.')}. Is the name right? Try again when that answers, download it "
             "once with `hf download`, or by a command give the path of its folder.",
             field="model",
@@ -146,15 +146,15 @@ def _require_fetchable(name: str) -> None:
     """Check that a missing model may be downloaded. Raises ModelError."""
     from huggingface_hub import constants
 
-    here = f"The model {name!r} is not on this machine"
+    problem = f"The model {name!r} is not on this machine"
     if not PUBLISHED.fullmatch(name):
         raise ModelError(
-            f"{here}: there is no such folder. Give a published name, or by a command the path of a folder.",
+            f"{problem}: there is no such folder. Give a published name, or by a command the path of a folder.",
             field="model",
         )
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
-            f"{here}, and HF_HUB_OFFLINE forbids to download it: download it once with `hf download`, or by a "
+            f"{problem}, and HF_HUB_OFFLINE forbids to download it: download it once with `hf download`, or by a "
             "command give the path of its folder.",
             field="model",
         )

@@ -96,13 +96,13 @@ class TransformerEncoder(SentenceTransformerEncoder):
         vectors = np.empty((len(texts), self.dimension), np.float32)
         tokens: list[TokenVectors] = [base.NO_TOKENS] * len(texts)
         for chosen in base.length_batches(texts, window=self._model.max_seq_length):
-            made = self._encode(texts, chosen, kind, output_value=None)
-            vectors[chosen] = _unit([output["sentence_embedding"] for output in made])
-            for index, output in zip(chosen, made, strict=True):
+            outputs = self._encode(texts, chosen, kind, output_value=None)
+            vectors[chosen] = _unit([output["sentence_embedding"] for output in outputs])
+            for index, output in zip(chosen, outputs, strict=True):
                 ids = output["input_ids"].cpu().numpy()
-                own = self._own_tokens(ids, kind)
+                mask = self._text_token_mask(ids, kind)
                 tokens[index] = TokenVectors(
-                    ids[own].astype(np.int32), _unit([output["token_embeddings"]])[0, own].astype(np.float16)
+                    ids[mask].astype(np.int32), _unit([output["token_embeddings"]])[0, mask].astype(np.float16)
                 )
         return vectors, tokens
 
@@ -111,13 +111,13 @@ class TransformerEncoder(SentenceTransformerEncoder):
             [self._prompts[kind] + text for text in texts], truncation=True, max_length=self._model.max_seq_length
         )
         all_ids = [np.array(ids, np.int32) for ids in read["input_ids"]]
-        return [ids[self._own_tokens(ids, kind)] for ids in all_ids]
+        return [ids[self._text_token_mask(ids, kind)] for ids in all_ids]
 
-    def _own_tokens(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
+    def _text_token_mask(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
         """Return a mask (t,) of the text's tokens: neither special, such as padding, nor of the prompt."""
-        own: NDArray[np.bool_] = ~np.isin(ids, self._special)
-        own[np.flatnonzero(own)[: self._prompt_tokens[kind]]] = False
-        return own
+        mask: NDArray[np.bool_] = ~np.isin(ids, self._special)
+        mask[np.flatnonzero(mask)[: self._prompt_tokens[kind]]] = False
+        return mask
 
     def _prompt(self, kind: str) -> str:
         """Return the prompt that the library chooses for `encode_query` or `encode_document`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
-from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
+from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector_error
 from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
 from benchbench.ir.ranking import flaws, shape_flaw
@@ -38,27 +38,27 @@ class TokenStore:
 
         `on_part` is called after each batch of encoded texts and may raise. Raises EncoderError.
         """
-        known = self.read(texts)
-        missing = sorted(set(texts) - known.keys(), key=lambda text: (-len(text), text))
+        tokens_by_text = self.read(texts)
+        missing = sorted(set(texts) - tokens_by_text.keys(), key=lambda text: (-len(text), text))
         for start in range(0, len(missing), BATCH):
-            part = missing[start : start + BATCH]
-            _, made = self.encoder.embed_tokens(part, kind=self.kind)
-            self.keep(part, made, make_room=True)
-            known |= dict(zip(part, made, strict=True)) | self.read(part)
+            batch_texts = missing[start : start + BATCH]
+            _, encoded = self.encoder.embed_tokens(batch_texts, kind=self.kind)
+            self.store_tokens(batch_texts, encoded, make_room=True)
+            tokens_by_text |= dict(zip(batch_texts, encoded, strict=True)) | self.read(batch_texts)
             on_part()
-        return [known[text] for text in texts]
+        return [tokens_by_text[text] for text in texts]
 
-    def missing(self, texts: Sequence[str]) -> list[str]:
+    def find_missing(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without stored token vectors."""
-        known = self._packs.known([self._key(text) for text in texts])
-        return [text for text in texts if self._key(text) not in known]
+        stored_keys = self._packs.find_keys([self._key(text) for text in texts])
+        return [text for text in texts if self._key(text) not in stored_keys]
 
     def read(self, texts: Sequence[str]) -> dict[str, TokenVectors]:
         """Return the stored token vectors, by text."""
         by_key = {self._key(text): text for text in texts}
-        return {by_key[key]: self._unpacked(content) for key, content in self._packs.read(list(by_key)).items()}
+        return {by_key[key]: self._unpack(content) for key, content in self._packs.read(list(by_key)).items()}
 
-    def keep(self, texts: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
+    def store_tokens(self, texts: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
         """Store the token vectors of texts, unless stored already. Return whether all are stored.
 
         At the limit of BENCHBENCH_TOKEN_BYTES, delete the least recently used packs with `make_room`, or skip the rest.
@@ -66,18 +66,18 @@ class TokenStore:
         """
         self._check(texts, tokens)
         limit, root = settings.BENCHBENCH_TOKEN_BYTES, _root()
-        made, has_room = dict(zip(map(self._key, texts), tokens, strict=True)), True
+        records, has_room = dict(zip(map(self._key, texts), tokens, strict=True)), True
         with writing(root):
-            there, kept = self._packs.read(list(made)), packed_bytes(root)
-            for key in [key for key in made if key not in there]:
-                content = made[key].ids.astype("<i4").tobytes() + made[key].vectors.astype("<f2").tobytes()
+            existing, used_bytes = self._packs.read(list(records)), packed_bytes(root)
+            for key in [key for key in records if key not in existing]:
+                content = records[key].ids.astype("<i4").tobytes() + records[key].vectors.astype("<f2").tobytes()
                 size = OVERHEAD + len(content)
-                if kept + size > limit and make_room:
-                    kept = trim_packs(root, limit - limit // SLACK)
-                if not (has_room := kept + size <= limit):
+                if used_bytes + size > limit and make_room:
+                    used_bytes = trim_packs(root, limit - limit // SLACK)
+                if not (has_room := used_bytes + size <= limit):
                     break
-                self._packs.add(key, content, most=limit // SLACK)
-                kept += size
+                self._packs.add(key, content, max_bytes=limit // SLACK)
+                used_bytes += size
         if self.kind == "document":  # not for queries: it would count in their time
             self._packs.sync()
         return has_room
@@ -86,7 +86,7 @@ class TokenStore:
         """Return the key of a text's record, unique across models, kinds and layouts."""
         return sha256(f"{self.folder.name} i4 f2 {self.encoder.token_dimension} {text}".encode()).digest()
 
-    def _unpacked(self, content: memoryview) -> TokenVectors:
+    def _unpack(self, content: memoryview) -> TokenVectors:
         dimension = self.encoder.token_dimension
         count = len(content) // (4 + 2 * dimension)
         return TokenVectors(
@@ -102,16 +102,16 @@ class TokenStore:
         for text, vectors in zip(texts, tokens, strict=True):
             name = f"a token of the {self.kind} {text[:80]!r}"
             if wrong := shape_flaw(vectors.vectors, len(vectors.ids), self.encoder.token_dimension):
-                raise flawed_vector(self.encoder.model_name, name, f"of the shape {wrong}")
+                raise flawed_vector_error(self.encoder.model_name, name, f"of the shape {wrong}")
             for flaw in flaws(vectors.vectors).values():
-                raise flawed_vector(self.encoder.model_name, name, flaw)
+                raise flawed_vector_error(self.encoder.model_name, name, flaw)
 
 
 def tokens_folder(encoder: str, revision: str, kind: str) -> Path:
     return _root() / fingerprint(encoder=encoder, revision=revision, kind=kind)[:32]
 
 
-def forget_tokens(encoder: str, revision: str, kind: str) -> None:
+def delete_tokens(encoder: str, revision: str, kind: str) -> None:
     """Delete this machine's token vectors of a model, revision and kind of text."""
     with writing(_root()):
         shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)

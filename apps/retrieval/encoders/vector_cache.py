@@ -32,7 +32,7 @@ ADD = """
     FROM unnest(%b::text[], %b::bytea[], %b::float8[]) AS made (text_hash, vector, encode_ms)
     ON CONFLICT DO NOTHING
 """
-KNOWN = """
+FIND_POSITIONS = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
     WHERE cached.space_id = %s AND chunk.chunk_set_id = %s
 """
@@ -91,27 +91,27 @@ def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, TextVec
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             cursor.execute(FIND, [space.pk, list(hashes[start : start + ROWS_AT_ONCE])], binary=True)
             rows = {key: (vector, ms) for key, vector, ms in cursor.fetchall()}
-            sound = sound_vectors(space, {key: vector for key, (vector, _) in rows.items()})
-            cached |= {key: TextVector(vector, rows[key][1]) for key, vector in sound.items()}
+            decoded = decode_vectors(space, {key: vector for key, (vector, _) in rows.items()})
+            cached |= {key: TextVector(vector, rows[key][1]) for key, vector in decoded.items()}
             if rows and space.kind == "document":
                 cursor.execute(TOUCH, [space.pk, list(rows)])
     return cached
 
 
-def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, Vectors]:
+def decode_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, Vectors]:
     """Decode the vectors (d,) stored in a space, by the hashes of their texts, leaving out invalid ones.
 
     Invalid vectors are deleted, so that they are computed again, except for imported ones.
     """
-    whole = {key: value for key, value in stored.items() if len(value) == 4 * space.dimension}
-    vectors = np.frombuffer(b"".join(whole.values()), "<f4").astype(np.float32, copy=False)
+    complete = {key: value for key, value in stored.items() if len(value) == 4 * space.dimension}
+    vectors = np.frombuffer(b"".join(complete.values()), "<f4").astype(np.float32, copy=False)
     vectors = vectors.reshape(-1, space.dimension)
     wrong = flaws(vectors)
-    sound = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
-    if lost := stored.keys() - sound.keys():
+    decoded = {key: vectors[row] for row, key in enumerate(complete) if row not in wrong}
+    if lost := stored.keys() - decoded.keys():
         bad = [stored[key] for key in lost]  # not one that another worker has replaced meanwhile
         space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False).delete()
-    return sound
+    return decoded
 
 
 def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
@@ -119,15 +119,15 @@ def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
     hashes = sorted(vectors)  # always in the same order, to avoid deadlocks between workers
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
-            part = hashes[start : start + ROWS_AT_ONCE]
-            stored = [vectors[key].vector.astype("<f4").tobytes() for key in part]
-            cursor.execute(ADD, [space.pk, part, stored, [vectors[key].encode_ms for key in part]])
+            batch_hashes = hashes[start : start + ROWS_AT_ONCE]
+            stored = [vectors[key].vector.astype("<f4").tobytes() for key in batch_hashes]
+            cursor.execute(ADD, [space.pk, batch_hashes, stored, [vectors[key].encode_ms for key in batch_hashes]])
 
 
-def known_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
+def cached_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
     """Return the positions of chunks with a cached vector, in any order."""
     with connection.cursor() as cursor:
-        cursor.execute(KNOWN, [space.pk, chunk_set.pk])
+        cursor.execute(FIND_POSITIONS, [space.pk, chunk_set.pk])
         return np.fromiter((position for (position,) in cursor.fetchall()), np.int64)
 
 

@@ -25,18 +25,18 @@ TRIM = """
     ))
 """
 
-answers_passed_by: ContextVar[bool] = ContextVar("answers_passed_by", default=False)
-answers_not_kept: ContextVar[bool] = ContextVar("answers_not_kept", default=False)
+answers_bypassed: ContextVar[bool] = ContextVar("answers_bypassed", default=False)
+answers_read_only: ContextVar[bool] = ContextVar("answers_read_only", default=False)
 
 
-def passing_by_answers() -> AbstractContextManager[None]:
+def bypass_answers() -> AbstractContextManager[None]:
     """Bypass the cache in this block: answers are neither read from it nor stored."""
-    return _true(answers_passed_by)
+    return _true(answers_bypassed)
 
 
-def keeping_no_answers() -> AbstractContextManager[None]:
+def store_no_answers() -> AbstractContextManager[None]:
     """Store no new answers in this block; cached answers are still used."""
-    return _true(answers_not_kept)
+    return _true(answers_read_only)
 
 
 @contextmanager
@@ -50,14 +50,14 @@ def _true(variable: ContextVar[bool]) -> Iterator[None]:
 
 def find_answer(key: str) -> LLMAnswer | None:
     """Return the cached answer of a key, or None, and update its time of use."""
-    kept = LLMAnswer.objects.filter(key=key).first()
-    if kept is not None:
+    answer = LLMAnswer.objects.filter(key=key).first()
+    if answer is not None:
         with connection.cursor() as cursor:
-            cursor.execute(TOUCH, [kept.pk])
-    return kept
+            cursor.execute(TOUCH, [answer.pk])
+    return answer
 
 
-def keep_answer(answer: LLMAnswer) -> LLMAnswer:
+def store_answer(answer: LLMAnswer) -> LLMAnswer:
     """Store an answer unless its key has one already. Return the stored answer."""
     LLMAnswer.objects.bulk_create([answer], ignore_conflicts=True)
     return LLMAnswer.objects.filter(key=answer.key).first() or answer

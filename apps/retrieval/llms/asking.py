@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from apps.retrieval.fingerprints import fingerprint
-from apps.retrieval.llms.answers import answers_not_kept, answers_passed_by, find_answer, keep_answer
-from apps.retrieval.llms.clients import LLM, LLMError, PassingLLMError, Reply
-from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, require_model, servers
+from apps.retrieval.llms.answers import answers_bypassed, answers_read_only, find_answer, store_answer
+from apps.retrieval.llms.clients import LLM, LLMError, Reply, TemporaryLLMError
+from apps.retrieval.llms.servers import OPTIONS, checked_llm, load_llm, require_model, servers
 from apps.retrieval.models import Index, LLMAnswer
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
 
 REQUESTS = 30  # the latest requests in the window,
 SECONDS = 300.0  # or fewer, once their failures took this long,
-LEAST = 5  # but at least this many
+MIN_REQUESTS = 5  # but at least this many
 SHARE = 0.9  # of failed requests in the window, from which the breaker opens
 BREAK_SECONDS = 30
 
@@ -66,7 +66,7 @@ class Breaker:
         for request in reversed(self.requests):
             window.append(request)
             seconds += request[1]
-            if len(window) >= REQUESTS or (len(window) >= LEAST and seconds >= SECONDS):
+            if len(window) >= REQUESTS or (len(window) >= MIN_REQUESTS and seconds >= SECONDS):
                 return window
         return []
 
@@ -93,41 +93,41 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     """Return a model's answer, cached if possible, with complete `parameters` (`checked_llm`).
 
     `accepts` returns whether the caller can use a text. Only accepted answers are stored. Others are returned for the
-    caller to refuse, and the next call asks the model again. The parameter `cache: false` and `passing_by_answers`
+    caller to refuse, and the next call asks the model again. The parameter `cache: false` and `bypass_answers`
     bypass the cache. Raises LLMError.
     """
     started = time.perf_counter()
-    server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
+    server, options = parameters["provider"], {name: parameters[name] for name in OPTIONS}
     llm = load_llm(server, model)
-    if answers_passed_by.get() or not parameters["cache"]:
-        text, ms = _generate(llm, server, prompt, told)
-        return Reply(text, ms, _since(started), False)
-    known = _known(model, parameters, _revision(llm, server), prompt)
-    key = fingerprint(**known)
-    kept = find_answer(key)
-    if kept is not None and accepts(kept.text):
-        return Reply(kept.text, kept.ms, _since(started), True)
-    text, ms = _generate(llm, server, prompt, told)
-    if answers_not_kept.get() or not accepts(text):
-        return Reply(text, ms, _since(started), False)
-    if kept is not None:  # accepted by another `accepts` before
-        kept.delete()
-    kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, **known))
-    return Reply(kept.text, kept.ms, _since(started), False)
+    if answers_bypassed.get() or not parameters["cache"]:
+        text, ms = _generate(llm, server, prompt, options)
+        return Reply(text, ms, _elapsed_ms(started), False)
+    fields = _answer_fields(model, parameters, _revision(llm, server), prompt)
+    key = fingerprint(**fields)
+    answer = find_answer(key)
+    if answer is not None and accepts(answer.text):
+        return Reply(answer.text, answer.ms, _elapsed_ms(started), True)
+    text, ms = _generate(llm, server, prompt, options)
+    if answers_read_only.get() or not accepts(text):
+        return Reply(text, ms, _elapsed_ms(started), False)
+    if answer is not None:  # accepted by another `accepts` before
+        answer.delete()
+    answer = store_answer(LLMAnswer(key=key, text=text, ms=ms, **fields))
+    return Reply(answer.text, answer.ms, _elapsed_ms(started), False)
 
 
-def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
+def _answer_fields(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
     """Return the fields that identify an answer.
 
     They include the context, since the server may truncate prompts to it. They include the address of a server that
     reports no revision, since another address may have another model.
     """
-    server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
+    server, options = parameters["provider"], {name: parameters[name] for name in OPTIONS}
     if context := servers()[server].context:
-        told["context"] = context
+        options["context"] = context
     if not revision:
-        told["address"] = fingerprint(url=servers()[server].url)[:16]
-    return {"provider": server, "model": model, "revision": revision, "prompt": prompt, "parameters": told}
+        options["address"] = fingerprint(url=servers()[server].url)[:16]
+    return {"provider": server, "model": model, "revision": revision, "prompt": prompt, "parameters": options}
 
 
 def check_llm(index: Index) -> None:
@@ -145,26 +145,26 @@ def llm_revision(server: str, model: str) -> str:
 
 def _revision(llm: LLM, server: str) -> str:
     """Return the model's revision, requested from its server at most once in REVISION_SECONDS. Raises LLMError."""
-    told = revisions.get((server, llm.model_name))
-    if told is None or time.monotonic() > told[1]:
-        told = _asked(server, llm.revision), time.monotonic() + REVISION_SECONDS
-        revisions[server, llm.model_name] = told
-    return told[0]
+    entry = revisions.get((server, llm.model_name))
+    if entry is None or time.monotonic() > entry[1]:
+        entry = _call_server(server, llm.revision), time.monotonic() + REVISION_SECONDS
+        revisions[server, llm.model_name] = entry
+    return entry[0]
 
 
-def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str, float]:
+def _generate(llm: LLM, server: str, prompt: str, options: Parameters) -> tuple[str, float]:
     """Return the answer and the milliseconds of the successful attempt. Raises LLMError."""
 
     def generate() -> tuple[str, float]:
         started = time.perf_counter()
-        return llm.generate(prompt, **told).replace("\0", ""), _since(started)
+        return llm.generate(prompt, **options).replace("\0", ""), _elapsed_ms(started)
 
-    answer = _asked(server, generate)
+    answer = _call_server(server, generate)
     breakers[server].record_success()
     return answer
 
 
-def _asked(server: str, call: Callable[[], Result]) -> Result:
+def _call_server(server: str, call: Callable[[], Result]) -> Result:
     """Call a server, with up to ATTEMPTS attempts, and return the result. Raises LLMError."""
     breaker, started = breakers[server], time.monotonic()
     breaker.check(server, started)
@@ -173,7 +173,7 @@ def _asked(server: str, call: Callable[[], Result]) -> Result:
             # The client's timeout applies to each read, so a slowly dripping answer would never time out.
             with calling(f"The language model server {server}", within=2 * servers()[server].timeout):
                 return call()
-        except PassingLLMError:
+        except TemporaryLLMError:
             if attempt == ATTEMPTS:
                 now = time.monotonic()
                 breaker.record_failure(now - started, now)
@@ -182,32 +182,32 @@ def _asked(server: str, call: Callable[[], Result]) -> Result:
     raise AssertionError("the last attempt returns or raises")
 
 
-def _since(started: float) -> float:
+def _elapsed_ms(started: float) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def rewritten(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Reply]:
+def rewrite_query(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Reply]:
     """Return the texts that `llm`, such as ollama:llama3, writes for a question, and its reply.
 
     `method` is the text of a `QueryText`. Raises LLMError, and QueryTextError for a reply with too few texts.
     """
-    how = QueryText.parse(method)
-    model, parameters = _model_for(how, llm)
-    reply = ask_llm(model, parameters, how.prompt(question), how.accepts)
-    return how.texts(reply.text), reply
+    query_text = QueryText.parse(method)
+    model, parameters = _model_for(query_text, llm)
+    reply = ask_llm(model, parameters, query_text.prompt(question), query_text.accepts)
+    return query_text.texts(reply.text), reply
 
 
-def kept_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
+def find_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
     """Return the cached texts that a revision of `llm` wrote for a question; empty if not cached."""
-    how = QueryText.parse(method)
-    model, parameters = _model_for(how, llm)
+    query_text = QueryText.parse(method)
+    model, parameters = _model_for(query_text, llm)
     if parameters["provider"] not in servers():
         return ()
-    known = _known(model, parameters, "" if revision == UNKNOWN else revision, how.prompt(question))
-    answer = LLMAnswer.objects.filter(key=fingerprint(**known)).values_list("text", flat=True).first()
-    return how.texts(answer) if answer is not None and how.accepts(answer) else ()
+    fields = _answer_fields(model, parameters, "" if revision == UNKNOWN else revision, query_text.prompt(question))
+    answer = LLMAnswer.objects.filter(key=fingerprint(**fields)).values_list("text", flat=True).first()
+    return query_text.texts(answer) if answer is not None and query_text.accepts(answer) else ()
 
 
-def _model_for(how: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
+def _model_for(query_text: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
     server, _, model = llm.partition(":")
-    return model, checked_llm({"provider": server, "max_tokens": MAX_TOKENS[how.method]})
+    return model, checked_llm({"provider": server, "max_tokens": MAX_TOKENS[query_text.method]})

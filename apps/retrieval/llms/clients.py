@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from benchbench.errors import BenchbenchError
 
-PASSING = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of temporary errors
-REFUSED = (401, 403)
+TEMPORARY = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of temporary errors
+UNAUTHORISED = (401, 403)
 Result = TypeVar("Result")
 
 
@@ -19,7 +19,7 @@ class LLMError(BenchbenchError):
     code = "llm"
 
 
-class PassingLLMError(LLMError):
+class TemporaryLLMError(LLMError):
     """A temporary error that a retry may solve: no connection, a timeout, or too many requests."""
 
 
@@ -51,7 +51,7 @@ class Server:
 class LLM(ABC):
     """A model on a server. With temperature 0 and a seed, equal prompts should give equal answers.
 
-    `api` names the server's API. All methods that send a request raise LLMError or PassingLLMError.
+    `api` names the server's API. All methods that send a request raise LLMError or TemporaryLLMError.
     """
 
     api: str
@@ -75,14 +75,14 @@ class LLM(ABC):
     def status_error(self, status: int, message: str) -> LLMError:
         """Return the error for an HTTP status other than 200, with addresses and keys removed from the message."""
         subject = f"The language model server {self.server.name}"
-        if status in REFUSED:
+        if status in UNAUTHORISED:
             return LLMError(f"{subject} refuses its key ({status}): correct BENCHBENCH_LLM_KEYS.")
-        kind = PassingLLMError if status in PASSING else LLMError
+        kind = TemporaryLLMError if status in TEMPORARY else LLMError
         text = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
         return kind(f"{subject} answered {status} for {self.model_name}: {text}")
 
-    def connection_error(self, error: Exception) -> PassingLLMError:
-        return PassingLLMError(
+    def connection_error(self, error: Exception) -> TemporaryLLMError:
+        return TemporaryLLMError(
             f"The language model server {self.server.name} does not answer ({type(error).__name__}): start it, or "
             "correct BENCHBENCH_LLM_SERVERS."
         )

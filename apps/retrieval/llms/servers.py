@@ -15,42 +15,42 @@ from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM, Ser
 
 # By the name of the required package, which is also that of the extra.
 KINDS: dict[str, Callable[[str, Server], LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
-STATED = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
+SERVER_PATTERN = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
 DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
 WITH_CONTEXT = ("ollama",)  # kinds whose requests can set the context in tokens
-ASKS = ("temperature", "max_tokens", "seed")  # options of requests, which determine an answer
+OPTIONS = ("temperature", "max_tokens", "seed")  # options of requests, which determine an answer
 
 
 def servers() -> dict[str, Server]:
     """Return the servers of BENCHBENCH_LLM_SERVERS by name. Raises ImproperlyConfigured."""
-    keys = dict(written.split("=", 1) for written in settings.BENCHBENCH_LLM_KEYS if "=" in written)
+    keys = dict(entry.split("=", 1) for entry in settings.BENCHBENCH_LLM_KEYS if "=" in entry)
     timeouts, contexts = _numbers("BENCHBENCH_LLM_TIMEOUTS"), _numbers("BENCHBENCH_LLM_CONTEXTS")
-    named = {}
-    for written in settings.BENCHBENCH_LLM_SERVERS:
-        match = STATED.fullmatch(written)
+    by_name = {}
+    for entry in settings.BENCHBENCH_LLM_SERVERS:
+        match = SERVER_PATTERN.fullmatch(entry)
         if match is None or match["kind"] not in KINDS:
             raise ImproperlyConfigured(
-                f"BENCHBENCH_LLM_SERVERS: {written!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
+                f"BENCHBENCH_LLM_SERVERS: {entry!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
                 f"kinds are {', '.join(KINDS)}."
             )
         name = match["name"]
         timeout = timeouts.pop(name, settings.BENCHBENCH_LLM_TIMEOUT_SECONDS)
         context = contexts.pop(name, None) if match["kind"] in WITH_CONTEXT else None
-        named[name] = Server(name, match["kind"], match["url"], keys.get(name, ""), timeout, context)
+        by_name[name] = Server(name, match["kind"], match["url"], keys.get(name, ""), timeout, context)
     for setting, left in (("BENCHBENCH_LLM_TIMEOUTS", timeouts), ("BENCHBENCH_LLM_CONTEXTS", contexts)):
         if left:
             able = "a server of BENCHBENCH_LLM_SERVERS" if left is timeouts else "an Ollama server of them"
             raise ImproperlyConfigured(f"{setting}: {', '.join(left)} is not {able}.")
-    return named
+    return by_name
 
 
 def _numbers(setting: str) -> dict[str, int]:
     """Parse a setting of the form NAME=NUMBER per server. Raises ImproperlyConfigured."""
     numbers = {}
-    for written in getattr(settings, setting):
-        name, _, number = written.partition("=")
+    for entry in getattr(settings, setting):
+        name, _, number = entry.partition("=")
         if not re.fullmatch(r"[1-9][0-9]{0,8}", number.strip()):
-            raise ImproperlyConfigured(f"{setting}: {written!r} is not NAME=NUMBER, as ollama=300.")
+            raise ImproperlyConfigured(f"{setting}: {entry!r} is not NAME=NUMBER, as ollama=300.")
         numbers[name.strip()] = int(number)
     return numbers
 
@@ -60,8 +60,8 @@ def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
 
     `provider` is the name of a server, by default the first. Raises LLMError for unknown names and wrong types.
     """
-    given = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
-    complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **given}
+    overrides = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
+    complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **overrides}
     if type(complete["temperature"]) is int:
         complete["temperature"] = float(complete["temperature"])
     if complete.keys() != DEFAULTS.keys() or any(type(complete[name]) is not type(DEFAULTS[name]) for name in DEFAULTS):
@@ -76,62 +76,62 @@ def full_name(llm: str, parameters: dict[str, Any]) -> str:
     return f"{server}:{llm}" + (f" at {url}" if url else "")
 
 
-def lack_of_llm(name: str) -> str:
+def missing_llm_requirement(name: str) -> str:
     """Return why a language model, by its full name, cannot be used here, as a clause; "" if it can."""
-    server, _, rest = name.partition(":")
-    model, _, url = rest.partition(" at ")
-    known = servers()
+    server, _, model_and_url = name.partition(":")
+    model, _, url = model_and_url.partition(" at ")
+    by_name = servers()
     if not model:
         return "its strategy asks a language model, and none is named"
-    if server not in known:
-        there = f"known are {', '.join(known)}" if known else "the settings name none (BENCHBENCH_LLM_SERVERS)"
-        return f"the language model server {server or 'of ' + model} is not known here, {there}"
-    if find_spec(known[server].kind) is None:
-        package = known[server].kind
+    if server not in by_name:
+        choices = f"known are {', '.join(by_name)}" if by_name else "the settings name none (BENCHBENCH_LLM_SERVERS)"
+        return f"the language model server {server or 'of ' + model} is not known here, {choices}"
+    if find_spec(by_name[server].kind) is None:
+        package = by_name[server].kind
         return f"the language model server {server} needs the package {package}: pip install 'benchbench[{package}]'"
-    if url and url.rstrip("/") != known[server].url.rstrip("/"):
+    if url and url.rstrip("/") != by_name[server].url.rstrip("/"):
         return f"the language model server {server} has another address here than {url}"
     return ""
 
 
 @lru_cache(maxsize=16)
-def made(server: Server, model: str) -> LLM:
+def create_llm(server: Server, model: str) -> LLM:
     """Return a model of a server. The package of its kind must be installed."""
     return KINDS[server.kind](model, server)
 
 
 def load_llm(provider: str, model: str) -> LLM:
     """Return a model of the server called `provider`. Raises LLMError."""
-    if lacking := lack_of_llm(f"{provider}:{model}"):
-        raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
-    return made(servers()[provider], model)
+    if missing := missing_llm_requirement(f"{provider}:{model}"):
+        raise LLMError(f"{missing[0].upper()}{missing[1:]}.")
+    return create_llm(servers()[provider], model)
 
 
 LOOK_SECONDS = 5.0  # timeout for listing models: a page may be waiting
 BELIEVED_SECONDS = 5.0  # how long the result is cached, since each run of a benchmark checks
 
 
-def lack_of_answers(name: str) -> str:
+def find_llm_failure(name: str) -> str:
     """Return why a language model, by its full name, does not answer now, as a clause; "" if it does."""
-    if lacking := lack_of_llm(name):
-        return lacking
-    server, _, rest = name.partition(":")
-    return _lack(servers()[server], rest.partition(" at ")[0], int(time.monotonic() / BELIEVED_SECONDS))
+    if missing := missing_llm_requirement(name):
+        return missing
+    server, _, model_and_url = name.partition(":")
+    return _llm_failure(servers()[server], model_and_url.partition(" at ")[0], int(time.monotonic() / BELIEVED_SECONDS))
 
 
 def require_model(server: str, model: str) -> None:
     """Check that a server answers and has a model. Raises LLMError."""
-    known = load_llm(server, model).server
-    there = made(replace(known, timeout=min(known.timeout, LOOK_SECONDS)), model).models()
-    if model not in there:
+    llm_server = load_llm(server, model).server
+    models = create_llm(replace(llm_server, timeout=min(llm_server.timeout, LOOK_SECONDS)), model).models()
+    if model not in models:
         raise LLMError(
-            f"The language model server {server} has no model {model!r}; it has {', '.join(sorted(there)) or 'none'}.",
+            f"The language model server {server} has no model {model!r}; it has {', '.join(sorted(models)) or 'none'}.",
             field="llm",
         )
 
 
 @lru_cache(maxsize=64)
-def _lack(server: Server, model: str, moment: int) -> str:
+def _llm_failure(server: Server, model: str, moment: int) -> str:
     try:
         require_model(server.name, model)
     except LLMError as error:

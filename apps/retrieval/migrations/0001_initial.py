@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 ),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
                 (
-                    "made_sec",
+                    "build_seconds",
                     models.FloatField(
                         db_default=0.0, default=0, editable=False, help_text="What cutting and summarising took."
                     ),
@@ -100,7 +100,7 @@ class Migration(migrations.Migration):
                 ("size_bytes", models.PositiveBigIntegerField(default=0)),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
                 (
-                    "made_sec",
+                    "build_seconds",
                     models.FloatField(db_default=0.0, default=0, editable=False, help_text="What making it took."),
                 ),
                 (

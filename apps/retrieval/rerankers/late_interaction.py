@@ -18,7 +18,7 @@ from apps.retrieval.rerankers.base import PairScores, RerankerError
 from benchbench.ir.planning.configuration import LATE_INTERACTION
 from benchbench.ir.ranking import RESCORE_BAND
 from benchbench.ir.records import Scores
-from benchbench.local_files.sealed import kept_array
+from benchbench.local_files.sealed import load_array
 
 CHUNKS_AT_ONCE = 1000
 
@@ -35,10 +35,10 @@ class TokenFrequencies:
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, chunk_set: ChunkSet, encoder: TokenEncoder) -> Self:
+    def load(cls, chunk_set: ChunkSet, encoder: TokenEncoder) -> Self:
         key = fingerprint(chunk_set=chunk_set.fingerprint, encoder=encoder.model_name, revision=encoder.revision)
         file = Path(settings.BENCHBENCH_VECTOR_DIR) / f"tokens-{key[:32]}.counts"
-        counts = kept_array(file, np.int64, (-1,), holds=key, make=lambda: [_count(chunk_set, encoder)])
+        counts = load_array(file, np.int64, (-1,), holds=key, make=lambda: [_count(chunk_set, encoder)])
         return cls(chunk_set.chunk_count, np.array(counts))
 
     def idf(self, tokens: NDArray[np.int32]) -> Scores:
@@ -54,8 +54,8 @@ class TokenFrequencies:
 def _count(chunk_set: ChunkSet, encoder: TokenEncoder) -> NDArray[np.int64]:
     counts = np.zeros(1, np.int64)
     for start in range(0, chunk_set.chunk_count, CHUNKS_AT_ONCE):
-        part = chunk_set.chunks.filter(position__range=(start, start + CHUNKS_AT_ONCE - 1))
-        occurring = [np.unique(ids) for ids in encoder.token_ids(list(part.values_list("text", flat=True)))]
+        chunks = chunk_set.chunks.filter(position__range=(start, start + CHUNKS_AT_ONCE - 1))
+        occurring = [np.unique(ids) for ids in encoder.token_ids(list(chunks.values_list("text", flat=True)))]
         occurrences = np.bincount(np.concatenate(occurring), minlength=len(counts))
         occurrences[: len(counts)] += counts
         counts = occurrences
@@ -99,23 +99,23 @@ class LateInteractionReranker:
         assert index.chunk_set is not None
         self.model_name = encoder.model_name
         self.revision = f"{encoder.model_name} {encoder.revision}"
-        self._frequencies = TokenFrequencies.of(index.chunk_set, encoder)
+        self._frequencies = TokenFrequencies.load(index.chunk_set, encoder)
         self._queries = TokenStore(encoder, "query")
         self._documents = TokenStore(encoder, "document")
 
     def prepare(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> None:
         """Store the missing token vectors of texts, such as those of an index with imported vectors."""
-        self._documents.tokens(self._documents.missing(texts), on_part=on_part)
+        self._documents.tokens(self._documents.find_missing(texts), on_part=on_part)
 
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
         scores, means = np.zeros(len(texts)), np.zeros(len(texts))
-        (asked,) = self._queries.tokens([query])
-        if len(asked.ids) and texts:
-            weights = self._frequencies.idf(asked.ids)
-            vectors = asked.vectors.astype(np.float32)
-            kept = self._documents.tokens(texts)
+        (query_tokens,) = self._queries.tokens([query])
+        if len(query_tokens.ids) and texts:
+            weights = self._frequencies.idf(query_tokens.ids)
+            vectors = query_tokens.vectors.astype(np.float32)
+            text_tokens = self._documents.tokens(texts)
             with one_thread():
-                for number, text in enumerate(kept):
+                for number, text in enumerate(text_tokens):
                     best = greatest_similarities(vectors, text.vectors.astype(np.float32))
                     scores[number] = (weights * best).sum() / weights.sum()
                     means[number] = best.mean()

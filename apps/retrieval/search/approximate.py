@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from apps.retrieval.availability import lack
+from apps.retrieval.availability import missing_requirements
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, pgvector
@@ -23,7 +23,7 @@ from apps.retrieval.stores.base import Collection, Nominate, StoreError
 from apps.retrieval.stores.filling import OpenCollection, collection_name, open_collection
 from apps.retrieval.strategies.base import Answer
 from benchbench.calls import calling
-from benchbench.errors import UnfitWorkerError, told
+from benchbench.errors import UnfitWorkerError, error_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Scores, Vectors
@@ -62,14 +62,14 @@ class Collections:
 
         If `run` raises SearchFault, or the files changed meanwhile, the collection is closed, verified, refilled if
         damaged, and searched once more. Raises the cause of the second SearchFault, StoreError if the files changed
-        again, and the errors of `filled`.
+        again, and the errors of `ensure_filled`.
         """
         if setting.store not in STORES or self._vectors is None or not len(self._vectors):
             return run(None)
         try:
             return self._once(setting, run)
         except SearchFault as fault:
-            log.warning("%s is verified and searched again: %s", setting, told(fault.error))
+            log.warning("%s is verified and searched again: %s", setting, error_text(fault.error))
         self._open.pop(collection_name(setting)).close()
         try:
             return self._once(setting, run)
@@ -77,7 +77,7 @@ class Collections:
             raise fault.error from None
 
     def _once(self, setting: Ann, run: Callable[[Collection], Result]) -> Result:
-        opened = self.filled(setting)
+        opened = self.ensure_filled(setting)
         result = run(opened.collection)
         if not opened.is_current:
             raise SearchFault(
@@ -88,14 +88,14 @@ class Collections:
             )
         return result
 
-    def filled(self, setting: Ann) -> OpenCollection:
+    def ensure_filled(self, setting: Ann) -> OpenCollection:
         """Return the collection that a setting of a store searches, filling it first if needed, which takes a while.
 
         Raises StoreError, OutputError; UnfitWorkerError if the store is not installed.
         """
         assert self._vectors is not None
-        if lacking := lack({"store": setting.store}):
-            raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {lacking}.")
+        if missing := missing_requirements({"store": setting.store}):
+            raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {missing}.")
         name = collection_name(setting)
         if name in self._open and not self._open[name].is_current:
             self._open.pop(name).close()
@@ -129,7 +129,7 @@ class Approximation:
 class ApproximateView:
     """A view of an open index for one setting and one filter. `seconds` has the cost of each search.
 
-    Preparation per connection or filter does not count; `apart` is the seconds of that per connection. Without a
+    Preparation per connection or filter does not count; `setup_seconds` is that per connection. Without a
     `collection`, pgvector is searched: it filters by the metadata in its table, or without a `filter` by the positions
     of any mask.
     """
@@ -143,7 +143,7 @@ class ApproximateView:
         self._filter = filter
         self._collection = collection
         self.seconds: list[float] = []
-        self.apart = 0.0
+        self.setup_seconds = 0.0
         self.notes: defaultdict[str, list[int]] = defaultdict(list)  # numbers among all queries so far
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
@@ -156,7 +156,7 @@ class ApproximateView:
             return [ScoredList.empty()] * len(queries)
         nominating = self._nominating(len(queries), depth, mask)
         with calling(f"The search by {self._setting}"), self._fault(), nominating as nominate:
-            best = self._all_that_count if self._setting.compares_all else self._best
+            best = self._best_of_all if self._setting.compares_all else self._best
             lists = []
             for query in queries:
                 started = time.perf_counter()
@@ -179,47 +179,47 @@ class ApproximateView:
             yield self._collection.nominator(self._setting, mask)
             return
         search = pgvector.nominating(self._index, self._setting, Among(self._filter, mask), depth)
-        with search as (nominate, uses_index, apart):
-            self.apart += apart
+        with search as (nominate, uses_index, setup_seconds):
+            self.setup_seconds += setup_seconds
             if not uses_index:
                 self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + queries)
             yield nominate
 
     def _best(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
         ids = self._nominated(nominate, query, depth, mask)
-        if len(ids) < min(depth, self._admitted(mask)):
+        if len(ids) < min(depth, self._admitted_count(mask)):
             if mask is not None:
-                return self._searched_exactly(query, depth, mask)
+                return self._search_exactly(query, depth, mask)
             self.notes["short"].append(len(self.seconds))
         return top(self._scores(ids, query), depth, ids=ids)
 
-    def _all_that_count(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
+    def _best_of_all(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
         """Return the results of a store that compares all vectors: the same as those of exact search.
 
         The store compares in float32, so chunks that it leaves out may score as high as the result at `depth`. So more
         are requested until the last nominee scores lower by RESCORE_BAND. Raises StoreError if too few are returned.
         """
-        wanted, admitted = depth + SPARE, self._admitted(mask)
+        limit, admitted = depth + SPARE, self._admitted_count(mask)
         while True:
-            ids = self._nominated(nominate, query, wanted, mask)
-            if len(ids) < min(wanted, admitted):
+            ids = self._nominated(nominate, query, limit, mask)
+            if len(ids) < min(limit, admitted):
                 if mask is not None:
-                    return self._searched_exactly(query, depth, mask)
+                    return self._search_exactly(query, depth, mask)
                 raise StoreError(
-                    f"{self._setting} gave {len(ids):,} chunks where {min(wanted, admitted):,} were asked for and are "
+                    f"{self._setting} gave {len(ids):,} chunks where {min(limit, admitted):,} were asked for and are "
                     "there: it does not compare all of them. Leave it out, or try another version of the store."
                 )
             scores = self._scores(ids, query)
             best = top(scores, depth, ids=ids)
             if len(ids) == admitted or best.scores[-1] - scores.min() > RESCORE_BAND:
                 return best
-            wanted *= 2
+            limit *= 2
 
-    def _searched_exactly(self, query: Vectors, depth: int, mask: Mask) -> ScoredList:
+    def _search_exactly(self, query: Vectors, depth: int, mask: Mask) -> ScoredList:
         self.notes["searched_exactly"].append(len(self.seconds))
         return exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
 
-    def _admitted(self, mask: Mask | None) -> int:
+    def _admitted_count(self, mask: Mask | None) -> int:
         return len(self._vectors) if mask is None else int(np.count_nonzero(mask))
 
     def _scores(self, ids: Positions, query: Vectors) -> Scores:

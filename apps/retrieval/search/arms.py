@@ -19,23 +19,23 @@ def check_arm(index: Index, setting: Ann) -> None:
         return
     if index.dimension is None or index.chunk_set is None:
         return
-    if lack := STORES[setting.store].lack(setting, index.chunk_set.vector_count, index.dimension):
-        raise AnnIndexError(f'{setting} cannot search "{index}": {lack}. Name others, or leave it out.', field="ann")
+    if missing := STORES[setting.store].missing_requirement(setting, index.chunk_set.vector_count, index.dimension):
+        raise AnnIndexError(f'{setting} cannot search "{index}": {missing}. Name others, or leave it out.', field="ann")
 
 
 def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
     """Return the missing structure that a setting searches, as its name and a description, or None."""
     assert index.chunk_set is not None
-    made_with = ", ".join(f"{option}={value}" for option, value in setting.build.items())
-    what = f"{setting.name} ({made_with})" if made_with else setting.name
-    over = f"{what} over {index.chunk_set.vector_count:,} vectors of {index}"
+    options = ", ".join(f"{option}={value}" for option, value in setting.build.items())
+    label = f"{setting.name} ({options})" if options else setting.name
+    description = f"{label} over {index.chunk_set.vector_count:,} vectors of {index}"
     if setting.store in STORES:
         name = collection_name(setting)
-        return None if is_filled(collections_folder(index) / name) else (f"{index.pk} {name}", over)
+        return None if is_filled(collections_folder(index) / name) else (f"{index.pk} {name}", description)
     if setting.compares_all:
         return None
     name = pgvector.ann_index_name(index, setting)
-    return None if pgvector.find_ann_index(name) else (name, over)
+    return None if pgvector.find_ann_index(name) else (name, description)
 
 
 def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
     if setting.store in STORES:
         if not index.chunk_set.vector_count:
             return {}
-        opened = open_index(index).collections.filled(setting)
+        opened = open_index(index).collections.ensure_filled(setting)
         facts = {"index": collection_name(setting), "bytes": opened.bytes, "build_seconds": opened.build_seconds}
         return facts | {
             "store": setting.store,
@@ -59,6 +59,6 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
         }
     if setting.compares_all:
         return pgvector.explain(index, setting, depth)
-    made = pgvector.make_ann_index(index, setting)
-    built = {"index": made.name, "bytes": made.bytes, "build_seconds": made.build_seconds}
+    ann_index = pgvector.make_ann_index(index, setting)
+    built = {"index": ann_index.name, "bytes": ann_index.bytes, "build_seconds": ann_index.build_seconds}
     return built | pgvector.explain(index, setting, depth)

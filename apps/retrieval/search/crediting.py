@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from apps.retrieval.encoders.vector_cache import find_vectors, query_space
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import Chunk, Index
-from apps.retrieval.search.exact import truncated
+from apps.retrieval.search.exact import truncate
 from apps.retrieval.search.vectors import table_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.ranking import pair_scores
@@ -31,14 +31,14 @@ def summaries_behind(
     nodes = Chunk.objects.in_bulk(list(scores.keys() | set().union(*above.values())))
     ids, vectors = table_vectors(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))
     if dimensions is not None:
-        vectors = truncated(vectors, dimensions, what="chunk")
-        (query,) = truncated(query[None], dimensions, what="query")
-    own = dict(zip(ids.tolist(), pair_scores(vectors, query).tolist(), strict=True))
+        vectors = truncate(vectors, dimensions, kind="chunk")
+        (query,) = truncate(query[None], dimensions, kind="query")
+    node_scores = dict(zip(ids.tolist(), pair_scores(vectors, query).tolist(), strict=True))
     behind: dict[int, Chunk] = {}
     for chunk, score in scores.items():
-        if own[nodes[chunk].position] != score:
-            by = [node for node in sorted(above[chunk]) if own[nodes[node].position] == score]
-            behind |= {chunk: nodes[by[0]]} if by else {}
+        if node_scores[nodes[chunk].position] != score:
+            sources = [node for node in sorted(above[chunk]) if node_scores[nodes[node].position] == score]
+            behind |= {chunk: nodes[sources[0]]} if sources else {}
     return behind
 
 

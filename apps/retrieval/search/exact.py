@@ -56,22 +56,22 @@ def _gpu() -> str | None:
 def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None) -> list[Positions]:
     """Return for each query the rows that may be among its best, ascending."""
     rows = max(depth, SIMILARITY_BYTES // (4 * max(1, len(queries))))
-    named: list[list[Positions]] = [[] for _ in queries]
-    kept: list[list[Vectors]] = [[] for _ in queries]
+    nominees: list[list[Positions]] = [[] for _ in queries]
+    nominee_scores: list[list[Vectors]] = [[] for _ in queries]
     for start in range(0, len(matrix), rows):
         block = matrix[start : start + rows]
         nominated = _by_numpy(block, queries, depth) if device is None else _by_torch(block, queries, depth, device)
         for number, (chosen, similarities) in enumerate(nominated):
-            named[number].append(chosen + start)
-            kept[number].append(similarities)
-    return [_of_all_blocks(*blocks, depth) for blocks in zip(named, kept, strict=True)]
+            nominees[number].append(chosen + start)
+            nominee_scores[number].append(similarities)
+    return [_merge_blocks(*blocks, depth) for blocks in zip(nominees, nominee_scores, strict=True)]
 
 
-def _of_all_blocks(named: list[Positions], kept: list[Vectors], depth: int) -> Positions:
+def _merge_blocks(nominees: list[Positions], nominee_scores: list[Vectors], depth: int) -> Positions:
     """Return the nominees of all blocks that may be among the best overall."""
-    if len(named) < 2:
-        return named[0] if named else np.empty(0, np.int64)
-    return np.concatenate(named)[nominate(np.concatenate(kept), depth)]
+    if len(nominees) < 2:
+        return nominees[0] if nominees else np.empty(0, np.int64)
+    return np.concatenate(nominees)[nominate(np.concatenate(nominee_scores), depth)]
 
 
 def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:
@@ -89,9 +89,9 @@ def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iter
     if best.isnan().any():  # topk ranks NaN highest
         raise RankingError("A similarity is not a number (NaN): look for vectors of zeros or infinities.")
     numbers, columns = (similarities >= best[:, -1:] - RESCORE_BAND).nonzero(as_tuple=True)
-    kept = similarities[numbers, columns].cpu().numpy()
+    nominee_scores = similarities[numbers, columns].cpu().numpy()
     ends = np.searchsorted(numbers.cpu().numpy(), np.arange(1, len(queries)))
-    return zip(np.split(columns.cpu().numpy(), ends), np.split(kept, ends), strict=True)
+    return zip(np.split(columns.cpu().numpy(), ends), np.split(nominee_scores, ends), strict=True)
 
 
 ROWS_AT_ONCE = 2**16
@@ -112,7 +112,7 @@ class TruncatedView:
 
     def __init__(self, vectors: Vectors, dimensions: int) -> None:
         self._dimensions = dimensions
-        self._vectors = truncated(vectors, dimensions, what="chunk")
+        self._vectors = truncate(vectors, dimensions, kind="chunk")
 
     @property
     def nbytes(self) -> int:
@@ -120,24 +120,24 @@ class TruncatedView:
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest chunks to each of `queries` (q, d) among those that `mask` (n,) admits."""
-        return nearest(self._vectors, truncated(queries, self._dimensions, what="query"), depth, mask=mask)
+        return nearest(self._vectors, truncate(queries, self._dimensions, kind="query"), depth, mask=mask)
 
 
-def truncated(vectors: Vectors, dimensions: int, *, what: Literal["chunk", "query"]) -> Vectors:
+def truncate(vectors: Vectors, dimensions: int, *, kind: Literal["chunk", "query"]) -> Vectors:
     """Return the first `dimensions` of each vector (n, d), scaled to length 1: (n, dimensions).
 
     Lengths are computed from float64 squares, row by row, so that the bits do not depend on the batch. Raises
     TruncationError.
     """
-    kept = np.empty((len(vectors), dimensions), np.float32)
+    unit_vectors = np.empty((len(vectors), dimensions), np.float32)
     for start in range(0, len(vectors), ROWS_AT_ONCE):
-        part = vectors[start : start + ROWS_AT_ONCE, :dimensions].astype(np.float64, order="C")
-        lengths = np.sqrt(np.einsum("nd,nd->n", part, part))
+        block = vectors[start : start + ROWS_AT_ONCE, :dimensions].astype(np.float64, order="C")
+        lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
         if not lengths.all():
             row = start + int(np.argmin(lengths))
-            error, whose = (QueryTruncationError, "the query") if what == "query" else (TruncationError, f"chunk {row}")
+            error, owner = (QueryTruncationError, "the query") if kind == "query" else (TruncationError, f"chunk {row}")
             raise error(
-                f"The first {dimensions} dimensions of the vector of {whose} are all zero: compare more dimensions."
+                f"The first {dimensions} dimensions of the vector of {owner} are all zero: compare more dimensions."
             )
-        kept[start : start + ROWS_AT_ONCE] = part / lengths[:, None]
-    return kept
+        unit_vectors[start : start + ROWS_AT_ONCE] = block / lengths[:, None]
+    return unit_vectors

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Chunk, ChunkSet, LexicalIndex
-from apps.retrieval.search.holding import hold_to_index
+from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical_indexes import LexicalIndexError
 from benchbench.ir.records import ScoredList
 
@@ -35,26 +35,26 @@ def make_full_text(chunk_set: ChunkSet) -> LexicalIndex:
 
     Raises LexicalIndexError for a chunk with more words than PostgreSQL allows in a text.
     """
-    hold_to_index(chunk_set, ENGINE)
+    lock_for_index(chunk_set, ENGINE)
     if existing := find_full_text(chunk_set):
         return existing
-    made = LexicalIndex.objects.create(
+    index = LexicalIndex.objects.create(
         chunk_set=chunk_set,
         engine=ENGINE,
         parameters=PARAMETERS,
         fingerprint=_key(chunk_set),
         completed_at=timezone.now(),
     )
-    table = sql.Identifier(_table(made))
+    table = sql.Identifier(_table(index))
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("CREATE TABLE {} (position integer PRIMARY KEY, words tsvector NOT NULL)").format(table))
         _fill(cursor, table, chunk_set)
         cursor.execute(sql.SQL("CREATE INDEX ON {} USING gin (words)").format(table))
         cursor.execute(sql.SQL("ANALYZE {}").format(table))
-        cursor.execute("SELECT pg_total_relation_size(%s)", [_table(made)])
-        made.size_bytes = cursor.fetchone()[0]
-    made.save(update_fields=["size_bytes"])
-    return made
+        cursor.execute("SELECT pg_total_relation_size(%s)", [_table(index)])
+        index.size_bytes = cursor.fetchone()[0]
+    index.save(update_fields=["size_bytes"])
+    return index
 
 
 def _fill(cursor: Any, table: sql.Identifier, chunk_set: ChunkSet) -> None:

@@ -11,13 +11,13 @@ HOLD = f"SELECT id FROM {ChunkSet._meta.db_table} WHERE fingerprint = %s FOR KEY
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
-def be_alone(name: str) -> None:
+def take_lock(name: str) -> None:
     """Take the advisory lock of a name until the transaction ends, waiting for other holders."""
     with connection.cursor() as cursor:
         cursor.execute(ALONE, [name])
 
 
-def held_chunk_set(fingerprint: str) -> ChunkSet | None:
+def find_locked_set(fingerprint: str) -> ChunkSet | None:
     """Return the chunk set of a fingerprint, locked against deletion until the transaction ends, or None.
 
     Waits for a deletion in progress.
@@ -28,13 +28,13 @@ def held_chunk_set(fingerprint: str) -> ChunkSet | None:
     return ChunkSet.objects.get(pk=row[0]) if row else None
 
 
-def hold_to_index(chunk_set: ChunkSet, engine: str) -> None:
+def lock_for_index(chunk_set: ChunkSet, engine: str) -> None:
     """Lock a chunk set against deletion, and against concurrent builds of its lexical index by this engine.
 
     Raises ChunkSet.DoesNotExist if it was deleted.
     """
-    be_alone(f"{engine} {chunk_set.pk}")
-    if held_chunk_set(chunk_set.fingerprint) is None:
+    take_lock(f"{engine} {chunk_set.pk}")
+    if find_locked_set(chunk_set.fingerprint) is None:
         raise ChunkSet.DoesNotExist
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.clients import Reply
 from apps.retrieval.models import Chunk, ChunkSet, Index
-from apps.retrieval.strategies.base import Described
+from apps.retrieval.strategies.base import Passage
 from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
 
@@ -28,7 +28,7 @@ class Layout:
     children: Positions
 
     @classmethod
-    def of(cls, chunk_set: ChunkSet) -> Layout:
+    def load(cls, chunk_set: ChunkSet) -> Layout:
         count = chunk_set.vector_count
         levels = chunk_set.chunks.order_by("position").values_list("level", flat=True)
         links = Chunk.children.through.objects.filter(from_chunk__chunk_set=chunk_set).order_by(
@@ -47,17 +47,17 @@ class Layout:
 
     def children_of(self, positions: Positions) -> Positions:
         """Return the children of all `positions`, distinct and ascending."""
-        own = [self.children[self.starts[position] : self.starts[position + 1]] for position in positions.tolist()]
-        return np.unique(np.concatenate(own)) if own else np.empty(0, np.int64)
+        children = [self.children[self.starts[position] : self.starts[position + 1]] for position in positions.tolist()]
+        return np.unique(np.concatenate(children)) if children else np.empty(0, np.int64)
 
-    def admitted(self, chunks: Mask) -> Mask:
+    def extend_mask(self, chunks: Mask) -> Mask:
         """Extend a mask of `chunks` (level 0) to all positions (n,). A summary is admitted if a child is."""
         mask = np.zeros(len(self.levels), bool)
         mask[: len(chunks)] = chunks
         for level in range(1, int(self.levels.max(initial=0)) + 1):
-            at = np.flatnonzero(self.levels == level)
+            positions = np.flatnonzero(self.levels == level)
             admitted = np.concatenate([[0], np.cumsum(mask[self.children])])  # number of admitted children before each
-            mask[at] = admitted[self.starts[at + 1]] > admitted[self.starts[at]]
+            mask[positions] = admitted[self.starts[positions + 1]] > admitted[self.starts[positions]]
         return mask
 
 
@@ -92,12 +92,12 @@ class IndexView:
             lists |= zip(chosen, self._near(queries[chosen], depth, mask=masks[chosen[0]]), strict=True)
         return [lists[number] for number in range(len(queries))]
 
-    def described(self, positions: Positions) -> list[Described]:
+    def load_passages(self, positions: Positions) -> list[Passage]:
         """Return the descriptions of `positions`, in their order."""
         rows = Chunk.objects.filter(chunk_set=self._index.chunk_set_id, position__in=positions.tolist())
-        told = rows.values_list("position", "document__external_id", "section__section_id", "text")
-        known = {position: Described(document, section or "", text) for position, document, section, text in told}
-        return [known[position] for position in positions.tolist()]
+        values = rows.values_list("position", "document__external_id", "section__section_id", "text")
+        by_position = {position: Passage(document, section or "", text) for position, document, section, text in values}
+        return [by_position[position] for position in positions.tolist()]
 
     def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
         """Return the answer of the index's language model, stored only if `accepts` returns true. Raises LLMError."""

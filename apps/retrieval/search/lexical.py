@@ -99,9 +99,9 @@ class Bm25:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-            terms = {term: number for number, term in enumerate(json.loads(parts["terms"].tobytes()))}
-            return cls(parts["impacts"], parts["positions"], parts["starts"], terms, int(parts["count"]))
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            terms = {term: number for number, term in enumerate(json.loads(archive["terms"].tobytes()))}
+            return cls(archive["impacts"], archive["positions"], archive["starts"], terms, int(archive["count"]))
 
 
 def _tokenizing() -> dict[str, Any]:

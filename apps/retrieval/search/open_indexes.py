@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from apps.collections.models import Document
 from apps.retrieval.encoders.encoding import query_vectors
-from apps.retrieval.filters import Filter, admitted
+from apps.retrieval.filters import Filter, filter_rows
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, full_text
 from apps.retrieval.search.approximate import ApproximateView, Approximation, Collections
@@ -24,11 +24,11 @@ from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.vectors import local_vectors, vectors_file
 from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy
-from apps.retrieval.strategies.base import Answer, Asked
+from apps.retrieval.strategies.base import Answer, SearchQuery
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Mask, ScoredList, Vectors
-from benchbench.local_files.sealed import checked_as, is_still
+from benchbench.local_files.sealed import checked_identity, is_unchanged
 
 Filters = Sequence[Filter] | None
 Texts = Sequence[str] | None
@@ -62,7 +62,7 @@ class OpenIndex:
         self._parameters = self._strategy.check(index.chunk_parameters)
         self._vectors = local_vectors(index) if index.has_vectors else None
         self._file = vectors_file(index)
-        self._mapped = checked_as(self._file) if self._vectors is not None and len(self._vectors) else None
+        self._mapped = checked_identity(self._file) if self._vectors is not None and len(self._vectors) else None
         self._truncated: dict[int, TruncatedView] = {}
         self.collections = Collections(index, self._vectors)
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
@@ -72,24 +72,24 @@ class OpenIndex:
     @property
     def is_current(self) -> bool:
         """Return whether the mapped file of vectors is unchanged since it was checked."""
-        return self._mapped is None or is_still(self._file, self._mapped)
+        return self._mapped is None or is_unchanged(self._file, self._mapped)
 
     @property
     def nbytes(self) -> int:
         layout = vars(self).get("layout")  # if already loaded
-        parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
-        return self.collections.nbytes + sum(part.nbytes for part in parts if part is not None)
+        structures = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
+        return self.collections.nbytes + sum(structure.nbytes for structure in structures if structure is not None)
 
     @cached_property
     def layout(self) -> Layout:
         """Return the layout of all positions, including summaries."""
         assert self.index.chunk_set is not None
-        return Layout.of(self.index.chunk_set)
+        return Layout.load(self.index.chunk_set)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and cached. Raises ModelError, EncoderError."""
-        made = [one.vector for one in query_vectors(self.index, texts)]
-        return np.array(made, np.float32).reshape(len(texts), self.index.dimension or 0)
+        vectors = [one.vector for one in query_vectors(self.index, texts)]
+        return np.array(vectors, np.float32).reshape(len(texts), self.index.dimension or 0)
 
     def answers(
         self,
@@ -110,16 +110,18 @@ class OpenIndex:
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
             return self._by_strategy(near, queries[chosen], depth, mask, [texts[n] for n in chosen] if texts else None)
 
-        return self._grouped(len(queries), filters, search)
+        return self._search_grouped(len(queries), filters, search)
 
     def _by_strategy(
         self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Texts = None
     ) -> list[Answer]:
         """Search by the strategy for queries with the same filter. `mask` is over the chunks."""
         if mask is not None and self._strategy.has_summaries:
-            mask = self.layout.admitted(mask)
-        asked = [Asked(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)]
-        return self._strategy.search(asked, IndexView(self.index, lambda: self.layout, near), depth, self._parameters)
+            mask = self.layout.extend_mask(mask)
+        queries = [
+            SearchQuery(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)
+        ]
+        return self._strategy.search(queries, IndexView(self.index, lambda: self.layout, near), depth, self._parameters)
 
     def approximate(
         self,
@@ -150,8 +152,8 @@ class OpenIndex:
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
-            for name, places in view.notes.items():
-                notes[name] += [chosen[place] for place in places]
+            for name, rows in view.notes.items():
+                notes[name] += [chosen[row] for row in rows]
             return answers
 
         def alone(number: int, mask: Mask | None) -> Answer:
@@ -160,12 +162,12 @@ class OpenIndex:
             started = time.perf_counter()
             (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
             ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
-            costs[number] = ms - view.apart * 1000
+            costs[number] = ms - view.setup_seconds * 1000
             for name in view.notes:
                 notes[name].append(number)
             return answer
 
-        return Approximation(self._grouped(len(queries), filters, search), costs, notes)
+        return Approximation(self._search_grouped(len(queries), filters, search), costs, notes)
 
     def lexical(
         self, texts: Sequence[str], depth: int, filters: Filters = None, *, engine: str = "bm25"
@@ -176,7 +178,7 @@ class OpenIndex:
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             return words([texts[number] for number in chosen], depth, mask=mask)
 
-        return self._grouped(len(texts), filters, search)
+        return self._search_grouped(len(texts), filters, search)
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest positions among those that `mask` (n,) admits, by exact search, for the strategy."""
@@ -197,11 +199,11 @@ class OpenIndex:
 
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""
-        wanted = [int(position) for position in positions]
+        position_list = [int(position) for position in positions]
         assert self.index.chunk_set is not None
-        chunks = self.index.chunk_set.chunks.filter(position__in=wanted)
+        chunks = self.index.chunk_set.chunks.filter(position__in=position_list)
         texts = dict(chunks.values_list("position", "text"))
-        return [texts[position] for position in wanted]
+        return [texts[position] for position in position_list]
 
     def _required_vectors(self) -> Vectors:
         if self._vectors is None:
@@ -223,7 +225,7 @@ class OpenIndex:
             )
         return full_text.search_full_text(words, texts, depth, mask=mask)
 
-    def _grouped(
+    def _search_grouped(
         self,
         count: int,
         filters: Filters,
@@ -243,7 +245,7 @@ class OpenIndex:
         """Return the mask (n,) of the chunks whose documents a filter admits; None for an empty filter."""
         if not filter:
             return None
-        documents = admitted(Document.objects.filter(collection=self.index.collection_id), filter)
+        documents = filter_rows(Document.objects.filter(collection=self.index.collection_id), filter)
         return np.isin(self.document_ids, np.fromiter(documents.values_list("pk", flat=True), np.int64))
 
 
@@ -260,7 +262,7 @@ def open_index(index: Index) -> OpenIndex:
     if opened is None or not opened.is_current:
         opened = OpenIndex(index)
     _open[index.pk] = opened
-    while len(_open) > 1 and sum(kept.nbytes for kept in _open.values()) > settings.BENCHBENCH_RESIDENT_BYTES:
+    while len(_open) > 1 and sum(resident.nbytes for resident in _open.values()) > settings.BENCHBENCH_RESIDENT_BYTES:
         _open.popitem(last=False)
     return opened
 

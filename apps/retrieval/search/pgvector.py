@@ -18,14 +18,14 @@ from psycopg import sql
 
 from apps.retrieval.filters import Filter, condition
 from apps.retrieval.models import Index
-from apps.retrieval.search.holding import be_alone
+from apps.retrieval.search.holding import take_lock
 from apps.retrieval.stores.base import Nominate, Vectors
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions
 
 BUILD_WORKERS = 4  # PostgreSQL uses fewer for small tables and limits them to max_parallel_workers
-LEAST_BUILD_BYTES = 64 * 2**20  # PostgreSQL's default of maintenance_work_mem
+MIN_BUILD_BYTES = 64 * 2**20  # PostgreSQL's default of maintenance_work_mem
 
 
 class AnnIndexError(BenchbenchError):
@@ -74,11 +74,11 @@ def check_ann(index: Index, setting: Ann) -> None:
     """Check that pgvector can index vectors of this dimension with `setting`. Raises AnnIndexError."""
     if setting.compares_all or index.dimension is None:
         return
-    fits = {name: storage.max_dimension for name, storage in STORAGES.items()}
-    if index.dimension > fits[setting["storage"]]:
+    limits = {name: storage.max_dimension for name, storage in STORAGES.items()}
+    if index.dimension > limits[setting["storage"]]:
         raise AnnIndexError(
             f'{setting} cannot index the {index.dimension:,} dimensions of "{index}": pgvector indexes at most '
-            + ", ".join(f"{most:,} with storage={name}" for name, most in fits.items())
+            + ", ".join(f"{limit:,} with storage={name}" for name, limit in limits.items())
             + ".",
             field="ann",
         )
@@ -93,7 +93,7 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
     check_ann(index, setting)
     name = ann_index_name(index, setting)
     with transaction.atomic(), connection.cursor() as cursor:
-        be_alone(name)
+        take_lock(name)
         if existing := find_ann_index(name):
             return existing
         for parameter, value in _build_parameters(index, setting).items():
@@ -105,9 +105,9 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
         cursor.execute(
             sql.SQL("COMMENT ON INDEX {name} IS {facts}").format(name=sql.Identifier(name), facts=sql.Literal(facts))
         )
-        made = find_ann_index(name)
-        assert made is not None
-        return made
+        ann_index = find_ann_index(name)
+        assert ann_index is not None
+        return ann_index
 
 
 def ann_index_name(index: Index, setting: Ann) -> str:
@@ -163,7 +163,7 @@ def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
     assert index.dimension is not None
     graph = 200 + 3 * 16 * setting["m"] if setting.method == "hnsw" else 50
     needed = index.chunk_set.vector_count * (index.dimension * STORAGES[setting["storage"]].bits // 8 + graph)
-    memory = max(LEAST_BUILD_BYTES, min(needed, settings.BENCHBENCH_ANN_BUILD_BYTES))
+    memory = max(MIN_BUILD_BYTES, min(needed, settings.BENCHBENCH_ANN_BUILD_BYTES))
     return {"maintenance_work_mem": f"{memory // 1024}kB", "max_parallel_maintenance_workers": str(BUILD_WORKERS)}
 
 
@@ -194,7 +194,7 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
     """
     started = time.perf_counter()
     with searching(setting, filtered=among.mask is not None) as cursor:
-        apart = time.perf_counter() - started
+        setup_seconds = time.perf_counter() - started
         statement, parameters = _statement(index, setting, among)
 
         def nominate(query: Vectors, depth: int) -> Positions:
@@ -203,7 +203,7 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
 
         started = time.perf_counter()
         uses_index = _plan(cursor, index, setting, depth, among)[0]
-        yield nominate, uses_index, apart + time.perf_counter() - started
+        yield nominate, uses_index, setup_seconds + time.perf_counter() - started
 
 
 def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from benchbench.database.binary import HEADER, NULL_SIZE, copy_into
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ranking import flaws
 from benchbench.ir.records import Positions
-from benchbench.local_files.sealed import kept_array
+from benchbench.local_files.sealed import load_array
 
 Rows = NDArray[np.void]
 Metadata = Mapping[str, Any]
@@ -49,9 +49,9 @@ def insert_rows(table: str, ids: Positions, vectors: Vectors, metadata: Sequence
     """Insert vectors (n, d) under ids (n,). Without `metadata` the column is null, and no filter admits the rows."""
     with copy_into(table, ("id", "embedding", "metadata")) as copy:
         for start in range(0, len(ids), COPY_ROWS):
-            part = slice(start, start + COPY_ROWS)
-            rows = _rows(ids[part], vectors[part])
-            copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[part])))
+            span = slice(start, start + COPY_ROWS)
+            rows = _rows(ids[span], vectors[span])
+            copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[span])))
 
 
 def count_rows(table: str) -> int:
@@ -76,10 +76,10 @@ def stored_ids(table: str) -> Positions:
 
 def table_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
     """Return the vectors of some ids as (ids, vectors), by ascending id."""
-    parts = list(read_table(table, dimension, ids))
+    blocks = list(read_table(table, dimension, ids))
     none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
-    of_ids, vectors = zip(none, *parts, strict=True)
-    return np.concatenate(of_ids), np.concatenate(vectors)
+    id_blocks, vectors = zip(none, *blocks, strict=True)
+    return np.concatenate(id_blocks), np.concatenate(vectors)
 
 
 def read_table(table: str, dimension: int, ids: Sequence[int] | None = None) -> Iterator[tuple[Positions, Vectors]]:
@@ -89,17 +89,17 @@ def read_table(table: str, dimension: int, ids: Sequence[int] | None = None) -> 
     statement = sql.SQL("COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)").format(
         table=sql.Identifier(table), such=such
     )
-    rest = bytearray()
+    buffer = bytearray()
     skip = len(HEADER)
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
         for data in copy:
-            rest += data
-            whole = (len(rest) - skip) // row.itemsize
-            if whole >= COPY_ROWS:
-                yield _read(rest, row, skip, whole)
-                rest, skip = rest[skip + whole * row.itemsize :], 0
-    if whole := (len(rest) - skip) // row.itemsize:
-        yield _read(rest, row, skip, whole)
+            buffer += data
+            row_count = (len(buffer) - skip) // row.itemsize
+            if row_count >= COPY_ROWS:
+                yield _read(buffer, row, skip, row_count)
+                buffer, skip = buffer[skip + row_count * row.itemsize :], 0
+    if row_count := (len(buffer) - skip) // row.itemsize:
+        yield _read(buffer, row, skip, row_count)
 
 
 def _exists(name: str) -> bool:
@@ -180,7 +180,7 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
     if not shape[0]:
         return np.empty(shape, np.float32)
     holds = fingerprint(index=index.pk.hex, content=index.fingerprint)
-    return kept_array(file, np.float32, shape, holds=holds, make=lambda: _table_rows(index, *shape))
+    return load_array(file, np.float32, shape, holds=holds, make=lambda: _table_rows(index, *shape))
 
 
 def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:

@@ -49,7 +49,7 @@ class Store(Protocol):
     packages: dict[str, str]  # required packages with their modules; a collection depends on the first one's version
     fixed: bool  # whether opening leaves its files unchanged; otherwise each opening uses its own copy
 
-    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
         """Return why it cannot hold `count` vectors of this dimension with this setting; "" if it can."""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:

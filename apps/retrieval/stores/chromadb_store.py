@@ -43,12 +43,12 @@ class ChromaCollection:
         return nominate
 
     def read_back(self, setting: Ann) -> Mapping[str, Any]:
-        told = self._collection.configuration_json["hnsw"]
+        options = self._collection.configuration_json["hnsw"]
         return {
-            "m": told["max_neighbors"],
-            "ef_construction": told["ef_construction"],
-            "ef_search": told["ef_search"],
-            "space": told["space"],
+            "m": options["max_neighbors"],
+            "ef_construction": options["ef_construction"],
+            "ef_search": options["ef_search"],
+            "space": options["space"],
         }
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class ChromaStore:
     packages = {"chromadb": "chromadb"}
     fixed = False  # its client writes when it opens a folder
 
-    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
         return ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
@@ -76,8 +76,8 @@ class ChromaStore:
             "sync_threshold": 2,
         }
         collection = client.create_collection(NAME, configuration={"hnsw": options}, embedding_function=None)
-        parts = -(-len(vectors) // ROWS_AT_ONCE)
-        for positions in np.array_split(np.arange(len(vectors)), parts):  # equal parts: none is below the threshold
+        count = -(-len(vectors) // ROWS_AT_ONCE)
+        for positions in np.array_split(np.arange(len(vectors)), count):  # equal parts: none is below the threshold
             collection.add(ids=[str(position) for position in positions], embeddings=vectors[positions])
         client.close()
 

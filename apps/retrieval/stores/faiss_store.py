@@ -40,11 +40,11 @@ class FaissCollection:
         match setting.method:
             case "hnsw":
                 graph = index.hnsw
-                told = {"m": graph.nb_neighbors(1), "ef_construction": graph.efConstruction}
-                return told | {"ef_search": self._parameters(setting, None).efSearch}
+                options = {"m": graph.nb_neighbors(1), "ef_construction": graph.efConstruction}
+                return options | {"ef_search": self._parameters(setting, None).efSearch}
             case "ivfpq":
-                told = {"lists": index.nlist, "probes": self._parameters(setting, None).nprobe}
-                return told | {"m": index.pq.M, "bits": index.pq.nbits}
+                options = {"lists": index.nlist, "probes": self._parameters(setting, None).nprobe}
+                return options | {"m": index.pq.M, "bits": index.pq.nbits}
         return {"metric": "inner product" if index.metric_type == faiss.METRIC_INNER_PRODUCT else index.metric_type}
 
     def _parameters(self, setting: Ann, mask: Mask | None) -> Any:
@@ -69,7 +69,7 @@ class FaissStore:
     packages = {"faiss-cpu": "faiss"}
     fixed = True
 
-    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
         if setting.method != "ivfpq":
             return ""
         if dimension % setting["m"]:

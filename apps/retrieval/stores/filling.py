@@ -17,10 +17,10 @@ from typing import Any
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
 from apps.retrieval.stores.sharing import filling_lock, is_open, marks_of_dead, open_mark, own_folder, tidy
-from benchbench.errors import told
+from benchbench.errors import error_text
 from benchbench.ir.planning.ann import Ann
-from benchbench.local_files.placing import OutputError, make_folder, place_pieces
-from benchbench.local_files.sealed import Identity, identity_of, is_still
+from benchbench.local_files.placing import OutputError, make_folder, write_file_pieces
+from benchbench.local_files.sealed import Identity, identity_of, is_unchanged
 
 SEAL = "filled.json"
 BLOCK_BYTES = 2**20
@@ -32,14 +32,14 @@ def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
     """Seal the files in a folder: store `facts`, the checksums of the `files`, and their total `bytes`."""
     files = checksums(folder)
     sealed = {**facts, "files": files, "bytes": sum(size for size, _ in files.values())}
-    place_pieces([json.dumps(sealed | {"crc32": _of_facts(sealed)})], folder / SEAL)
+    write_file_pieces([json.dumps(sealed | {"crc32": _facts_checksum(sealed)})], folder / SEAL)
 
 
 def read_seal(folder: Path) -> Facts:
     """Return the facts and files of a sealed folder. Raises FileNotFoundError, StoreError if the seal is damaged."""
     try:
         sealed = json.loads((folder / SEAL).read_bytes())
-        if sealed.pop("crc32") == _of_facts(sealed):
+        if sealed.pop("crc32") == _facts_checksum(sealed):
             return dict(sealed)
     except (ValueError, KeyError, AttributeError, TypeError):
         pass
@@ -49,10 +49,10 @@ def read_seal(folder: Path) -> Facts:
 def checksums(folder: Path) -> dict[str, list[int]]:
     """Return the length and CRC-32 of each file in a folder except the seal. Takes 0.5 s per GB of cached files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / SEAL)
-    return {str(path.relative_to(folder)): [path.stat().st_size, _of_file(path)] for path in files}
+    return {str(path.relative_to(folder)): [path.stat().st_size, _file_checksum(path)] for path in files}
 
 
-def _of_file(path: Path) -> int:
+def _file_checksum(path: Path) -> int:
     checksum = 0
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
@@ -60,7 +60,7 @@ def _of_file(path: Path) -> int:
     return checksum
 
 
-def _of_facts(facts: Facts) -> int:
+def _facts_checksum(facts: Facts) -> int:
     return zlib.crc32(json.dumps(facts).encode())
 
 
@@ -87,7 +87,7 @@ class OpenCollection:
     @property
     def is_current(self) -> bool:
         """Return whether its files are unchanged since they were verified: not written, replaced or deleted."""
-        return all(is_still(file, identity) for file, identity in self._files.items())
+        return all(is_unchanged(file, identity) for file, identity in self._files.items())
 
 
 def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, *, holds: str) -> OpenCollection:
@@ -148,7 +148,7 @@ def _reopen(folder: Path, store: Store, setting: Ann, identity: Facts, closing: 
         raise
     except Exception as error:  # stores raise errors of any class for unreadable files
         # No traceback: a log handler that holds it would keep the next collection open.
-        log.warning("%s is filled again. %s", folder, told(error))
+        log.warning("%s is filled again. %s", folder, error_text(error))
         return None
 
 
@@ -162,11 +162,11 @@ def _open(folder: Path, store: Store, setting: Ann, identity: Facts, closing: Ex
         raise StoreError(f"{folder} was filled with something else.")
     with ExitStack() as opening:
         opening.enter_context(open_mark(folder))  # before the store reads any file, which may crash the process
-        place = folder if store.fixed else opening.enter_context(_copy(folder))
-        files = _identities(place, facts)
-        if checksums(place) != facts["files"]:
+        source = folder if store.fixed else opening.enter_context(_copy(folder))
+        files = _identities(source, facts)
+        if checksums(source) != facts["files"]:
             raise StoreError(f"{folder} is damaged: its files are not those that were sealed.")
-        collection = store.open(place, setting)
+        collection = store.open(source, setting)
         opening.callback(collection.close)
         count, dimension = collection.shape
         if [count, dimension] != identity["shape"]:
@@ -174,7 +174,7 @@ def _open(folder: Path, store: Store, setting: Ann, identity: Facts, closing: Ex
                 f"The store {store.name} {identity['version']} was filled with {identity['shape'][0]:,} vectors and "
                 f"holds {count:,} of {dimension:,} dimensions: it is not searched. Try another version of it."
             )
-        files = files if store.fixed else _identities(place, facts)
+        files = files if store.fixed else _identities(source, facts)
         closing.enter_context(opening.pop_all())
         return OpenCollection(collection, facts, files, closing.pop_all())
 
@@ -186,29 +186,29 @@ def _identities(folder: Path, facts: Facts) -> dict[Path, Identity]:
 @contextmanager
 def _copy(folder: Path) -> Iterator[Path]:
     with own_folder(folder) as copy:
-        with _naming_a_full_disk(folder):
+        with _convert_disk_errors(folder):
             shutil.copytree(folder, copy)
         yield copy
 
 
 def _fill(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: Facts) -> None:
     """Fill and seal a new folder, and replace `folder` with it."""
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         started = time.perf_counter()
-        with _naming_a_full_disk(folder):
-            store.fill(part, vectors, setting)
-        seal_folder(part, identity | {"build_seconds": round(time.perf_counter() - started, 3)})
+        with _convert_disk_errors(folder):
+            store.fill(temporary, vectors, setting)
+        seal_folder(temporary, identity | {"build_seconds": round(time.perf_counter() - started, 3)})
         shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
+        temporary.rename(folder)
         for mark in marks_of_dead(folder):
             mark.unlink()
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
-def _naming_a_full_disk(folder: Path) -> Iterator[None]:
+def _convert_disk_errors(folder: Path) -> Iterator[None]:
     """Replace the error of a store by an OutputError if the disk is full."""
     try:
         yield

@@ -60,7 +60,7 @@ class LanceStore:
     packages = {"lancedb": "lancedb"}
     fixed = True
 
-    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
         if setting.method != "ivfpq":
             return ""
         if dimension % setting["m"]:
@@ -78,8 +78,8 @@ class LanceStore:
         columns = {"id": pa.array(np.arange(len(vectors))), "vector": rows}
         table = lancedb.connect(folder).create_table(NAME, pa.table(columns))
         if setting.method == "ivfpq":
-            parts = {"num_partitions": setting["lists"], "num_sub_vectors": setting["m"]}
-            table.create_index("vector", config=IvfPq(distance_type="dot", **parts))
+            options = {"num_partitions": setting["lists"], "num_sub_vectors": setting["m"]}
+            table.create_index("vector", config=IvfPq(distance_type="dot", **options))
 
     def open(self, folder: Path, setting: Ann) -> LanceCollection:
         return LanceCollection(folder)

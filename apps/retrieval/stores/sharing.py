@@ -16,7 +16,7 @@ from pathlib import Path
 from benchbench.local_files.placing import try_lock
 
 MARK = "open."  # prefix of marks; the folder's name and random letters follow
-OWN = "own."  # prefix of folders used by one process only
+OWN_PREFIX = "own."  # prefix of folders used by one process only
 LEFT_SECONDS = 3600
 WAIT_SECONDS = 60.0  # for another process that fills; limits the delay by a frozen one
 
@@ -40,7 +40,7 @@ def is_open(folder: Path) -> bool:
 
 def marks_of_dead(folder: Path) -> list[Path]:
     """Return the marks of processes that died while they had a folder open."""
-    return [mark for mark in _marks(folder) if _is_left(mark)]
+    return [mark for mark in _marks(folder) if _is_orphaned(mark)]
 
 
 @contextmanager
@@ -49,13 +49,13 @@ def own_folder(folder: Path) -> Iterator[Path]:
 
     If the process is killed, a later `tidy` deletes it.
     """
-    own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN}{folder.name}."))
-    lock = os.open(own, os.O_RDONLY)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN_PREFIX}{folder.name}."))
+    lock = os.open(temporary, os.O_RDONLY)
     try:
         try_lock(lock)
-        yield own / folder.name
+        yield temporary / folder.name
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         os.close(lock)
 
 
@@ -76,10 +76,10 @@ def filling_lock(folder: Path) -> Iterator[bool]:
 
 def tidy(folder: Path) -> None:
     """Delete leftovers of killed processes: partly filled copies of `folder`, and their own folders."""
-    for left in (*folder.parent.glob(f".{folder.name}.*"), *folder.parent.glob(f"{OWN}{folder.name}.*")):
+    for leftover in (*folder.parent.glob(f".{folder.name}.*"), *folder.parent.glob(f"{OWN_PREFIX}{folder.name}.*")):
         with suppress(FileNotFoundError):  # its process deleted it meanwhile
-            if left.stat().st_mtime < time.time() - LEFT_SECONDS and not _is_locked(left):
-                shutil.rmtree(left, ignore_errors=True)
+            if leftover.stat().st_mtime < time.time() - LEFT_SECONDS and not _is_locked(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _marks(folder: Path) -> list[Path]:
@@ -92,7 +92,7 @@ def _is_locked(path: Path) -> bool:
         return descriptor is not None and not try_lock(descriptor)
 
 
-def _is_left(mark: Path) -> bool:
+def _is_orphaned(mark: Path) -> bool:
     """Return whether a mark has outlived its process. False if it was deleted after it was listed."""
     with _descriptor(mark) as descriptor:
         return descriptor is not None and try_lock(descriptor) and os.fstat(descriptor).st_nlink > 0

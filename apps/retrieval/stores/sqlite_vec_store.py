@@ -13,7 +13,7 @@ from benchbench.ir.records import Positions
 
 FILE = "vectors.sqlite"
 MAX_DIMENSION = 8192
-MOST_NEIGHBOURS = 4096  # limit of its search by MATCH; above it SQLite computes and sorts all distances
+MAX_NEIGHBOURS = 4096  # limit of its search by MATCH; above it SQLite computes and sorts all distances
 AMONG = " AND rowid IN (SELECT value FROM json_each(?))"
 MATCH = "SELECT rowid FROM chunks WHERE embedding MATCH ? AND k = ?{among}"
 SCAN = "SELECT rowid FROM chunks WHERE true{among} ORDER BY vec_distance_cosine(embedding, ?) LIMIT ?"
@@ -37,7 +37,7 @@ class SqliteVecCollection:
 
         def nominate(query: Vectors, depth: int) -> Positions:
             vector = query.tobytes()
-            if depth <= MOST_NEIGHBOURS:
+            if depth <= MAX_NEIGHBOURS:
                 rows = self._connection.execute(match, (vector, depth, *admitted))
             else:
                 rows = self._connection.execute(scan, (*admitted, vector, depth))
@@ -59,7 +59,7 @@ class SqliteVecStore:
     packages = {"sqlite-vec": "sqlite_vec", "apsw": "apsw"}
     fixed = True
 
-    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
         return f"it holds at most {MAX_DIMENSION:,} dimensions" if dimension > MAX_DIMENSION else ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:

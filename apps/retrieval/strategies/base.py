@@ -42,7 +42,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchQuery:
     """A query to search: its text, vector (d,), and the mask (n,) of positions admitted by its filter; None for all."""
 
     text: str
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class Passage:
     """A position described for a language model: the ids of its document and section ("" if none), and its text."""
 
     document: str
@@ -77,7 +77,7 @@ class View(Tree, Protocol):
     def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
         """Return the nearest positions to each of `queries` (q, d), among those admitted by its mask (n,)."""
 
-    def described(self, positions: Positions) -> list[Described]:
+    def load_passages(self, positions: Positions) -> list[Passage]:
         """Return the descriptions of `positions`, in their order."""
 
     def ask(self, prompt: str, accepts: Callable[[str], bool]) -> Reply:
@@ -117,7 +117,7 @@ class RetrievalStrategy(ABC):
         """Cut one document, with parameters from `check`. Pieces of a level are in the order of the text."""
 
     @abstractmethod
-    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+    def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         """Return the best `depth` chunks for each query, with parameters from `check`."""
 
 
@@ -138,7 +138,7 @@ class TreeStrategy(RetrievalStrategy):
         """Return the summary of a cluster's texts. `ask` returns a language model's answer to a prompt."""
 
 
-def vectors_of(queries: Sequence[Asked]) -> Vectors:
+def vectors_of(queries: Sequence[SearchQuery]) -> Vectors:
     """Return the vectors of queries, (q, d). Needs at least one query."""
     return np.stack([query.vector for query in queries])
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, RetrievalStrategy, View, vectors_of
+from apps.retrieval.strategies.base import Answer, Parameters, Piece, RetrievalStrategy, SearchQuery, View, vectors_of
 from benchbench.ir.chunking import segments, spans
 from benchbench.ir.records import Calls
 
@@ -32,7 +32,7 @@ class FlatStrategy(RetrievalStrategy):
         prefix = f"{title} " if parameters["title"] else ""
         return windows(document, parameters, prefix=prefix, by_section="sections" in parameters)
 
-    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+    def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         lists = view.nearest(vectors_of(queries), depth, [query.mask for query in queries])
         return [Answer(ranked, Calls(embed=1)) for ranked in lists]
 

@@ -9,7 +9,16 @@ import numpy as np
 
 from apps.collections.records import DocumentRecord
 from apps.retrieval.llms.clients import Reply, has_text
-from apps.retrieval.strategies.base import Answer, Asked, Mask, Parameters, Piece, RetrievalStrategy, View, vectors_of
+from apps.retrieval.strategies.base import (
+    Answer,
+    Mask,
+    Parameters,
+    Piece,
+    RetrievalStrategy,
+    SearchQuery,
+    View,
+    vectors_of,
+)
 from apps.retrieval.strategies.flat import windows
 from benchbench.ir.chunking import first_sentences
 from benchbench.ir.records import Calls, Positions, ScoredList
@@ -29,44 +38,44 @@ class LODEmbedStrategy(RetrievalStrategy):
         leaves = windows(document, parameters)
         if not leaves:
             return []
-        of_section: dict[int | None, list[int]] = {}
-        for place, leaf in enumerate(leaves):
-            of_section.setdefault(leaf.section, []).append(place)
-        sections = [section_piece(document, number, leaves, places) for number, places in of_section.items()]
+        leaves_by_section: dict[int | None, list[int]] = {}
+        for index, leaf in enumerate(leaves):
+            leaves_by_section.setdefault(leaf.section, []).append(index)
+        sections = [section_piece(document, number, leaves, indices) for number, indices in leaves_by_section.items()]
         text = f"{document.title} {document.summary}".strip()
-        whole = Piece(text, 0, len(document.text), DOCUMENTS, children=tuple(range(len(sections))))
-        return [*leaves, *sections, whole]
+        document_piece = Piece(text, 0, len(document.text), DOCUMENTS, children=tuple(range(len(sections))))
+        return [*leaves, *sections, document_piece]
 
-    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+    def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         vectors = vectors_of(queries)
-        documents = view.nearest(vectors, parameters["doc_top_k"], on_level(view, queries, DOCUMENTS))
-        sections = view.nearest(vectors, parameters["section_top_k"], below(view, queries, documents))
-        chunks = view.nearest(vectors, depth, below(view, queries, sections))
+        documents = view.nearest(vectors, parameters["doc_top_k"], level_masks(view, queries, DOCUMENTS))
+        sections = view.nearest(vectors, parameters["section_top_k"], child_masks(view, queries, documents))
+        chunks = view.nearest(vectors, depth, child_masks(view, queries, sections))
         return [Answer(ranked, Calls(embed=3)) for ranked in chunks]
 
 
-def section_piece(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], places: list[int]) -> Piece:
-    """Return the summary piece of the chunks at `places`, which belong to one section or to none."""
-    start, end = leaves[places[0]].start, leaves[places[-1]].end
+def section_piece(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], indices: list[int]) -> Piece:
+    """Return the summary piece of the chunks at `indices`, which belong to one section or to none."""
+    start, end = leaves[indices[0]].start, leaves[indices[-1]].end
     heading = document.title if number is None else document.sections[number].heading
     body = re.sub(rf"\A\s*#*\s*{re.escape(heading)}\s*#*\s*", "", document.text[start:end])
-    text = f"{heading} {first_sentences(body)}".strip() or leaves[places[0]].text
-    return Piece(text, start, end, SECTIONS, number, tuple(places))
+    text = f"{heading} {first_sentences(body)}".strip() or leaves[indices[0]].text
+    return Piece(text, start, end, SECTIONS, number, tuple(indices))
 
 
-def on_level(view: View, queries: Sequence[Asked], level: int) -> list[Mask]:
+def level_masks(view: View, queries: Sequence[SearchQuery], level: int) -> list[Mask]:
     """Return the admitted positions of a level for each query. Queries with the same filter share a mask."""
-    of_level: Mask = view.levels == level
-    masks = {id(query.mask): of_level if query.mask is None else of_level & query.mask for query in queries}
+    is_on_level: Mask = view.levels == level
+    masks = {id(query.mask): is_on_level if query.mask is None else is_on_level & query.mask for query in queries}
     return [masks[id(query.mask)] for query in queries]
 
 
-def below(view: View, queries: Sequence[Asked], lists: Sequence["ScoredList | _Pick"]) -> list[Mask]:
+def child_masks(view: View, queries: Sequence[SearchQuery], lists: Sequence["ScoredList | _Pick"]) -> list[Mask]:
     """Return for each query the mask of the admitted children of its found positions."""
     masks = []
-    for query, found in zip(queries, lists, strict=True):
+    for query, hits in zip(queries, lists, strict=True):
         mask = np.zeros(len(view.levels), bool)
-        mask[view.children_of(found.ids)] = True
+        mask[view.children_of(hits.ids)] = True
         masks.append(mask if query.mask is None else mask & query.mask)
     return masks
 
@@ -102,16 +111,16 @@ class LODLLMStrategy(LODEmbedStrategy):
     none, the nearest to the query are used, as in `lod_embed`.
     """
 
-    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+    def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         return [self._answer(query, view, depth, parameters) for query in queries]
 
-    def _answer(self, query: Asked, view: View, depth: int, parameters: Parameters) -> Answer:
+    def _answer(self, query: SearchQuery, view: View, depth: int, parameters: Parameters) -> Answer:
         started = time.perf_counter()
-        (admitted,) = on_level(view, [query], DOCUMENTS)
+        (admitted,) = level_masks(view, [query], DOCUMENTS)
         documents = _pick(query, view, admitted, "documents", parameters["doc_top_k"])
-        (within,) = below(view, [query], [documents])
-        sections = _pick(query, view, within, "sections", parameters["section_top_k"])
-        (ranked,) = view.nearest(query.vector[None], depth, below(view, [query], [sections]))
+        (section_mask,) = child_masks(view, [query], [documents])
+        sections = _pick(query, view, section_mask, "sections", parameters["section_top_k"])
+        (ranked,) = view.nearest(query.vector[None], depth, child_masks(view, [query], [sections]))
         replies = [reply for reply in (documents.reply, sections.reply) if reply]
         # For a cached answer, count the time that the model took, not that of the look-up.
         ms = (time.perf_counter() - started) * 1000 + sum(reply.ms - reply.waited_ms for reply in replies)
@@ -119,18 +128,18 @@ class LODLLMStrategy(LODEmbedStrategy):
         return Answer(ranked, Calls(1, len(replies), cached, documents.is_fallback or sections.is_fallback), ms)
 
 
-def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
-    """Ask the model to choose at most `most` of the positions that `mask` admits."""
+def _pick(query: SearchQuery, view: View, mask: Mask, noun: str, limit: int) -> _Pick:
+    """Ask the model to choose at most `limit` of the positions that `mask` admits."""
     (near,) = view.nearest(query.vector[None], OFFERED, [mask])
     if not len(near):
         return _Pick(near.ids, None, False)
     offered = np.sort(near.ids)
-    told = view.described(offered)
-    names = labels([(piece.document, piece.section) for piece in told], with_sections=what == "sections")
-    lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, told, strict=True))
-    reply = view.ask(PROMPT.format(what=what, most=most, question=query.text, offered=lines), has_text)
-    named = picked(reply.text, names)[:most]
-    return _Pick(offered[named] if named else near.ids[:most], reply, not named)
+    passages = view.load_passages(offered)
+    names = labels([(piece.document, piece.section) for piece in passages], with_sections=noun == "sections")
+    lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, passages, strict=True))
+    reply = view.ask(PROMPT.format(what=noun, most=limit, question=query.text, offered=lines), has_text)
+    chosen = parse_picks(reply.text, names)[:limit]
+    return _Pick(offered[chosen] if chosen else near.ids[:limit], reply, not chosen)
 
 
 def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
@@ -139,18 +148,18 @@ def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
     A section's name is its id, preceded by its document's if two are equal. Text outside sections is named as its
     document.
     """
-    own = [(section if with_sections else "") or document for document, section in ids]
+    names = [(section if with_sections else "") or document for document, section in ids]
     return [
-        name if own.count(name) == 1 else f"{document}/{name}" for name, (document, _) in zip(own, ids, strict=True)
+        name if names.count(name) == 1 else f"{document}/{name}" for name, (document, _) in zip(names, ids, strict=True)
     ]
 
 
-def picked(answer: str, names: Sequence[str]) -> list[int]:
+def parse_picks(answer: str, names: Sequence[str]) -> list[int]:
     """Return the indices of the `names` that an answer has as whole tokens, in its order, each once.
 
     Parts of a longer word or id do not count: neither `sec_1` in `sec_11`, nor `a` in `a-b` or `a/b`.
     """
-    places = {name: place for place, name in enumerate(names)}
-    longest_first = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))
+    indices = {name: index for index, name in enumerate(names)}
+    longest_first = "|".join(re.escape(name) for name in sorted(indices, key=len, reverse=True))
     token = rf"(?<!\w)(?<!\w[-./:])(?:{longest_first})(?!\w|[-./:]\w)"
-    return list(dict.fromkeys(places[match] for match in re.findall(token, answer))) if names else []
+    return list(dict.fromkeys(indices[match] for match in re.findall(token, answer))) if names else []

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, StrategyError, TreeStrategy, View
+from apps.retrieval.strategies.base import Answer, Parameters, Piece, SearchQuery, StrategyError, TreeStrategy, View
 from apps.retrieval.strategies.flat import windows
-from apps.retrieval.strategies.lod import on_level
+from apps.retrieval.strategies.lod import level_masks
 from benchbench.ir.chunking import first_sentences
 from benchbench.ir.records import Calls, Mask, ScoredList
-from benchbench.ir.trees import Members, clusters, collapsed, lack_of, layer_by_layer
+from benchbench.ir.trees import Members, clusters, layer_by_layer, missing_package, search_collapsed
 
 PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
 EXTRACT = 1000  # characters of an extractive summary, as many as common encoders read
@@ -40,8 +40,8 @@ class RaptorStrategy(TreeStrategy):
             raise StrategyError(
                 "A tree search finds chunks by summaries alone: credit none is of a collapsed one.", field="credit"
             )
-        if lack := lack_of(complete["reduction"]):
-            raise StrategyError(f"{lack[0].upper()}{lack[1:]}.", field="reduction")
+        if missing := missing_package(complete["reduction"]):
+            raise StrategyError(f"{missing[0].upper()}{missing[1:]}.", field="reduction")
         return complete
 
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
@@ -53,28 +53,28 @@ class RaptorStrategy(TreeStrategy):
         if level > parameters["max_layers"]:
             return []
         mixture = {key: parameters[key] for key in ("seed", "reduction")}
-        most, threshold = parameters["context"], parameters["cluster_threshold"]
-        return clusters(vectors, lengths, most=most, threshold=threshold, **mixture)
+        context, threshold = parameters["context"], parameters["cluster_threshold"]
+        return clusters(vectors, lengths, limit=context, threshold=threshold, **mixture)
 
     def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
         if self.requires_llm:
             return ask(PROMPT.format(texts="\n\n".join(texts)))
-        return " ".join(first_sentences(text, most=EXTRACT // len(texts)) for text in texts)
+        return " ".join(first_sentences(text, limit=EXTRACT // len(texts)) for text in texts)
 
-    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+    def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         if parameters["search"] == "tree":
             searched = [
                 layer_by_layer(view, _near(view, query), query.mask, depth, layer_top_k=parameters["layer_top_k"])
                 for query in queries
             ]
             return [Answer(ranked, Calls(embed=1)) for ranked in searched]
-        masks = [q.mask for q in queries] if parameters["credit"] == "leaves" else on_level(view, queries, 0)
+        masks = [q.mask for q in queries] if parameters["credit"] == "leaves" else level_masks(view, queries, 0)
         nodes = view.nearest(np.stack([query.vector for query in queries]), depth, masks)
         return [
-            Answer(collapsed(view, near, _near(view, query), mask, depth), Calls(embed=1))
+            Answer(search_collapsed(view, near, _near(view, query), mask, depth), Calls(embed=1))
             for query, near, mask in zip(queries, nodes, masks, strict=True)
         ]
 
 
-def _near(view: View, query: Asked) -> Callable[[int, Mask | None], ScoredList]:
+def _near(view: View, query: SearchQuery) -> Callable[[int, Mask | None], ScoredList]:
     return lambda depth, mask: view.nearest(query.vector[None], depth, [mask])[0]

@@ -15,7 +15,7 @@ from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
 from benchbench.ir.statistics.resampling import ALPHA, Interval, percentile_interval
 
-LEAST_SHARED = 30  # items: with fewer, an interval is too wide to act on
+MIN_SHARED = 30  # items: with fewer, an interval is too wide to act on
 RESAMPLES = 2_000
 
 
@@ -62,15 +62,15 @@ def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
     """
     counts = _value_counts(grades)
     value = _alphas(counts.sum(axis=0)[None], _coincidences(counts).sum(axis=0)[None]).item() if len(counts) else np.nan
-    if np.isnan(value) or len(counts) < LEAST_SHARED:
+    if np.isnan(value) or len(counts) < MIN_SHARED:
         return Alpha(None if np.isnan(value) else value, None, len(counts))
-    ends = percentile_interval(_drawn(counts, seed=seed, resamples=resamples)[None], ALPHA)[0].tolist()
+    ends = percentile_interval(_bootstrap_alphas(counts, seed=seed, resamples=resamples)[None], ALPHA)[0].tolist()
     return Alpha(value, Interval(*ends), len(counts))
 
 
 def _value_counts(grades: Values) -> NDArray[np.int64]:
     """Return how often each item graded by two judges has each grade, (shared items, distinct grades)."""
-    array = _checked(grades)
+    array = _check_grades(grades)
     scale = np.unique(array[~np.isnan(array)])
     counts: NDArray[np.int64] = (array.T[:, :, None] == scale).sum(axis=1, dtype=np.int64)
     return np.asarray(counts[counts.sum(axis=1) > 1], np.int64)
@@ -89,7 +89,7 @@ def _alphas(totals: Values, coincidences: Values) -> Values:
 
 def confusion(first: Values, second: Values, scale: tuple[float, ...] | None = None) -> Confusion:
     """Return the confusion matrix and Cohen's kappa (1960) of two judges' grades (items,), over what both graded."""
-    array = _checked(np.stack([first, second]))
+    array = _check_grades(np.stack([first, second]))
     both = array[:, ~np.isnan(array).any(axis=0)]
     grades = np.unique(both) if scale is None else np.array(sorted(scale), np.float64)
     if not np.isin(both, grades).all():
@@ -102,14 +102,14 @@ def confusion(first: Values, second: Values, scale: tuple[float, ...] | None = N
 
 def shifts(grades: Values) -> tuple[Shift, ...]:
     """Return the shift of each judge of `grades` (judges, items) against the mean of the others."""
-    array = _checked(grades)
-    given = ~np.isnan(array)
-    total, number = np.nansum(array, axis=0), given.sum(axis=0)
+    array = _check_grades(grades)
+    graded = ~np.isnan(array)
+    total, number = np.nansum(array, axis=0), graded.sum(axis=0)
     result = []
-    for row, own in zip(array, given, strict=True):
-        shared = own & (number > 1)
-        others = (total[shared] - row[shared]) / (number[shared] - 1)
-        mean = float((row[shared] - others).mean()) if shared.any() else None
+    for row, judge_graded in zip(array, graded, strict=True):
+        shared = judge_graded & (number > 1)
+        other_mean = (total[shared] - row[shared]) / (number[shared] - 1)
+        mean = float((row[shared] - other_mean).mean()) if shared.any() else None
         result.append(Shift(mean, int(shared.sum())))
     return tuple(result)
 
@@ -127,7 +127,7 @@ def _coincidences(counts: NDArray[np.int64]) -> Values:
     return pairs
 
 
-def _drawn(counts: NDArray[np.int64], *, seed: int, resamples: int) -> Values:
+def _bootstrap_alphas(counts: NDArray[np.int64], *, seed: int, resamples: int) -> Values:
     """Return the alphas of items drawn with replacement; a draw in which nothing differs agrees perfectly."""
     items, width = counts.shape
     rng = np.random.default_rng((seed, 17))
@@ -136,7 +136,7 @@ def _drawn(counts: NDArray[np.int64], *, seed: int, resamples: int) -> Values:
     return np.nan_to_num(_alphas(weights @ counts, coincidences.reshape(-1, width, width)), nan=1.0)
 
 
-def _checked(grades: Values) -> Values:
+def _check_grades(grades: Values) -> Values:
     array = np.asarray(grades, np.float64)
     if array.ndim != 2 or np.isinf(array).any():
         raise JudgingError("Grades are given as judges × items, finite numbers, NaN where there is no grade.")

@@ -16,7 +16,7 @@ from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
 from benchbench.ir.statistics.resampling import ALPHA, Interval, bootstrap_means, percentile_interval
 
-LEAST, MOST = 30, 500  # pairs of a calibration sample
+MIN_PAIRS, MAX_PAIRS = 30, 500  # pairs of a calibration sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _bias(grade: float, differences: Values, seed: int) -> Bias:
     if not items:
         return Bias(grade, 0, None, None)
     mean = float(differences.mean())
-    if items < LEAST:
+    if items < MIN_PAIRS:
         return Bias(grade, items, mean, None)
     drawn = bootstrap_means(differences[None], resamples=2_000, seed=seed)
     return Bias(grade, items, mean, Interval(*percentile_interval(drawn, ALPHA)[0].tolist()))

@@ -20,7 +20,7 @@ from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
 from benchbench.ir.measures.graded import share
 from benchbench.ir.statistics.max_t import family_of
-from benchbench.ir.statistics.resampling import SAME, Interval, checked, flips, require_settings
+from benchbench.ir.statistics.resampling import SAME, Interval, check_values, flips, require_settings
 
 ALPHA = 0.05  # of the family
 FEWEST_QUERIES = 10  # of a sample; with fewer its spread is too uncertain
@@ -42,7 +42,7 @@ class CorrectedPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corrected:
+class CorrectedComparison:
     """A family of corrected pairs under one error rate."""
 
     pairs: tuple[CorrectedPair, ...]
@@ -56,15 +56,15 @@ class Corrected:
         return float(np.median([pair.effective for pair in self.pairs])) - self.judged
 
 
-def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples: int = 10_000) -> Corrected:
+def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples: int = 10_000) -> CorrectedComparison:
     """Return the corrected comparison of values by the model's grades and a person's, both (runs, queries).
 
     `person` is NaN for queries that were not sampled; the others are a uniform sample, judged without knowledge of the
     runs. A query without a value by the model in some run is left out. Raises JudgingError for arrays of different
     shape, or fewer than 10 sampled queries.
     """
-    everywhere, sampled = _checked(model, person)
-    n, rest = int(sampled.sum()), int((everywhere & ~sampled).sum())
+    everywhere, sampled = _find_masks(model, person)
+    n, n_unseen = int(sampled.sum()), int((everywhere & ~sampled).sum())
     require_settings(alpha=ALPHA, resamples=resamples)
     if n < FEWEST_QUERIES:
         raise JudgingError(f"{n} queries are judged by a person; a correction needs at least {FEWEST_QUERIES}.")
@@ -74,19 +74,21 @@ def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples:
     f, unseen = predicted[:, sampled], predicted[:, everywhere & ~sampled]
     tuned = _tuned(y, f, unseen)
     rectified = y - tuned[:, None] * f
-    difference, own = rectified.mean(axis=1), rectified.var(axis=1, ddof=1) / n
-    of_model = np.zeros_like(own)
-    parts = [(rectified - difference[:, None]) / n]
-    if rest > 1:
+    difference, person_var = rectified.mean(axis=1), rectified.var(axis=1, ddof=1) / n
+    model_var = np.zeros_like(person_var)
+    terms = [(rectified - difference[:, None]) / n]
+    if n_unseen > 1:
         difference = difference + tuned * unseen.mean(axis=1)
-        of_model = tuned**2 * unseen.var(axis=1, ddof=1) / rest
-        parts.append(tuned[:, None] * (unseen - unseen.mean(axis=1, keepdims=True)) / rest)
-    error = np.sqrt(own + of_model)
-    freedom = share((own + of_model) ** 2, own**2 / (n - 1) + of_model**2 / max(rest - 1, 1))
-    test = _MaxT.of(np.concatenate(parts, axis=1), error, freedom, resamples=resamples, seed=seed)
+        model_var = tuned**2 * unseen.var(axis=1, ddof=1) / n_unseen
+        terms.append(tuned[:, None] * (unseen - unseen.mean(axis=1, keepdims=True)) / n_unseen)
+    error = np.sqrt(person_var + model_var)
+    freedom = share((person_var + model_var) ** 2, person_var**2 / (n - 1) + model_var**2 / max(n_unseen - 1, 1))
+    test = _MaxT.from_terms(np.concatenate(terms, axis=1), error, freedom, resamples=resamples, seed=seed)
     effective = share(y.var(axis=1, ddof=1), error**2)
     pairs = _pairs(test, first, second, difference, tuned, effective)
-    return Corrected(pairs=pairs, judged=n, queries=int(everywhere.sum()), group=_best_group(pairs, len(model)))
+    return CorrectedComparison(
+        pairs=pairs, judged=n, queries=int(everywhere.sum()), group=_best_group(pairs, len(model))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ class _MaxT:
     greatest: Values  # rising
 
     @classmethod
-    def of(cls, terms: Values, error: Values, freedom: Values, *, resamples: int, seed: int) -> _MaxT:
+    def from_terms(cls, terms: Values, error: Values, freedom: Values, *, resamples: int, seed: int) -> _MaxT:
         scaled = terms / np.where(error > SAME, error, np.inf)[:, None]
         drawn = [
             np.abs(scaled @ signs.T).max(axis=0) for signs in flips(terms.shape[1], resamples=resamples, seed=seed)
@@ -157,8 +159,8 @@ def _pairs(
     columns = (first, second, difference, *halves, adjusted, adjusted <= ALPHA + 1e-12, tuned, effective)
     return tuple(
         CorrectedPair(
-            first=row,
-            second=other,
+            first=first_run,
+            second=second_run,
             difference=middle,
             interval=Interval(middle - alone, middle + alone),
             simultaneous=Interval(middle - together, middle + together),
@@ -167,7 +169,7 @@ def _pairs(
             tuned=factor,
             effective=worth,
         )
-        for row, other, middle, alone, together, p, significant, factor, worth in zip(
+        for first_run, second_run, middle, alone, together, p, significant, factor, worth in zip(
             *(column.tolist() for column in columns), strict=True
         )
     )
@@ -175,16 +177,16 @@ def _pairs(
 
 def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
     """Return the run with the greatest mean lead, and those that are not significantly worse than it."""
-    ahead, told = np.zeros((runs, runs)), np.zeros((runs, runs), bool)
+    ahead, differs = np.zeros((runs, runs)), np.zeros((runs, runs), bool)
     for pair in pairs:
         ahead[pair.first, pair.second], ahead[pair.second, pair.first] = pair.difference, -pair.difference
-        told[pair.first, pair.second] = told[pair.second, pair.first] = pair.significant
-    return tuple(np.flatnonzero(~told[int(ahead.mean(axis=1).argmax())]).tolist())
+        differs[pair.first, pair.second] = differs[pair.second, pair.first] = pair.significant
+    return tuple(np.flatnonzero(~differs[int(ahead.mean(axis=1).argmax())]).tolist())
 
 
-def _checked(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _find_masks(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return masks of the queries with a value by the model in every run, and of those with a person's value too."""
-    if checked(model).shape != checked(person).shape:
+    if check_values(model).shape != check_values(person).shape:
         raise JudgingError("Values by the model's grades and by the person's are given for the same runs and queries.")
     everywhere = np.asarray(~np.isnan(model).any(axis=0), np.bool_)
     return everywhere, everywhere & ~np.isnan(person).any(axis=0)

@@ -5,9 +5,9 @@ truth, so the bounds of their difference are narrower than those of their values
 both rank alike moves neither. The least of a sum over queries is the sum of the leasts, since each query is filled by
 itself.
 
-Exact for P, Hits, R, nDCG, RR and Success. For AP exact where a query has at most `TRIED` holes that either run ranks
-(every filling is tried); with more, no difference is outside the bounds, and they may be wider than need be: the
-difference of two AP is quadratic in what is relevant, and no quick way to its extremes is known to us.
+Exact for P, Hits, R, nDCG, RR and Success. For AP exact if either run ranks at most `MAX_ENUMERATED` holes of a
+query, since every filling is tried. With more, the bounds hold but may be wider than necessary: the difference of two
+AP is quadratic in the relevant documents, and no quick way to its extremes is known to us.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.bounds import bounds
-from benchbench.ir.judging.fillings import Shape, placed, reached
+from benchbench.ir.judging.fillings import Shape, compute_placed, compute_reach
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import GradedRankings, Values
 from benchbench.ir.measures.graded import share
 
-TRIED = 10
+MAX_ENUMERATED = 10
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -33,22 +33,22 @@ class OpenQuery:
 
     ranks: Values  # (R, h): of each hole
     discounts: Values  # (R, h)
-    known: Values  # (R,): the sum of discounted gains of what is graded
+    graded_gain: Values  # (R,): the sum of discounted gains of what is graded
     numbers: Values  # (levels,): how many graded documents, inside the pool or not, reach each level
     row: Pool  # the query alone, as a pool of one
     grades: Values  # (width,): NaN in holes
     outside: Values  # (levels, 1)
 
     @classmethod
-    def of(cls, pool: Pool, shape: Shape, query: int, grades: Values, outside: Values) -> OpenQuery:
+    def from_pool(cls, pool: Pool, shape: Shape, query: int, grades: Values, outside: Values) -> OpenQuery:
         """Return the open query from `grades` (width,) of its cells and `outside` (levels,) of `counted`."""
-        holes = pool.there[query] & np.isnan(grades)
-        reach = reached(grades, shape.levels)
+        holes = pool.has_document[query] & np.isnan(grades)
+        reach = compute_reach(grades, shape.levels)
         gains = shape.widths @ reach
         return cls(
             ranks=pool.ranks[:, query, holes],
             discounts=shape.discounts[:, query, holes],
-            known=shape.discounts[:, query] @ gains,
+            graded_gain=shape.discounts[:, query] @ gains,
             numbers=reach.sum(axis=1) + outside,
             row=Pool(
                 (pool.documents[query],), pool.ranks[:, query : query + 1], pool.answered[query : query + 1], None
@@ -61,15 +61,15 @@ class OpenQuery:
 def difference_bounds(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
     """Return the least and greatest of first − second on one query, both (pairs,)."""
     if shape.measure.name == "AP":
-        return _of_average_precision(shape, query, pairs)
+        return _bound_average_precision(shape, query, pairs)
     if shape.measure.name in ("RR", "Success"):
-        greatest, least = _of_best(shape, query, pairs), _of_best(shape, query, pairs[::-1])
+        upper, lower = _bound_first_relevant(shape, query, pairs), _bound_first_relevant(shape, query, pairs[::-1])
     else:
-        greatest, least = _of_linear(shape, query, pairs), _of_linear(shape, query, pairs[::-1])
-    return -least, greatest
+        upper, lower = _bound_linear(shape, query, pairs), _bound_linear(shape, query, pairs[::-1])
+    return -lower, upper
 
 
-def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
+def _bound_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     """Return the greatest difference of a measure that is a weighted sum of gains over an ideal that both share.
 
     Where the numerator can be made positive, by Dinkelbach's method as in `bounds._greatest_ndcg`: for a ratio λ ≥ 0
@@ -79,21 +79,21 @@ def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     """
     first, second = pairs
     weights = -np.sort(query.discounts[second] - query.discounts[first], axis=1)  # falling
-    known = query.known[first] - query.known[second]
-    taken = np.concatenate([np.zeros((len(first), 1)), np.cumsum(weights, axis=1)], axis=1)
-    counts = np.arange(taken.shape[1], dtype=np.float64)
+    difference = query.graded_gain[first] - query.graded_gain[second]
+    gains = np.concatenate([np.zeros((len(first), 1)), np.cumsum(weights, axis=1)], axis=1)
+    counts = np.arange(gains.shape[1], dtype=np.float64)
     widths = shape.widths
-    parts = np.stack([shape.summed(number + counts) for number in query.numbers])  # (levels, h + 1)
+    ideals = np.stack([shape.summed(number + counts) for number in query.numbers])  # (levels, h + 1)
     if shape.ideal is None:
-        return np.asarray(known + taken.max(axis=1) * widths.sum(), np.float64)
-    ratio: Values = share(known[:, None] + taken * widths.sum(), widths @ parts).max(axis=1)
+        return np.asarray(difference + gains.max(axis=1) * widths.sum(), np.float64)
+    ratio: Values = share(difference[:, None] + gains * widths.sum(), widths @ ideals).max(axis=1)
     rising = np.flatnonzero(ratio > 0)
     while len(rising):
-        numerator, ideal = known[rising].copy(), np.zeros(len(rising))
-        for width, part in zip(widths, parts, strict=True):
-            best = (taken[rising] - ratio[rising, None] * part).argmax(axis=1)
-            numerator += width * taken[rising, best]
-            ideal += width * part[best]
+        numerator, ideal = difference[rising].copy(), np.zeros(len(rising))
+        for width, level_ideal in zip(widths, ideals, strict=True):
+            best = (gains[rising] - ratio[rising, None] * level_ideal).argmax(axis=1)
+            numerator += width * gains[rising, best]
+            ideal += width * level_ideal[best]
         raised = share(numerator, ideal)
         grown = raised > ratio[rising] + 1e-12
         ratio[rising] = np.maximum(ratio[rising], raised)
@@ -101,7 +101,7 @@ def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     return ratio
 
 
-def _of_best(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
+def _bound_first_relevant(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     """Return the greatest difference of a measure of the first relevant document.
 
     A filling's value is the greatest over its relevant documents. The best relevant document of the first run gives its
@@ -111,26 +111,28 @@ def _of_best(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     shares = query.discounts / query.ranks if shape.measure.name == "RR" else query.discounts
     ranked = query.row.ranks[:, 0]
     k = np.inf if shape.measure.cutoff is None else shape.measure.cutoff
-    own = (1.0 / ranked if shape.measure.name == "RR" else 1.0) * (ranked <= k) * (query.grades > 0)
-    known = own.max(axis=1, initial=0.0)
-    none: Values = known[first] - known[second]
+    values = (1.0 / ranked if shape.measure.name == "RR" else 1.0) * (ranked <= k) * (query.grades > 0)
+    current = values.max(axis=1, initial=0.0)
+    none: Values = current[first] - current[second]
     if not query.discounts.shape[1]:
         return none
-    with_it = np.maximum(known[first, None], shares[first]) - np.maximum(known[second, None], shares[second])
+    with_it = np.maximum(current[first, None], shares[first]) - np.maximum(current[second, None], shares[second])
     return np.asarray(np.maximum(none, with_it.max(axis=1)), np.float64)
 
 
-def _of_average_precision(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
+def _bound_average_precision(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
     first, second = pairs
     seen = (query.discounts > 0).any(axis=0)
-    holes = np.flatnonzero(query.row.there[0] & np.isnan(query.grades))
-    if seen.sum() <= TRIED:
-        return _tried(shape, query, holes[seen], int((~seen).sum()), pairs)
-    low, high = _ranges(shape, query)
+    holes = np.flatnonzero(query.row.has_document[0] & np.isnan(query.grades))
+    if seen.sum() <= MAX_ENUMERATED:
+        return _enumerate_fillings(shape, query, holes[seen], int((~seen).sum()), pairs)
+    low, high = _bound_runs(shape, query)
     return low[first] - high[second], high[first] - low[second]
 
 
-def _tried(shape: Shape, query: OpenQuery, holes: NDArray[np.intp], unseen: int, pairs: Pairs) -> tuple[Values, Values]:
+def _enumerate_fillings(
+    shape: Shape, query: OpenQuery, holes: NDArray[np.intp], unseen: int, pairs: Pairs
+) -> tuple[Values, Values]:
     """Try every filling of the holes that a run ranks, with none and with all of those that only enlarge the base.
 
     For a given filling of the others a difference is a numerator over a base, so an end of the base is extreme.
@@ -141,28 +143,28 @@ def _tried(shape: Shape, query: OpenQuery, holes: NDArray[np.intp], unseen: int,
     first, second = pairs
     ends = []
     for more in {0, unseen}:
-        values = placed(query.row, shape.measure, relevant[None], query.outside[0] + more)[0]
+        values = compute_placed(query.row, shape.measure, relevant[None], query.outside[0] + more)[0]
         drawn = values[first] - values[second]
         ends.append((drawn.min(axis=1), drawn.max(axis=1)))
     return np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
 
 
-def _ranges(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
+def _bound_runs(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
     """Return the least and greatest AP of each run, both (R,), over all fillings of the pool.
 
     Works like `bounds._average_precision`. Holes that a run does not rank enlarge the base where that lowers the AP.
     """
     ranks = query.row.ranks[:, 0]
     order = np.argsort(ranks, axis=1, kind="stable")
-    there = np.isfinite(np.take_along_axis(ranks, order, axis=1))
-    grades = np.where(there, query.grades[order], np.nan)
+    is_ranked = np.isfinite(np.take_along_axis(ranks, order, axis=1))
+    grades = np.where(is_ranked, query.grades[order], np.nan)
     base = int((query.grades > 0).sum() + query.outside[0, 0])
     ideal = np.ones((len(ranks), max(base, 1))) * (base > 0)
     graded = GradedRankings(
-        grades, there.sum(axis=1).astype(np.int64), ideal, np.full(len(ranks), base), [{} for _ in ranks]
+        grades, is_ranked.sum(axis=1).astype(np.int64), ideal, np.full(len(ranks), base), [{} for _ in ranks]
     )
     low, high = bounds(shape.measure, graded, 1.0)
-    within = there if shape.measure.cutoff is None else there[:, : shape.measure.cutoff]
-    own = (within & np.isnan(grades[:, : within.shape[1]])).sum(axis=1)
-    total = (np.isnan(query.grades) & query.row.there[0]).sum()
-    return low * share(np.full(len(ranks), float(base)), base + (total - own).astype(np.float64)), high
+    within = is_ranked if shape.measure.cutoff is None else is_ranked[:, : shape.measure.cutoff]
+    ranked_holes = (within & np.isnan(grades[:, : within.shape[1]])).sum(axis=1)
+    total = (np.isnan(query.grades) & query.row.has_document[0]).sum()
+    return low * share(np.full(len(ranks), float(base)), base + (total - ranked_holes).astype(np.float64)), high

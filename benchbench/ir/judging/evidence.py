@@ -8,7 +8,7 @@ The columns, (size, 7 + R), are in this order:
   1 / its best rank; to those graded relevant; to those graded not relevant. Closeness to documents j of weights w is
   Σ w · cos / (1 + Σ w), with cosines of vectors less their mean over the query's documents. (Feedback from judged and
   from top documents as in Rocchio, The SMART Retrieval System, 1971, chapter 14.) A document does not count for itself.
-- `found`: 1 where another document of the query is graded relevant.
+- `any_relevant`: 1 where another document of the query is graded relevant.
 - `judge`: log P(grade | relevant) / P(grade | not) of the language model's grade, counted on the pairs that people
   graded too. Each share begins as `SEEN_BEFORE` pairs of which the model grades as it grades all: no evidence.
 - one for each run: 1 / log2(rank + 1).
@@ -23,12 +23,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.fillings import reached, tails_of
+from benchbench.ir.judging.fillings import compute_reach, tails_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
-COLUMNS = ("constant", "ranks", "top", "relevant", "other", "found", "judge")
-TOP, FOUND, JUDGE = (COLUMNS.index(name) for name in ("top", "found", "judge"))
+COLUMNS = ("constant", "ranks", "top", "relevant", "other", "any_relevant", "judge")
+TOP, ANY_RELEVANT, JUDGE = (COLUMNS.index(name) for name in ("top", "any_relevant", "judge"))
 AXES = 16  # principal axes of a query's documents that are kept: with all of them closeness is hardly another
 SEEN_BEFORE = 8.0
 
@@ -43,17 +43,17 @@ def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -
     precision. For w documents of a query it costs w² · d.
     """
     axes = np.zeros((pool.size, AXES), np.float16)
-    for part in pool.rows_of_queries:
-        there = part.start + np.flatnonzero(rows[part] >= 0)
-        if len(there) < 2:
+    for query_rows in pool.rows_of_queries:
+        present = query_rows.start + np.flatnonzero(rows[query_rows] >= 0)
+        if len(present) < 2:
             continue
-        centred = vectors[rows[there]].astype(np.float64)
+        centred = vectors[rows[present]].astype(np.float64)
         centred -= centred.mean(axis=0)
         norms = np.linalg.norm(centred, axis=1, keepdims=True)
         unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-6)
         squares, directions = np.linalg.eigh(unit @ unit.T)
-        kept = min(AXES, len(there))
-        axes[there, :kept] = (directions * np.sqrt(np.maximum(squares, 0.0)))[:, ::-1][:, :kept]
+        n_axes = min(AXES, len(present))
+        axes[present, :n_axes] = (directions * np.sqrt(np.maximum(squares, 0.0)))[:, ::-1][:, :n_axes]
     return axes
 
 
@@ -77,22 +77,22 @@ class Features:
         """Replace the language model's grades (size,); they show when all queries are renewed."""
         self._model_grades = model_grades
 
-    def all(self, grades: Values) -> None:
+    def renew_all(self, grades: Values) -> None:
         """Renew the columns of all queries after the grades (Q, width), NaN in holes. Costs size · AXES."""
         for query in range(self._pool.queries):
-            self.query(grades, query)
+            self.renew_query(grades, query)
         people = grades[tuple(self._pool.cells.T)]
         self.values[:, JUDGE] = 0.0 if self._model_grades is None else _log_ratios(self._model_grades, people)
 
-    def query(self, grades: Values, query: int) -> None:
+    def renew_query(self, grades: Values, query: int) -> None:
         """Renew the columns of a query's text after a grade of it."""
-        part = self._pool.rows_of_queries[query]
-        own = grades[query, : part.stop - part.start]
-        relevant = (own > 0).astype(np.float64)
-        self.values[part, FOUND] = relevant.sum() - relevant > 0
+        query_rows = self._pool.rows_of_queries[query]
+        query_grades = grades[query, : query_rows.stop - query_rows.start]
+        relevant = (query_grades > 0).astype(np.float64)
+        self.values[query_rows, ANY_RELEVANT] = relevant.sum() - relevant > 0
         if self._axes is not None:
-            weights = np.stack([self._weights[part], relevant, own <= 0], axis=1)
-            self.values[part, TOP:FOUND] = _closeness(self._axes[part], weights)
+            weights = np.stack([self._weights[query_rows], relevant, query_grades <= 0], axis=1)
+            self.values[query_rows, TOP:ANY_RELEVANT] = _closeness(self._axes[query_rows], weights)
 
     def tails(self, grades: Values, levels: Sequence[float]) -> Values:
         """Return the chance that each pair, if relevant, reaches each level, (levels, size).
@@ -107,7 +107,7 @@ class Features:
         for grade in np.unique(self._model_grades[~np.isnan(self._model_grades)]):
             alike = self._model_grades == grade
             relevant = people[alike & (people > 0)]
-            reach = reached(relevant, levels).sum(axis=1, keepdims=True)
+            reach = compute_reach(relevant, levels).sum(axis=1, keepdims=True)
             tails[:, alike] = (reach + SEEN_BEFORE * of_all) / (len(relevant) + SEEN_BEFORE)
         return tails
 
@@ -121,11 +121,11 @@ def _closeness(axes: Values, weights: Values) -> Values:
 def _log_ratios(model: Values, people: Values) -> Values:
     """Return the log ratio of each of the model's grades, (size,), by pairs that people graded too; 0 without one."""
     result = np.zeros(len(model))
-    asked = ~np.isnan(model)
-    both = asked & ~np.isnan(people)
-    relevant, other = model[both & (people > 0)], model[both & (people <= 0)]
-    for grade in np.unique(model[asked]):
-        before = SEEN_BEFORE * float((model[asked] == grade).mean())
-        shares = [((kind == grade).sum() + before) / (len(kind) + SEEN_BEFORE) for kind in (relevant, other)]
+    graded = ~np.isnan(model)
+    both = graded & ~np.isnan(people)
+    relevant, irrelevant = model[both & (people > 0)], model[both & (people <= 0)]
+    for grade in np.unique(model[graded]):
+        before = SEEN_BEFORE * float((model[graded] == grade).mean())
+        shares = [((kind == grade).sum() + before) / (len(kind) + SEEN_BEFORE) for kind in (relevant, irrelevant)]
         result[model == grade] = np.log(shares[0] / shares[1])
     return result

@@ -24,8 +24,8 @@ def require_measure(measure: Measure) -> None:
         return
     if measure.is_ours:
         raise JudgingError(
-            f"{measure} cannot decide a round: {_WHY.get(measure.name, UNKNOWN)}. Take nDCG@10, P@10, R@100, AP, RR, "
-            "Success@10 or Hits@10.",
+            f"{measure} cannot decide a round: {_REASONS.get(measure.name, UNKNOWN)}. Take nDCG@10, P@10, R@100, AP, "
+            "RR, Success@10 or Hits@10.",
             field="measure",
         )
     raise JudgingError(
@@ -36,7 +36,7 @@ def require_measure(measure: Measure) -> None:
 
 
 UNKNOWN = "what unjudged documents could make of it is not known"
-_WHY = {
+_REASONS = {
     "Judged": "it counts judgments, whatever their grades",
     "FirstRelevant": "it has no value where nothing relevant is found, so that runs differ in the queries that count",
 }
@@ -54,7 +54,7 @@ class Shape:
     ideal: Values | None
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, scale: Sequence[float]) -> Shape:
+    def from_pool(cls, pool: Pool, measure: Measure, scale: Sequence[float]) -> Shape:
         require_measure(measure)
         levels = tuple(sorted({float(grade) for grade in scale if grade > 0}))
         if not levels:
@@ -68,9 +68,9 @@ class Shape:
             levels = levels[:1]
         return cls(measure, levels, discounts, _ideal(measure))
 
-    def only(self, part: slice) -> Shape:
+    def select_queries(self, queries: slice) -> Shape:
         """Return the shape of some queries."""
-        return replace(self, discounts=self.discounts[:, part])
+        return replace(self, discounts=self.discounts[:, queries])
 
     @property
     def widths(self) -> Values:
@@ -86,22 +86,22 @@ class Shape:
 
 def _ideal(measure: Measure) -> Values | None:
     if measure.name == "nDCG":
-        most = 10_000 if measure.cutoff is None else measure.cutoff
-        return np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2.0, most + 2.0))))
+        depth = 10_000 if measure.cutoff is None else measure.cutoff
+        return np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2.0, depth + 2.0))))
     return np.arange(100_001.0) if measure.name in ("R", "AP") else None
 
 
-def reached(grades: Values, levels: Sequence[float]) -> NDArray[np.bool_]:
+def compute_reach(grades: Values, levels: Sequence[float]) -> NDArray[np.bool_]:
     """Return whether each grade reaches each level, (levels, …); NaN reaches none."""
-    return np.stack([grades >= level if place else grades > 0 for place, level in enumerate(levels)])
+    return np.stack([grades >= level if index else grades > 0 for index, level in enumerate(levels)])
 
 
-def counted(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Values:
+def count_outside(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Values:
     """Return the number of judged documents outside the pool that reach each level, (levels, Q)."""
     return np.array(
         [
-            [sum(grade >= level if place else grade > 0 for grade in grades) for grades in outside]
-            for place, level in enumerate(levels)
+            [sum(grade >= level if index else grade > 0 for grade in grades) for grades in outside]
+            for index, level in enumerate(levels)
         ],
         np.float64,
     ).reshape(len(levels), len(outside))
@@ -109,7 +109,7 @@ def counted(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Valu
 
 def tails_of(grades: Values, levels: Sequence[float]) -> Values:
     """Return the chance that a relevant document reaches each level, (levels,); each grade has a prior count of 1."""
-    reach = reached(grades, levels).reshape(len(levels), -1).sum(axis=1).astype(np.float64)
+    reach = compute_reach(grades, levels).reshape(len(levels), -1).sum(axis=1).astype(np.float64)
     before = np.arange(len(reach), 0, -1)
     return np.asarray((reach + before) / (reach[0] + before[0]), np.float64)
 
@@ -117,25 +117,25 @@ def tails_of(grades: Values, levels: Sequence[float]) -> Values:
 def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:
     """Return each run's value of each query under m fillings, (Q, R, m), exact but for float32 in sums of gains.
 
-    `reach` has for each level (Q, width, m) whether each pair reaches it; `outside` is (levels, Q) of `counted`. Exact
-    for fillings with grades of the scale; a grade between two levels counts as the lower.
+    `reach` has for each level (Q, width, m) whether each pair reaches it; `outside` is (levels, Q) of `count_outside`.
+    Exact for fillings with grades of the scale; a grade between two levels counts as the lower.
     """
     if shape.measure.name in PLACED:
-        return placed(pool, shape.measure, reach[0], outside[0])
+        return compute_placed(pool, shape.measure, reach[0], outside[0])
     widths = shape.widths
     gains = sum(width * level.astype(np.float32) for width, level in zip(widths.astype(np.float32), reach, strict=True))
     weights = np.ascontiguousarray(np.moveaxis(shape.discounts, 0, 1), np.float32)
     values: Values = (weights @ gains).astype(np.float64)
     if shape.ideal is not None:
         ideal = sum(
-            width * shape.summed(level.sum(axis=1) + others[:, None])
-            for width, level, others in zip(widths, reach, outside, strict=True)
+            width * shape.summed(level.sum(axis=1) + outside_count[:, None])
+            for width, level, outside_count in zip(widths, reach, outside, strict=True)
         )
         values = np.divide(values, ideal[:, None], out=np.zeros_like(values), where=ideal[:, None] > 0)
     return values
 
 
-def placed(pool: Pool, measure: Measure, relevant: NDArray[np.bool_], outside: Values) -> Values:
+def compute_placed(pool: Pool, measure: Measure, relevant: NDArray[np.bool_], outside: Values) -> Values:
     """Return values that depend on the ranks of relevant documents together: AP, RR, Success."""
     queries, width, m = relevant.shape
     values = np.zeros((queries, pool.runs, m))

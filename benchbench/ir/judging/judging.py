@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from benchbench.ir.judging.differences import OpenQuery, difference_bounds
 from benchbench.ir.judging.evidence import Axes, Features
-from benchbench.ir.judging.fillings import Shape, counted
+from benchbench.ir.judging.fillings import Shape, count_outside
 from benchbench.ir.judging.outcomes import Outcomes, critical_value, forecast, likeliest_of, settled_together
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.judging.relevance import PRIOR, Drawing, Prior, Relevance, learn
 from benchbench.ir.judging.state import MoreGrades, PairState, State
-from benchbench.ir.judging.weights import Expected, effects, squared
+from benchbench.ir.judging.weights import ExpectedGrades, effects, squared
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.statistics.max_t import family_of
 
@@ -61,29 +61,29 @@ class Judging:
         self._truths_teach = truths_teach
         self._teaching = ~np.isnan(self.grades) & truths_teach
         self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *chain(*self._outside)}
-        self.shape = Shape.of(pool, measure, sorted(self._scale))
+        self.shape = Shape.from_pool(pool, measure, sorted(self._scale))
         # The rows of both runs of each pair, (p,) each, as in `statistics.compare`.
         self.pairs = family_of(pool.runs, None)
         self._features, self._prior = Features(pool, axes), prior
         self._bounds = np.full((2, pool.queries, len(self.pairs[0])), np.nan)
-        self._counted = counted(self._outside, self.shape.levels)
-        self._drawing = Drawing(pool, self._features, self.shape, self._counted, draws=draws, seed=seed)
+        self._outside_counts = count_outside(self._outside, self.shape.levels)
+        self._drawing = Drawing(pool, self._features, self.shape, self._outside_counts, draws=draws, seed=seed)
         self._model: Relevance | None = None
-        self._learnt = 0
-        self._touched: set[int] = set()
+        self._learned_count = 0
+        self._stale_queries: set[int] = set()
         self._critical: float | None = None
         self._importance: Values | None = None
-        self._foretold: MoreGrades | None = None
+        self._cached_forecast: MoreGrades | None = None
 
     def grade(self, item: Item, grade: float | None) -> None:
         """Add a grade, or remove it with None. Raises JudgingError for a pair outside the pool, or scale."""
-        query, place = self.pool.place(item)
+        query, column = self.pool.find_cell(item)
         if grade is not None and float(grade) not in self._scale:
             raise JudgingError(f"The grade {grade:g} is not on the scale.", field="grade")
-        self.grades[query, place] = np.nan if grade is None else float(grade)
-        self._teaching[query, place] = grade is not None
+        self.grades[query, column] = np.nan if grade is None else float(grade)
+        self._teaching[query, column] = grade is not None
         self._bounds[:, query] = np.nan
-        self._touched.add(query)
+        self._stale_queries.add(query)
 
     def inform(self, model_grades: Values | None) -> None:
         """Replace the language model's grades (size,), NaN for a missing one, as evidence."""
@@ -96,7 +96,7 @@ class Judging:
         Without `bounds` those are NaN and `certain` is false: cheaper for frequent calls that do not show them.
         """
         state = self._state(bounds)
-        if state.is_settled and self._learnt != state.judged:
+        if state.is_settled and self._learned_count != state.judged:
             self._learn()
             state = self._state(bounds)
         return state
@@ -106,11 +106,11 @@ class Judging:
         signs = outcomes.signs
         likeliest, shares = likeliest_of(signs)
         verdict, probability = self._verdict(outcomes, likeliest)
-        reason = self._too_few()
+        reason = self._shortage_text()
         sure = settled_together(signs == likeliest, shares, CONFIDENCE) & (reason is None)
-        settled = reason is None and probability >= self._bar
+        settled = reason is None and probability >= self._required_probability
         pairs = self._pairs(outcomes, likeliest, shares, sure, self.bounds() if bounds else None)
-        self._importance = self._undecided(outcomes, shares)
+        self._importance = self._pair_importance(outcomes, shares)
         return State(
             pairs=pairs,
             verdict=verdict,
@@ -121,7 +121,7 @@ class Judging:
             judged=int((~np.isnan(self.grades)).sum()),
             unjudged=int(self._holes.sum()),
             queries=int(self.pool.answered.sum()),
-            grades_needed=self._more(outcomes, settled, reason),
+            grades_needed=self._grades_needed(outcomes, settled, reason),
             reason=reason,
         )
 
@@ -142,9 +142,9 @@ class Judging:
         sure: NDArray[np.bool_],
         bounds: tuple[Values, Values] | None,
     ) -> tuple[PairState, ...]:
-        least, greatest = bounds or (np.full(len(shares), np.nan),) * 2
+        lower, upper = bounds or (np.full(len(shares), np.nan),) * 2
         expected = outcomes.differences.mean(axis=0), outcomes.differences.std(axis=0)
-        columns = (*self.pairs, least, greatest, *expected, likeliest, shares, sure)
+        columns = (*self.pairs, lower, upper, *expected, likeliest, shares, sure)
         return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def weights(self) -> Values:
@@ -163,7 +163,7 @@ class Judging:
     def bounds(self) -> tuple[Values, Values]:
         """Return the least and greatest difference of means of each pair of runs over every filling, (p,) each."""
         for query in np.flatnonzero(self.pool.answered & np.isnan(self._bounds[0, :, 0])).tolist():
-            row = OpenQuery.of(self.pool, self.shape, query, self.grades[query], self._counted[:, query])
+            row = OpenQuery.from_pool(self.pool, self.shape, query, self.grades[query], self._outside_counts[:, query])
             self._bounds[:, query] = difference_bounds(self.shape, row, self.pairs)
         ends = self._bounds[:, self.pool.answered].mean(axis=1)
         ends[np.abs(ends) < 1e-12] = 0.0  # what is left of sums that are 0
@@ -171,60 +171,62 @@ class Judging:
 
     @property
     def _holes(self) -> NDArray[np.bool_]:
-        return self.pool.there & np.isnan(self.grades)
+        return self.pool.has_document & np.isnan(self.grades)
 
-    def _too_few(self) -> str | None:
+    def _shortage_text(self) -> str | None:
         judged, relevant = int(self._teaching.sum()), int((self._teaching & (self.grades > 0)).sum())
         if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
             return None
-        told = f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} are relevant"
+        requirement = (
+            f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} are relevant"
+        )
         if not self._truths_teach:
             return (
-                f"{told}; by grades of this round, which alone count since the dataset states relevant documents only, "
-                f"these are {judged} and {relevant}."
+                f"{requirement}; by grades of this round, which alone count since the dataset states relevant"
+                f" documents only, these are {judged} and {relevant}."
             )
-        return f"{told}; here are {judged} and {relevant}."
+        return f"{requirement}; here are {judged} and {relevant}."
 
     @property
-    def _bar(self) -> float:
+    def _required_probability(self) -> float:
         """Return the probability at which the verdict is settled."""
         return SURER if self._holes.any() and int(self._teaching.sum()) < EARLY else CONFIDENCE
 
     def _outcomes(self) -> Outcomes:
         """Return the outcomes of the fillings. Queries with new grades are redrawn; 5 % more grades refit the model."""
         judged = int((~np.isnan(self.grades)).sum())
-        if self._model is None or abs(judged - self._learnt) >= max(1, LEARN_AFTER * self._learnt):
+        if self._model is None or abs(judged - self._learned_count) >= max(1, LEARN_AFTER * self._learned_count):
             self._learn()
-        for query in self._touched:
-            self._features.query(self.grades, query)
-            self._drawing.query(self.grades, query)
-        self._touched.clear()
+        for query in self._stale_queries:
+            self._features.renew_query(self.grades, query)
+            self._drawing.draw_query(self.grades, query)
+        self._stale_queries.clear()
         values = self._drawing.values
         if not self.pool.answered.all():
             values = values[:, :, self.pool.answered]
         if self._critical is None:
             self._critical = critical_value(values.mean(axis=0), seed=self.seed)
-        return Outcomes.of(values, self.pairs, self._critical)
+        return Outcomes.from_values(values, self.pairs, self._critical)
 
     def _learn(self) -> None:
         grades = self.grades[tuple(self.pool.cells.T)]
         teaching = self._teaching[tuple(self.pool.cells.T)]
-        self._features.all(self.grades)
+        self._features.renew_all(self.grades)
         relevant = np.where(teaching & ~np.isnan(grades), grades > 0, np.nan)
         self._model = learn(self.pool, self._features.values, relevant, self._prior)
-        self._learnt = int((~np.isnan(grades)).sum())
-        self._drawing.all(self.grades, self._model, self._features.tails(self.grades, self.shape.levels))
-        self._touched.clear()
-        self._critical = self._foretold = None
+        self._learned_count = int((~np.isnan(grades)).sum())
+        self._drawing.draw_all(self.grades, self._model, self._features.tails(self.grades, self.shape.levels))
+        self._stale_queries.clear()
+        self._critical = self._cached_forecast = None
 
     @property
-    def _expected(self) -> Expected:
+    def _expected(self) -> ExpectedGrades:
         assert self._model is not None
-        chances = np.zeros(self.pool.there.shape)
+        chances = np.zeros(self.pool.has_document.shape)
         chances[tuple(self.pool.cells.T)] = self._model.chances(self._features.values, self.pool.cells[:, 0])
-        return Expected.of(self.shape, self.grades, chances, self._counted[0])
+        return ExpectedGrades.from_chances(self.shape, self.grades, chances, self._outside_counts[0])
 
-    def _undecided(self, outcomes: Outcomes, shares: Values) -> Values:
+    def _pair_importance(self, outcomes: Outcomes, shares: Values) -> Values:
         """Return the importance of each pair of runs, (R, R).
 
         It is the pair's indecision times the probability that the verdict depends on it: that one is the best run.
@@ -237,15 +239,15 @@ class Judging:
         importance[first, second] = importance[second, first] = open_
         return importance
 
-    def _more(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
+    def _grades_needed(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
         """Return the forecast, computed with each new model; in between, the grades since then are subtracted."""
         if settled or reason is not None:
-            return MoreGrades(middle=0 if settled else None, most=0 if settled else None)
-        if self._foretold is None:
-            self._foretold = self._forecast(outcomes)
-        since = int((~np.isnan(self.grades)).sum()) - self._learnt
-        middle, most = self._foretold.middle, self._foretold.most
-        return MoreGrades(middle=middle and max(1, middle - since), most=most and max(1, most - since))
+            return MoreGrades(median=0 if settled else None, p90=0 if settled else None)
+        if self._cached_forecast is None:
+            self._cached_forecast = self._forecast(outcomes)
+        since = int((~np.isnan(self.grades)).sum()) - self._learned_count
+        middle, p90 = self._cached_forecast.median, self._cached_forecast.p90
+        return MoreGrades(median=middle and max(1, middle - since), p90=p90 and max(1, p90 - since))
 
     def _forecast(self, outcomes: Outcomes) -> MoreGrades:
         best = outcomes.means.mean(axis=0).argmax()

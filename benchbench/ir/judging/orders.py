@@ -65,19 +65,19 @@ def whole_queries(queries: Numbers, waiting: Collection[int]) -> Numbers:
     return queries[: gaps[0]] if len(gaps) else queries
 
 
-def upcoming(primary: Numbers, sample: Numbers, given: Collection[int], *, share: float = SHARE) -> Iterator[int]:
+def upcoming(primary: Numbers, sample: Numbers, assigned: Collection[int], *, share: float = SHARE) -> Iterator[int]:
     """Yield the numbers of the pairs to give out next.
 
-    `primary` is the order that the round asks for and `sample` the sample's; `given` are the pairs that were given out
-    already. It ends when both are used up. Raises JudgingError for a share outside 0 to 1.
+    `primary` is the order that the round asks for and `sample` the sample's; `assigned` are the pairs that were given
+    out already. It ends when both are used up. Raises JudgingError for a share outside 0 to 1.
     """
     require_share(share)
-    out = set(given)
+    out = set(assigned)
     first, drawn = iter(primary.tolist()), iter(sample.tolist())
     passed = 0
     while True:
         number = None
-        while number is None and passed < sampled(len(out) + 1, share, len(sample)):
+        while number is None and passed < sample_size(len(out) + 1, share, len(sample)):
             passed += 1
             candidate = next(drawn)
             number = None if candidate in out else candidate
@@ -89,9 +89,9 @@ def upcoming(primary: Numbers, sample: Numbers, given: Collection[int], *, share
         yield number
 
 
-def sampled(given: int, share: float, size: int) -> int:
-    """Return how many pairs of the sample's order are among the first `given` of a round over `size` pairs."""
-    return min(math.ceil(share * given - 1e-9), size)
+def sample_size(count: int, share: float, size: int) -> int:
+    """Return how many pairs of the sample's order are among the first `count` of a round over `size` pairs."""
+    return min(math.ceil(share * count - 1e-9), size)
 
 
 def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE) -> Numbers:
@@ -102,9 +102,9 @@ def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE)
     is that of a round which stops after as many grades.
     """
     require_share(share)
-    done = set(judged).intersection(sample.tolist())
-    order = sample[: sampled(len(done), share, len(sample))]
-    missing = np.flatnonzero([number not in done for number in order.tolist()])
+    judged_pairs = set(judged).intersection(sample.tolist())
+    order = sample[: sample_size(len(judged_pairs), share, len(sample))]
+    missing = np.flatnonzero([number not in judged_pairs for number in order.tolist()])
     return order[: missing[0]] if len(missing) else order
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.judging.state import MoreGrades
 from benchbench.ir.measures import Values
-from benchbench.ir.statistics.max_t import Family, Flipped
+from benchbench.ir.statistics.max_t import Family, FlipStatistics
 from benchbench.ir.statistics.resampling import SAME
 
 ALPHA = 0.05
@@ -34,7 +34,9 @@ AT_ONCE = 20  # fillings whose centred values are in memory together: as many as
 
 def critical_value(expected: Values, *, seed: int) -> float:
     """Return the |t| to exceed, given the expected values (R, Q); infinite if no difference can be significant."""
-    critical = Flipped.of(expected, Family.of(expected, None), resamples=FLIPS, seed=seed).critical(ALPHA)
+    critical = FlipStatistics.from_values(
+        expected, Family.from_values(expected, None), resamples=FLIPS, seed=seed
+    ).critical(ALPHA)
     return np.inf if critical is None else critical
 
 
@@ -50,7 +52,7 @@ class Outcomes:
     critical: float  # what |t| has to exceed; infinite where nothing can be significant
 
     @classmethod
-    def of(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:
+    def from_values(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:
         """Return the outcomes of `values` (m, R, Q) without NaN, Q ≥ 2, by a `critical_value`.
 
         `pairs` are those of `max_t.family_of`.
@@ -58,13 +60,13 @@ class Outcomes:
         means = values.mean(axis=2)
         products = np.empty((*values.shape[:2], values.shape[1]))
         for start in range(0, len(values), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            centred = values[part] - means[part, :, None]
-            np.matmul(centred, np.swapaxes(centred, 1, 2), out=products[part])
+            block = slice(start, start + AT_ONCE)
+            centred = values[block] - means[block, :, None]
+            np.matmul(centred, np.swapaxes(centred, 1, 2), out=products[block])
         products /= values.shape[2] - 1
-        own = np.diagonal(products, axis1=1, axis2=2)
+        variances = np.diagonal(products, axis1=1, axis2=2)
         first, second = pairs
-        variance = own[:, first] + own[:, second] - 2 * products[:, first, second]
+        variance = variances[:, first] + variances[:, second] - 2 * products[:, first, second]
         errors = np.sqrt(np.where(variance > SAME**2, variance, 0.0) / values.shape[2])
         return cls(first, second, means, means[:, first] - means[:, second], errors, critical)
 
@@ -77,9 +79,9 @@ class Outcomes:
     def groups(self) -> NDArray[np.bool_]:
         """Return masks (m, R) of the run with the greatest mean and the runs not significantly different from it."""
         m, runs = self.means.shape
-        told = np.zeros((m, runs, runs), bool)
-        told[:, self.first, self.second] = told[:, self.second, self.first] = self.signs != 0
-        return np.asarray(~told[np.arange(m), self.means.argmax(axis=1)], np.bool_)
+        differs = np.zeros((m, runs, runs), bool)
+        differs[:, self.first, self.second] = differs[:, self.second, self.first] = self.signs != 0
+        return np.asarray(~differs[np.arange(m), self.means.argmax(axis=1)], np.bool_)
 
 
 def likeliest_of(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
@@ -104,7 +106,7 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
     """
     holes = gains.shape[1]
     if not holes or not len(deciding):
-        return MoreGrades(middle=0, most=0)
+        return MoreGrades(median=0, p90=0)
     steps = np.unique(np.geomspace(1, holes, STEPS).astype(np.int64))
     total = gains.sum(axis=1, keepdims=True)
     taken = np.divide(
@@ -121,8 +123,8 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
     distance = np.minimum(np.abs(expected - bar), np.abs(expected + bar))
     settled = (distance >= z * spread * np.sqrt(np.maximum(1 - taken.T, 0.0))[:, None]).all(axis=2)
     settled[-1] = True
-    middle, most = np.quantile(steps[settled.argmax(axis=0)], [0.5, 0.9])
-    return MoreGrades(middle=_rounded(middle), most=_rounded(most))
+    middle, p90 = np.quantile(steps[settled.argmax(axis=0)], [0.5, 0.9])
+    return MoreGrades(median=_rounded(middle), p90=_rounded(p90))
 
 
 def _rounded(number: float) -> int:

@@ -33,7 +33,7 @@ class Pool:
     """The distinct (query, document) pairs of R rankings of each of Q queries.
 
     Each query has a row of `width` cells, one a document, those of the best rank first; a row that has fewer documents
-    ends in empty cells. So a pair is a cell (query, place), and arrays over pairs are (Q, width).
+    ends in empty cells. So a pair is a cell (query, column), and arrays over pairs are (Q, width).
     """
 
     # Per query, the ids in the order of the cells: by best rank, then by how many runs have it, then as met.
@@ -44,7 +44,9 @@ class Pool:
     depth: int | None  # the last rank that is looked at; None for whole rankings
 
     @classmethod
-    def of(cls, rankings: Sequence[Sequence[Sequence[Hashable] | None]], *, depth: int | None = None) -> Pool:
+    def from_rankings(
+        cls, rankings: Sequence[Sequence[Sequence[Hashable] | None]], *, depth: int | None = None
+    ) -> Pool:
         """Return the pool of `rankings[run][query]`: distinct ids, best first; None if the run failed on the query.
 
         A depth no less than the measure's cutoff makes verdicts exact; documents below it stay as they are judged.
@@ -57,9 +59,9 @@ class Pool:
         width = max((len(ids) for ids in documents), default=0)
         ranks = np.full((len(rankings), len(documents), max(width, 1)), np.inf)
         for query, (ids, lists) in enumerate(zip(documents, by_query, strict=True)):
-            places = {document: place for place, document in enumerate(ids)}
+            columns = {document: column for column, document in enumerate(ids)}
             for run, ranking in enumerate(lists):
-                ranks[run, query, [places[document] for document in ranking]] = np.arange(1.0, len(ranking) + 1)
+                ranks[run, query, [columns[document] for document in ranking]] = np.arange(1.0, len(ranking) + 1)
         answered = np.array([all(run[query] is not None for run in rankings) for query in range(len(documents))], bool)
         return cls(documents, ranks, answered, depth)
 
@@ -71,19 +73,19 @@ class Pool:
     def queries(self) -> int:
         return len(self.documents)
 
-    def only(self, part: slice) -> Pool:
+    def select_queries(self, queries: slice) -> Pool:
         """Return the pool of some queries, its rows as wide as here."""
-        return Pool(self.documents[part], self.ranks[:, part], self.answered[part], self.depth)
+        return Pool(self.documents[queries], self.ranks[:, queries], self.answered[queries], self.depth)
 
     @cached_property
-    def there(self) -> NDArray[np.bool_]:
+    def has_document(self) -> NDArray[np.bool_]:
         """Return whether each cell holds a document, (Q, width)."""
         return np.asarray(np.isfinite(self.ranks).any(axis=0), np.bool_)
 
     @cached_property
     def size(self) -> int:
         """Return the number of pairs."""
-        return int(self.there.sum())
+        return int(self.has_document.sum())
 
     @cached_property
     def best(self) -> Values:
@@ -93,12 +95,12 @@ class Pool:
     @cached_property
     def rows_of_queries(self) -> list[slice]:
         """Return the numbers of the pairs of each query."""
-        return [slice(start, stop) for start, stop in pairwise([0, *np.cumsum(self.there.sum(axis=1)).tolist()])]
+        return [slice(start, stop) for start, stop in pairwise([0, *np.cumsum(self.has_document.sum(axis=1)).tolist()])]
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
-        """Return the query and the place of each pair, (size, 2), query by query. A pair's number is its row here."""
-        return np.argwhere(self.there)
+        """Return the query and the column of each pair, (size, 2), query by query. A pair's number is its row here."""
+        return np.argwhere(self.has_document)
 
     @cached_property
     def numbers(self) -> dict[Item, int]:
@@ -106,20 +108,20 @@ class Pool:
         return {self.item(number): number for number in range(self.size)}
 
     def item(self, number: int) -> Item:
-        query, place = self.cells[number].tolist()
-        return Item(query, self.documents[query][place])
+        query, column = self.cells[number].tolist()
+        return Item(query, self.documents[query][column])
 
-    def place(self, item: Item) -> tuple[int, int]:
+    def find_cell(self, item: Item) -> tuple[int, int]:
         """Return the cell of a pair. Raises JudgingError where it is not in the pool."""
         if item not in self.numbers:
             raise JudgingError(f"Document {item.document!r} is not in the pool of query {item.query}.")
-        query, place = self.cells[self.numbers[item]].tolist()
-        return query, place
+        query, column = self.cells[self.numbers[item]].tolist()
+        return query, column
 
     def grades(self, truths: Sequence[Mapping[Any, float]]) -> Values:
         """Return each pair's grade in `truths[query]` (document id → grade), (Q, width); NaN for a hole or no pair."""
         self.require_truths(truths)
-        grades = np.full(self.there.shape, np.nan)
+        grades = np.full(self.has_document.shape, np.nan)
         for row, ids, truth in zip(grades, self.documents, truths, strict=True):
             if truth:
                 row[: len(ids)] = [truth.get(document, np.nan) for document in ids]
@@ -128,10 +130,10 @@ class Pool:
     def outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
         """Return the falling grades above 0 of each query's judged documents outside the pool."""
         self.require_truths(truths)
-        kept = [set(ids) for ids in self.documents]
+        pooled = [set(ids) for ids in self.documents]
         return [
             sorted((grade for document, grade in truth.items() if grade > 0 and document not in ids), reverse=True)
-            for ids, truth in zip(kept, truths, strict=True)
+            for ids, truth in zip(pooled, truths, strict=True)
         ]
 
     def require_truths(self, truths: Sequence[Mapping[Any, float]]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.judging.evidence import Features
-from benchbench.ir.judging.fillings import Shape, reached, values_of
+from benchbench.ir.judging.fillings import Shape, compute_reach, values_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
@@ -48,7 +48,7 @@ QUERIES_BEFORE = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class PosteriorDraws:
     """Draws of β and u."""
 
     beta: Floats  # (f, draws)
@@ -80,10 +80,10 @@ class Relevance:
         """Return the chance of each pair to be relevant, at the mode, (n,)."""
         return _sigmoid(features @ self.beta + self.u[queries])
 
-    def drawn(self, draws: int, rng: np.random.Generator) -> Drawn:
+    def draw(self, draws: int, rng: np.random.Generator) -> PosteriorDraws:
         moves = self.factor @ rng.standard_normal((len(self.beta), draws))
         u = self.u[:, None] + self.slope @ moves + self.u_spread[:, None] * rng.standard_normal((len(self.u), draws))
-        return Drawn((self.beta[:, None] + moves).astype(np.float32), u.astype(np.float32))
+        return PosteriorDraws((self.beta[:, None] + moves).astype(np.float32), u.astype(np.float32))
 
 
 def learn(pool: Pool, features: Values, relevant: Values, prior: Prior) -> Relevance:
@@ -115,8 +115,8 @@ def learn(pool: Pool, features: Values, relevant: Values, prior: Prior) -> Relev
         shorter = min(1.0, 2.0 / longest) if longest else 1.0  # Newton's step may be too long far from the mode
         beta, u = beta + shorter * step, u + shorter * u_step
         if len(seen) > 1:
-            stated = QUERIES_BEFORE * prior.richness**2
-            variance = float(((u**2 + 1 / curve)[seen].sum() + stated) / (len(seen) + QUERIES_BEFORE))
+            prior_sum = QUERIES_BEFORE * prior.richness**2
+            variance = float(((u**2 + 1 / curve)[seen].sum() + prior_sum) / (len(seen) + QUERIES_BEFORE))
         if longest < 1e-3:
             break
     factor = np.linalg.inv(np.linalg.cholesky(inner)).T
@@ -139,49 +139,51 @@ class Drawing:
         self._pool, self._features, self._shape, self._outside = pool, features, shape, outside
         self._seed, self._draws = seed, draws
         self._uniform = np.random.default_rng((seed, 18)).random((pool.size, draws), np.float32)
-        self._drawn: Drawn | None = None
+        self._posterior_draws: PosteriorDraws | None = None
         self._tails = np.ones((len(shape.levels), pool.size), np.float32)
         self.values = np.empty((draws, pool.runs, pool.queries))  # (draws, R, Q)
 
-    def all(self, grades: Values, model: Relevance, tails: Values) -> None:
+    def draw_all(self, grades: Values, model: Relevance, tails: Values) -> None:
         """Draw all queries by a model, and `tails` (levels, size): the chance that each pair, if relevant, reaches each
         level.
 
         β and u are drawn with equal luck too.
         """
-        self._drawn = model.drawn(self._draws, np.random.default_rng((self._seed, 19)))
+        self._posterior_draws = model.draw(self._draws, np.random.default_rng((self._seed, 19)))
         self._tails = tails.astype(np.float32)
-        for part in self._parts():
-            self._draw(part, grades)
+        for queries in self._query_blocks():
+            self._draw(queries, grades)
 
-    def query(self, grades: Values, query: int) -> None:
+    def draw_query(self, grades: Values, query: int) -> None:
         """Draw one query again after a grade of it, by the unchanged model."""
         self._draw(slice(query, query + 1), grades)
 
-    def _draw(self, part: slice, all_grades: Values) -> None:
+    def _draw(self, queries: slice, all_grades: Values) -> None:
         pool, levels = self._pool, self._shape.levels
-        start, stop = pool.rows_of_queries[part.start].start, pool.rows_of_queries[part.stop - 1].stop
+        start, stop = pool.rows_of_queries[queries.start].start, pool.rows_of_queries[queries.stop - 1].stop
         cells = pool.cells[start:stop]
         grades = all_grades[tuple(cells.T)]
         open_ = np.isnan(grades)
-        assert self._drawn is not None
+        assert self._posterior_draws is not None
         holes = start + np.flatnonzero(open_)
-        chances = self._drawn.chances(self._features.values[holes], pool.cells[holes, 0])
+        chances = self._posterior_draws.chances(self._features.values[holes], pool.cells[holes, 0])
         uniform = self._uniform[holes]
-        places = tuple((cells - [part.start, 0]).T)
+        local_cells = tuple((cells - [queries.start, 0]).T)
         reach = []
-        for level, tail in zip(reached(grades, levels), self._tails, strict=True):
+        for level, tail in zip(compute_reach(grades, levels), self._tails, strict=True):
             filled = np.repeat(level[:, None], self._draws, axis=1)
             filled[open_] = uniform < chances * tail[holes, None]
-            whole = np.zeros((part.stop - part.start, pool.there.shape[1], self._draws), bool)
-            whole[places] = filled
-            reach.append(whole)
-        self.values[:, :, part] = self._valued(part, reach).transpose(2, 1, 0)
+            matrix = np.zeros((queries.stop - queries.start, pool.has_document.shape[1], self._draws), bool)
+            matrix[local_cells] = filled
+            reach.append(matrix)
+        self.values[:, :, queries] = self._compute_values(queries, reach).transpose(2, 1, 0)
 
-    def _valued(self, part: slice, reach: Sequence[NDArray[np.bool_]]) -> Values:
+    def _compute_values(self, queries: slice, reach: Sequence[NDArray[np.bool_]]) -> Values:
         """(queries, R, draws)."""
-        return values_of(self._pool.only(part), self._shape.only(part), reach, self._outside[:, part])
+        return values_of(
+            self._pool.select_queries(queries), self._shape.select_queries(queries), reach, self._outside[:, queries]
+        )
 
-    def _parts(self) -> Iterator[slice]:
-        at_once = max(1, CELLS_AT_ONCE // (self._pool.there.shape[1] * self._draws))
+    def _query_blocks(self) -> Iterator[slice]:
+        at_once = max(1, CELLS_AT_ONCE // (self._pool.has_document.shape[1] * self._draws))
         return (slice(s, min(s + at_once, self._pool.queries)) for s in range(0, self._pool.queries, at_once))

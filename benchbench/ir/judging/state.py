@@ -43,11 +43,11 @@ class PairState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoreGrades:
-    """About how many more grades, given out in the decisive order, settle the verdict: half of the time by `middle`,
-    in nine of ten by `most`. None where it takes all holes, or no number can be given yet."""
+    """About how many more grades, given out in the decisive order, settle the verdict: half of the time by `median`,
+    in nine of ten by `p90`. None where it takes all holes, or no number can be given yet."""
 
-    middle: int | None
-    most: int | None
+    median: int | None
+    p90: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchbench.ir.judging.fillings import PLACED, Shape, reached, tails_of
+from benchbench.ir.judging.fillings import PLACED, Shape, compute_reach, tails_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedGrades:
     """Expected relevance and grade of each cell, (Q, width): 0 or 1 and the grade if it is judged."""
 
     chance: Values  # that it is relevant; 0 in an empty cell
@@ -30,36 +30,36 @@ class Expected:
     outside: Values  # (Q,): how many relevant documents are judged outside the pool
 
     @classmethod
-    def of(cls, shape: Shape, grades: Values, chances: Values, outside: Values) -> Expected:
+    def from_chances(cls, shape: Shape, grades: Values, chances: Values, outside: Values) -> ExpectedGrades:
         """Return the expectations from the grades (Q, width), NaN in holes, and each cell's chance of relevance."""
         tails, widths = tails_of(grades, shape.levels), shape.widths
         mean = float(tails @ widths)
         square = float(tails @ np.diff(np.append(0.0, np.cumsum(widths)) ** 2))
-        known = ~np.isnan(grades)
-        gains = np.einsum("l,l...->...", widths, reached(grades, shape.levels).astype(np.float64))
+        is_judged = ~np.isnan(grades)
+        gains = np.einsum("l,l...->...", widths, compute_reach(grades, shape.levels).astype(np.float64))
         spread = np.sqrt(np.maximum(chances * square - (chances * mean) ** 2, 0.0)) / mean
         return cls(
-            chance=np.where(known, grades > 0, chances),
-            grade=np.where(known, gains, chances * mean),
+            chance=np.where(is_judged, grades > 0, chances),
+            grade=np.where(is_judged, gains, chances * mean),
             relevant_grade=mean,
-            spread=np.where(known, 0.0, spread),
+            spread=np.where(is_judged, 0.0, spread),
             outside=outside,
         )
 
 
-def effects(pool: Pool, shape: Shape, expected: Expected) -> Values:
+def effects(pool: Pool, shape: Shape, expected: ExpectedGrades) -> Values:
     """Return how much greater each run's value of the query is if the pair is relevant than if not, (R, Q, width)."""
     if shape.measure.name in PLACED:
-        return _of_placed(pool, shape, expected)
-    others = (expected.chance.sum(axis=1) + expected.outside)[:, None] - expected.chance
-    without = _between(shape, others) * expected.relevant_grade
-    with_it = _between(shape, others + 1) * expected.relevant_grade
+        return _compute_placed_effects(pool, shape, expected)
+    other_relevant = (expected.chance.sum(axis=1) + expected.outside)[:, None] - expected.chance
+    without = _between(shape, other_relevant) * expected.relevant_grade
+    with_it = _between(shape, other_relevant + 1) * expected.relevant_grade
     gain = shape.discounts * expected.relevant_grade
-    parts = shape.discounts * expected.grade
-    rest = parts.sum(axis=2, keepdims=True) - parts
+    expected_gains = shape.discounts * expected.grade
+    other_gains = expected_gains.sum(axis=2, keepdims=True) - expected_gains
     if shape.ideal is None:
         return gain
-    return _share(rest + gain, with_it) - _share(rest, without)
+    return _share(other_gains + gain, with_it) - _share(other_gains, without)
 
 
 def _between(shape: Shape, counts: Values) -> Values:
@@ -69,7 +69,7 @@ def _between(shape: Shape, counts: Values) -> Values:
     return below + (counts - low) * (shape.summed(low + 1) - below)
 
 
-def _of_placed(pool: Pool, shape: Shape, expected: Expected) -> Values:
+def _compute_placed_effects(pool: Pool, shape: Shape, expected: ExpectedGrades) -> Values:
     result = np.zeros(pool.ranks.shape)
     for run, ranks in enumerate(pool.ranks):
         order = np.argsort(ranks, axis=1, kind="stable")
@@ -78,33 +78,33 @@ def _of_placed(pool: Pool, shape: Shape, expected: Expected) -> Values:
         chance = np.take_along_axis(expected.chance, order, axis=1) * within
         if shape.measure.name == "AP":
             base = expected.chance.sum(axis=1) + expected.outside
-            own = np.take_along_axis(expected.chance, order, axis=1)
-            effect = _of_average_precision(chance, shares, own, base[:, None])
+            full_chance = np.take_along_axis(expected.chance, order, axis=1)
+            effect = _compute_ap_effects(chance, shares, full_chance, base[:, None])
         else:
             worth = shares if shape.measure.name == "RR" else within.astype(np.float64)
-            effect = _of_first(chance, worth)
+            effect = _compute_first_effects(chance, worth)
         np.put_along_axis(result[run], order, effect, axis=1)
     return result
 
 
-def _of_average_precision(chance: Values, shares: Values, own: Values, base: Values) -> Values:
+def _compute_ap_effects(chance: Values, shares: Values, full_chance: Values, base: Values) -> Values:
     """Return the effects on AP (Carterette, Allan, Sitaraman): a document adds its precision and lifts those below."""
     above = np.cumsum(chance, axis=1) - chance
     below = np.flip(np.cumsum(np.flip(chance * shares, axis=1), axis=1), axis=1) - chance * shares
     lift = (1 + above) * shares + below * (shares > 0)
     total = (chance * shares * (1 + above)).sum(axis=1, keepdims=True)
-    rest = total - chance * lift
-    return _share(rest + lift, base - own + 1) - _share(rest, base - own)
+    other_sum = total - chance * lift
+    return _share(other_sum + lift, base - full_chance + 1) - _share(other_sum, base - full_chance)
 
 
-def _of_first(chance: Values, worth: Values) -> Values:
+def _compute_first_effects(chance: Values, worth: Values) -> Values:
     """Return the effects on RR and Success: a document counts if none above is relevant, and replaces those below."""
     none = np.cumprod(1 - chance, axis=1)
     above = np.concatenate([np.ones((len(chance), 1)), none[:, :-1]], axis=1)
     below = np.zeros_like(chance)
-    for place in range(chance.shape[1] - 2, -1, -1):
-        after = place + 1
-        below[:, place] = chance[:, after] * worth[:, after] + (1 - chance[:, after]) * below[:, after]
+    for index in range(chance.shape[1] - 2, -1, -1):
+        after = index + 1
+        below[:, index] = chance[:, after] * worth[:, after] + (1 - chance[:, after]) * below[:, after]
     return above * (worth - below) * (worth > 0)
 
 
@@ -118,5 +118,5 @@ def squared(effect: Values, importance: Values) -> Values:
     return np.asarray(np.maximum(((laplacian @ flat) * flat).sum(axis=0), 0.0).reshape(effect.shape[1:]), np.float64)
 
 
-def _share(part: Values, whole: Values) -> Values:
-    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 1e-12)
+def _share(amount: Values, total: Values) -> Values:
+    return np.divide(amount, total, out=np.zeros(np.broadcast(amount, total).shape), where=total > 1e-12)

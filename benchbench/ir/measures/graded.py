@@ -33,11 +33,11 @@ class GradedRankings:
     truths: Sequence[Mapping[Any, float]]
 
     @classmethod
-    def of(
+    def from_rankings(
         cls, rankings: Sequence[Sequence[Hashable] | NDArray[Any]], truths: Sequence[Mapping[Any, float]]
     ) -> GradedRankings:
         """Grade `rankings[i]` (distinct document ids, best first) by `truths[i]` (document id → grade)."""
-        return Truths.of(truths).grade(rankings)
+        return Truths.from_grades(truths).grade(rankings)
 
     def heads(self, lengths: NDArray[np.int64]) -> GradedRankings:
         """Return the first `lengths` (q,) documents of each ranking. No length may exceed that of the ranking.
@@ -57,8 +57,8 @@ class GradedRankings:
 
     def until(self, running: Values, cutoff: int | None) -> Values:
         """Return one of the running sums at the cutoff, or at a ranking's last document if it is shorter, (q,)."""
-        most = running.shape[-1] if cutoff is None else min(cutoff, running.shape[-1])
-        ends = np.minimum(self.lengths, most)
+        width = running.shape[-1] if cutoff is None else min(cutoff, running.shape[-1])
+        ends = np.minimum(self.lengths, width)
         read = np.take_along_axis(running, np.maximum(ends, 1)[:, None] - 1, axis=-1)[:, 0]
         return np.where(ends > 0, read, 0.0)
 
@@ -127,7 +127,7 @@ class Truths:
     n_relevant: NDArray[np.int64]
 
     @classmethod
-    def of(cls, truths: Sequence[Mapping[Any, float]]) -> Truths:
+    def from_grades(cls, truths: Sequence[Mapping[Any, float]]) -> Truths:
         relevant = [sorted((grade for grade in truth.values() if grade > 0), reverse=True) for truth in truths]
         return cls(truths, *_padded(relevant, 0.0))
 
@@ -143,10 +143,10 @@ class Truths:
         queries = np.repeat(np.arange(len(rankings)), lengths)
         documents, keys, judged, marks = self._judged
         likely = np.flatnonzero(marks[ids % len(marks)])  # most ids have no judgment, and a search costs more than this
-        places, known = _find(documents, ids[likely])
-        there = likely[known]
-        pairs, known = _find(keys, queries[there] * len(documents) + places)
-        places, rows = there[known], queries[there[known]]
+        places, matched = _find(documents, ids[likely])
+        judged_ids = likely[matched]
+        pairs, matched = _find(keys, queries[judged_ids] * len(documents) + places)
+        places, rows = judged_ids[matched], queries[judged_ids[matched]]
         grades = np.full((len(rankings), max(lengths.max(initial=0), 1)), math.nan)
         grades[rows, places - (np.cumsum(lengths) - lengths)[rows]] = judged[pairs]
         return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
@@ -158,13 +158,13 @@ class Truths:
         The rising key of a judgment is query * number of ids + place of its id. A mark is set for the remainders that
         occur among judged ids. An id of another type is a missing document: no ranking of numbers holds it.
         """
-        told = [
+        judgments = [
             (query, document, grade)
             for query, truth in enumerate(self.grades)
             for document, grade in truth.items()
             if isinstance(document, int)
         ]
-        queries, ids, grades = zip(*told, strict=True) if told else ((), (), ())
+        queries, ids, grades = zip(*judgments, strict=True) if judgments else ((), (), ())
         documents, places = np.unique(np.array(ids, np.int64), return_inverse=True)
         keys = np.array(queries, np.int64) * len(documents) + places
         order = np.argsort(keys)
@@ -173,11 +173,11 @@ class Truths:
         return documents, keys[order], np.array(grades, np.float64)[order], marks
 
 
-def _find(rising: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions in `rising` of those `wanted` values that it contains, and the indices of these values."""
-    places = np.searchsorted(rising, wanted)
-    known = np.flatnonzero(np.append(rising, -1)[places] == wanted) if len(rising) else places[:0]
-    return places[known], known
+def _find(rising: NDArray[np.int64], targets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions in `rising` of the `targets` that it contains, and the indices of these."""
+    places = np.searchsorted(rising, targets)
+    matched = np.flatnonzero(np.append(rising, -1)[places] == targets) if len(rising) else places[:0]
+    return places[matched], matched
 
 
 def grade_matrix(
@@ -210,6 +210,6 @@ def _padded(rows: Sequence[Sequence[float]], filler: float) -> tuple[Values, NDA
     return matrix, lengths
 
 
-def share(part: Values, whole: Values | NDArray[np.int64] | int) -> Values:
-    """Return part / whole; 0 where `whole` is 0."""
-    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=np.greater(whole, 0))
+def share(amount: Values, total: Values | NDArray[np.int64] | int) -> Values:
+    """Return amount / total; 0 where `total` is 0."""
+    return np.divide(amount, total, out=np.zeros(np.broadcast(amount, total).shape), where=np.greater(total, 0))

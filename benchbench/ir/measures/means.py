@@ -55,15 +55,15 @@ def _mean(values: Values) -> float:
     return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
 
 
-MOST_LOST_PERCENT = 5
+MAX_LOST_PERCENT = 5
 
 
 def too_many_lost(*, counted: int, lost: int) -> bool:
     """Return whether more than MOST_LOST_PERCENT of `counted` + `lost` queries are lost."""
-    return 100 * lost > MOST_LOST_PERCENT * (counted + lost)
+    return 100 * lost > MAX_LOST_PERCENT * (counted + lost)
 
 
-def why_unranked(*, counted: int, failed: int, unsearched: int) -> str:
+def unranked_reason(*, counted: int, failed: int, unsearched: int) -> str:
     """Return why a run whose mean is over `counted` queries is not ranked, in a sentence; "" where it may be.
 
     `failed` of the others ended in an error, `unsearched` were never searched. Queries are not lost at random: hard
@@ -73,10 +73,10 @@ def why_unranked(*, counted: int, failed: int, unsearched: int) -> str:
     lost = failed + unsearched
     if not too_many_lost(counted=counted, lost=lost):
         return ""
-    parts = [f"{failed:,} failed: retry it"] if failed else []
-    parts += [f"{unsearched:,} it was never asked: clone the benchmark, which asks them"] if unsearched else []
+    reasons = [f"{failed:,} failed: retry it"] if failed else []
+    reasons += [f"{unsearched:,} it was never asked: clone the benchmark, which asks them"] if unsearched else []
     verb = "has" if lost == 1 else "have"
     return (
-        f"Not ranked: {lost:,} of {counted + lost:,} queries {verb} no value, more than {MOST_LOST_PERCENT} %; "
-        f"{'; '.join(parts)}."
+        f"Not ranked: {lost:,} of {counted + lost:,} queries {verb} no value, more than {MAX_LOST_PERCENT} %; "
+        f"{'; '.join(reasons)}."
     )

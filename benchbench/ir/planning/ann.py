@@ -12,8 +12,8 @@ import numpy as np
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import ScoredList
-from benchbench.reading.kinds import CallError, Kind, one_of, read_options, whole
-from benchbench.reading.objects import shown
+from benchbench.reading.kinds import CallError, Kind, int_between, one_of, read_options
+from benchbench.reading.objects import format_value
 
 Value = int | str
 
@@ -29,21 +29,21 @@ class Option(NamedTuple):
 # Defaults and bounds are the store's own, so a bare "hnsw" is pgvector's default. Product quantisation has no default
 # of `m`, in FAISS and in LanceDB.
 STORAGE = Option("vector", one_of("vector", "halfvec", "binary"), builds=True)
-PARTS = Option(16, whole(1, 1024), builds=True)
+SUBVECTORS = Option(16, int_between(1, 1024), builds=True)
 STORES: dict[str, dict[str, dict[str, Option]]] = {
     "memory": {"exact": {}},
     "pgvector": {
         "exact": {},
         "hnsw": {
-            "m": Option(16, whole(2, 100), builds=True),
-            "ef_construction": Option(64, whole(4, 1000), builds=True),
-            "ef_search": Option(40, whole(1, 1000)),
+            "m": Option(16, int_between(2, 100), builds=True),
+            "ef_construction": Option(64, int_between(4, 1000), builds=True),
+            "ef_search": Option(40, int_between(1, 1000)),
             "iterative": Option("off", one_of("off", "strict", "relaxed")),
             "storage": STORAGE,
         },
         "ivfflat": {
-            "lists": Option(100, whole(1, 32768), builds=True),
-            "probes": Option(1, whole(1, 32768)),
+            "lists": Option(100, int_between(1, 32768), builds=True),
+            "probes": Option(1, int_between(1, 32768)),
             "iterative": Option("off", one_of("off", "relaxed")),
             "storage": STORAGE,
         },
@@ -51,50 +51,53 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
     "sqlite_vec": {"exact": {}},
     "chromadb": {
         "hnsw": {
-            "m": Option(16, whole(2, 100), builds=True),
-            "ef_construction": Option(100, whole(4, 1000), builds=True),
+            "m": Option(16, int_between(2, 100), builds=True),
+            "ef_construction": Option(100, int_between(4, 1000), builds=True),
             # A collection takes another value only when it is next opened: each has a collection of its own.
-            "ef_search": Option(100, whole(1, 10_000), builds=True),
+            "ef_search": Option(100, int_between(1, 10_000), builds=True),
         },
     },
     "faiss": {
         "exact": {},
         "hnsw": {
-            "m": Option(32, whole(2, 100), builds=True),
-            "ef_construction": Option(40, whole(4, 1000), builds=True),
-            "ef_search": Option(16, whole(1, 10_000)),
+            "m": Option(32, int_between(2, 100), builds=True),
+            "ef_construction": Option(40, int_between(4, 1000), builds=True),
+            "ef_search": Option(16, int_between(1, 10_000)),
         },
         "ivfpq": {
-            "lists": Option(100, whole(1, 32768), builds=True),
-            "probes": Option(1, whole(1, 32768)),
-            "m": PARTS,
-            "bits": Option(8, whole(4, 8), builds=True),
+            "lists": Option(100, int_between(1, 32768), builds=True),
+            "probes": Option(1, int_between(1, 32768)),
+            "m": SUBVECTORS,
+            "bits": Option(8, int_between(4, 8), builds=True),
         },
     },
     "lancedb": {
         "exact": {},
         "ivfpq": {
-            "lists": Option(1, whole(1, 32768), builds=True),
-            "probes": Option(1, whole(1, 32768)),
-            "m": PARTS,
+            "lists": Option(1, int_between(1, 32768), builds=True),
+            "probes": Option(1, int_between(1, 32768)),
+            "m": SUBVECTORS,
         },
     },
 }
 STORE_OF = {"exact": "memory", "hnsw": "pgvector", "ivfflat": "pgvector"}  # of a method that is named alone
 
 
-def named(store: str, method: str) -> str:
+def format_method(store: str, method: str) -> str:
     """Return the text of a method without options: "hnsw" is pgvector's, "faiss:hnsw" that of FAISS."""
     return method if STORE_OF.get(method) == store else f"{store}:{method}"
 
 
 def arm_of(store: str) -> str:
     """Return the setting of a store named without a method, as in experiments: its first method."""
-    return named(store, next(iter(STORES[store])))
+    return format_method(store, next(iter(STORES[store])))
 
 
 OF_STORES = [
-    named(store, method) for store, methods in STORES.items() for method in methods if STORE_OF.get(method) != store
+    format_method(store, method)
+    for store, methods in STORES.items()
+    for method in methods
+    if STORE_OF.get(method) != store
 ]
 
 
@@ -128,27 +131,27 @@ class Ann:
 
         Raises AnnError, which lists the valid choices.
         """
-        store, method, given = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
-        store, method = _known(store, method)
-        there = STORES[store][method]
-        for name, value in given.items():
-            _check_option(named(store, method), there, name, value)
-        complete = {name: option.default for name, option in there.items()} | given
+        store, method, values = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
+        store, method = _resolve_method(store, method)
+        options = STORES[store][method]
+        for name, value in values.items():
+            _check_option(format_method(store, method), options, name, value)
+        complete = {name: option.default for name, option in options.items()} | values
         _check_together(complete)
-        return cls(method, tuple((name, complete[name]) for name in there), store)
+        return cls(method, tuple((name, complete[name]) for name in options), store)
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option of this method."""
         return dict(self.options)[name]
 
     def __str__(self) -> str:
-        said = [f"{name}={value}" for name, value in self.options if value != self._options[name].default]
-        return f"{self.name}({', '.join(said)})" if said else self.name
+        settings = [f"{name}={value}" for name, value in self.options if value != self._options[name].default]
+        return f"{self.name}({', '.join(settings)})" if settings else self.name
 
     @property
     def name(self) -> str:
         """Return the setting without its options."""
-        return named(self.store, self.method)
+        return format_method(self.store, self.method)
 
     @property
     def compares_all(self) -> bool:
@@ -191,26 +194,26 @@ def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: boo
     are interchangeable. The two may be searches of different sets, because a strategy that continues below another
     document sees other, perhaps nearer, chunks. Then a nearer chunk must be in the exact list as well.
     """
-    wanted = min(k, len(truth))
-    if not wanted:
+    expected = min(k, len(truth))
+    if not expected:
         return None
     first = retrieved.head(k)
-    counts = first.scores >= truth.scores[wanted - 1]
+    counts = first.scores >= truth.scores[expected - 1]
     if not of_same_set:
-        counts &= np.isin(first.ids, truth.ids) | (first.scores == truth.scores[wanted - 1])
-    return min(int(np.sum(counts)), wanted) / wanted
+        counts &= np.isin(first.ids, truth.ids) | (first.scores == truth.scores[expected - 1])
+    return min(int(np.sum(counts)), expected) / expected
 
 
-def _known(store: Any, method: Any) -> tuple[str, str]:
+def _resolve_method(store: Any, method: Any) -> tuple[str, str]:
     """Return the named store and method. A method without a store belongs to the first store that has it."""
     if store is None:
         if not isinstance(method, str) or method not in STORE_OF:
-            raise AnnError(f"There is no method {shown(method)}; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
+            raise AnnError(f"There is no method {format_value(method)}; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
         return STORE_OF[method], method
     if not isinstance(store, str) or store not in STORES:
-        raise AnnError(f"There is no store {shown(store)}; there are {', '.join(STORES)}.")
+        raise AnnError(f"There is no store {format_value(store)}; there are {', '.join(STORES)}.")
     if not isinstance(method, str) or method not in STORES[store]:
-        raise AnnError(f"The store {store} has no method {shown(method)}; it has {', '.join(STORES[store])}.")
+        raise AnnError(f"The store {store} has no method {format_value(method)}; it has {', '.join(STORES[store])}.")
     return store, method
 
 
@@ -219,34 +222,33 @@ OF_A_STORE = f" With a store before it: {', '.join(OF_STORES)}."
 
 def _read_object(setting: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     if "method" not in setting:
-        raise AnnError(f"{shown(dict(setting))} names no method; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
-    given = {name: value for name, value in setting.items() if name not in OBJECT}
-    return setting.get("store"), setting["method"], given
+        raise AnnError(f"{format_value(dict(setting))} names no method; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
+    values = {name: value for name, value in setting.items() if name not in OBJECT}
+    return setting.get("store"), setting["method"], values
 
 
 def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
     match = TEXT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise AnnError(
-            f"{shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).{OF_A_STORE}"
+            f"{format_value(text)} is not a setting like exact, hnsw or hnsw(ef_search=100, storage=halfvec)."
+            f"{OF_A_STORE}"
         )
     example = "probes=10" if match["method"].startswith("ivf") else "ef_search=100"
     try:
-        given = read_options(match["options"] or "", example=example)
+        values = read_options(match["options"] or "", example=example)
     except CallError as error:
         raise AnnError(str(error)) from None
-    return match["store"], match["method"], {k: int(v) if v.isdecimal() else v for k, v in given.items()}
+    return match["store"], match["method"], {k: int(v) if v.isdecimal() else v for k, v in values.items()}
 
 
 def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:
     if name not in options:
         near = difflib.get_close_matches(str(name), options, n=1)
-        there = (
-            f"did you mean {near[0]}?" if near else f"there are {', '.join(options)}." if options else "it has none."
-        )
-        raise AnnError(f"{method} has no option {shown(name)}; {there}")
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(options)}." if options else "it has none."
+        raise AnnError(f"{method} has no option {format_value(name)}; {hint}")
     if not options[name].kind.holds(value):
-        raise AnnError(f"{name}: {shown(value)} is not {options[name].kind.words}.")
+        raise AnnError(f"{name}: {format_value(value)} is not {options[name].kind.words}.")
 
 
 def _check_together(options: Mapping[str, Any]) -> None:

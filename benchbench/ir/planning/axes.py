@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from benchbench.ir.planning.ann import Ann
-from benchbench.reading.kinds import Kind, whole
+from benchbench.reading.kinds import Kind, int_between
 
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
@@ -24,8 +24,8 @@ def _not_all_zero(weights: Sequence[float]) -> Sequence[float]:
 
 
 NAME = Kind(Annotated[str, Field(pattern=r"\S")], "a name")
-CUTOFF = whole(1, MAX_TOP_K)
-DEPTH = whole(1, MAX_DEPTH)
+CUTOFF = int_between(1, MAX_TOP_K)
+DEPTH = int_between(1, MAX_DEPTH)
 SHARE = Kind(Annotated[float, Field(ge=0, le=1)])
 SWITCH = Kind(bool)
 ANN = Kind(str | dict[str, Any], "a setting such as hnsw(ef_search=100), or an object of it")
@@ -46,12 +46,12 @@ def choice(*values: str) -> Kind:
 
 def by_commas(text: str) -> list[str]:
     """Return the parts of a text between commas, without spaces around them; empty ones are dropped."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def whole_numbers(text: str) -> list[int]:
     """Return the whole numbers between commas. Raises ValueError with the invalid part as its text."""
-    return [_read(int, part) for part in by_commas(text)]
+    return [_read(int, item) for item in by_commas(text)]
 
 
 def sides(text: str) -> list[str]:
@@ -59,11 +59,11 @@ def sides(text: str) -> list[str]:
     return ["off", "on"] if text.lower() == "both" else by_commas(text)
 
 
-def _read(read: Callable[[str], Any], part: str) -> Any:
+def _read(read: Callable[[str], Any], text: str) -> Any:
     try:
-        return read(part)
+        return read(text)
     except (KeyError, ValueError):
-        raise ValueError(part) from None
+        raise ValueError(text) from None
 
 
 class Reader(NamedTuple):
@@ -74,11 +74,11 @@ class Reader(NamedTuple):
 
 
 AS_IT_IS = Reader("a name", str)
-WHOLE = Reader("a whole number", lambda text: None if _is_none(text) else int(text))
+INTEGER = Reader("a whole number", lambda text: None if _is_none(text) else int(text))
 NUMBER = Reader("a number or “none”", lambda text: None if _is_none(text) else float(text))
 PAIR = Reader(
     "a pair of numbers such as 0.7:0.3",
-    lambda text: None if _is_none(text) else [float(part) for part in text.split(":")],
+    lambda text: None if _is_none(text) else [float(number) for number in text.split(":")],
 )
 ON_OR_OFF = Reader("on, off or both", lambda text: {"on": True, "off": False}[text.lower()])
 
@@ -93,7 +93,7 @@ class Axis:
 
     `key` names it in a matrix, `field` in a configuration, where `default` is that of the field. `kind` is what a value
     must be, and `canonical` gives its one form, so that equal values are found equal. A text states several values:
-    `split` parts it, and `part` reads one. `touches` takes a configuration and says whether the value makes a
+    `split` parts it, and `number` reads one. `touches` takes a configuration and says whether the value makes a
     difference to what it finds. `labels` has the words for it.
     """
 
@@ -101,7 +101,7 @@ class Axis:
     kind: Kind
     field: str = ""
     default: Any = None
-    part: Reader = AS_IT_IS
+    reader: Reader = AS_IT_IS
     split: Callable[[str], list[str]] = by_commas
     canonical: Callable[[Any], Any] = lambda value: value
     touches: Callable[[Any], bool] = lambda configuration: True
@@ -115,7 +115,7 @@ class Axis:
 
     def read(self, text: str) -> list[Any]:
         """Return the values that a text states. Raises ValueError, whose text is the part that cannot be read."""
-        return [_read(self.part.read, part) for part in self.split(text)]
+        return [_read(self.reader.read, item) for item in self.split(text)]
 
 
 def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:

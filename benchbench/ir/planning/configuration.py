@@ -35,13 +35,13 @@ class Configuration:
 
     index: str | None = axis(None, "indexes", axes.NAME.or_null, touches=lambda run: run.index is not None)
     search_mode: str = axis("dense", "search_modes", axes.choice(*SEARCH_MODES))
-    use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, part=axes.ON_OR_OFF, split=axes.sides)
+    use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, reader=axes.ON_OR_OFF, split=axes.sides)
     reranker: str | None = axis(None, "rerankers", axes.NAME.or_null, touches=lambda run: run.use_reranker)
     rerank_depth: int | None = axis(
-        None, "rerank_depths", axes.DEPTH.or_null, part=axes.WHOLE, touches=lambda run: run.use_reranker
+        None, "rerank_depths", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.use_reranker
     )
-    top_k: int = axis(100, "top_k_values", axes.CUTOFF, part=axes.WHOLE)
-    candidates: int | None = axis(None, "candidates", axes.DEPTH.or_null, part=axes.WHOLE)
+    top_k: int = axis(100, "top_k_values", axes.CUTOFF, reader=axes.INTEGER)
+    candidates: int | None = axis(None, "candidates", axes.DEPTH.or_null, reader=axes.INTEGER)
     ann: str = axis(
         "exact",
         "ann",
@@ -56,7 +56,7 @@ class Configuration:
         None,
         "weights",
         axes.WEIGHTS.or_null,
-        part=axes.PAIR,
+        reader=axes.PAIR,
         canonical=axes.scaled,
         touches=lambda run: run.search_mode == "hybrid" and run.fusion == "weighted",
     )
@@ -64,12 +64,12 @@ class Configuration:
         60,
         "rrf_k_values",
         axes.DEPTH,
-        part=axes.WHOLE,
+        reader=axes.INTEGER,
         touches=lambda run: run.search_mode == "hybrid" and run.fusion == "rrf",
     )
-    score_threshold: float | None = axis(None, "score_thresholds", axes.SHARE.or_null, part=axes.NUMBER)
+    score_threshold: float | None = axis(None, "score_thresholds", axes.SHARE.or_null, reader=axes.NUMBER)
     dimensions: int | None = axis(
-        None, "dimensions", axes.DEPTH.or_null, part=axes.WHOLE, touches=lambda run: run.search_mode != "sparse"
+        None, "dimensions", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.search_mode != "sparse"
     )
     query: str = axis(AS_ASKED, "query", axes.QUERY_TEXT, canonical=query_text, touches=lambda run: run.rewrites)
     llm: str | None = axis(None, "llms", axes.LLM.or_null, touches=lambda run: run.rewrites)

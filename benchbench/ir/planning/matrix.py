@@ -15,7 +15,7 @@ from benchbench.ir.planning.axes import CUTOFF
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
 from benchbench.ir.planning.query_text import MULTI, QueryTextError
 from benchbench.reading.kinds import Kind
-from benchbench.reading.objects import shown
+from benchbench.reading.objects import format_value
 
 __all__ = ["Configuration", "Matrix", "MatrixError"]
 
@@ -50,13 +50,13 @@ class Matrix:
         """
         if not isinstance(data, Mapping):
             raise MatrixError(
-                f"The matrix must be an object that gives lists of values, not {shown(data)}.", field="matrix"
+                f"The matrix must be an object that gives lists of values, not {format_value(data)}.", field="matrix"
             )
         for key in data:
             _refuse_unknown(key)
         primary_k = data.get("primary_k", DEFAULT_PRIMARY_K)
         if not CUTOFF.holds(primary_k):
-            raise MatrixError(f"primary_k: {shown(primary_k)} is not {CUTOFF.words}.", field="primary_k")
+            raise MatrixError(f"primary_k: {format_value(primary_k)} is not {CUTOFF.words}.", field="primary_k")
         k_values = _read("k_values_for_metrics", CUTOFF, data.get("k_values_for_metrics", DEFAULT_CUTOFFS), max_values)
         axes = {
             key: _read(key, axis.kind, data.get(key, (axis.default,)), max_values, axis.canonical)
@@ -85,11 +85,11 @@ class Matrix:
 
     def _check_together(self, max_runs: int | None) -> None:
         """Refuse values that are valid alone but not together."""
-        least, greatest = min(self.axes["top_k_values"]), self.k_values_for_metrics[-1]
-        if least < greatest:
+        smallest, greatest = min(self.axes["top_k_values"]), self.k_values_for_metrics[-1]
+        if smallest < greatest:
             always = " (primary_k is always one of them)" if greatest == self.primary_k else ""
             raise MatrixError(
-                f"top_k_values: {least} is less than the greatest k to measure at, {greatest}{always}; raise it or "
+                f"top_k_values: {smallest} is less than the greatest k to measure at, {greatest}{always}; raise it or "
                 "drop the k.",
                 field="top_k_values",
             )
@@ -140,7 +140,7 @@ def _refuse_unknown(key: object) -> None:
         return
     near = difflib.get_close_matches(str(key), KEYS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"its keys are {', '.join(KEYS)}."
-    raise MatrixError(f"The matrix has no key {shown(key)}; {hint}", field=str(key))
+    raise MatrixError(f"The matrix has no key {format_value(key)}; {hint}", field=str(key))
 
 
 def _read(
@@ -148,7 +148,7 @@ def _read(
 ) -> tuple[Any, ...]:
     """Return the values of a key in canonical form."""
     if not isinstance(values, (list, tuple)):
-        raise MatrixError(f"{key}: give a list, not {shown(values)}.", field=key)
+        raise MatrixError(f"{key}: give a list, not {format_value(values)}.", field=key)
     if not values:
         raise MatrixError(f"{key}: the list is empty; give a value, or leave the key out for the default.", field=key)
     if max_values is not None and len(values) > max_values:
@@ -156,12 +156,12 @@ def _read(
     read: list[Any] = []
     for value in values:
         if not kind.holds(value):
-            raise MatrixError(f"{key}: {shown(value)} is not {kind.words}.", field=key)
+            raise MatrixError(f"{key}: {format_value(value)} is not {kind.words}.", field=key)
         try:
             plain = canonical(value)
         except (AnnError, QueryTextError) as error:
             raise MatrixError(f"{key}: {error.message}", field=key) from None
         if plain in read:
-            raise MatrixError(f"{key}: {shown(value)} is there more than once.", field=key)
+            raise MatrixError(f"{key}: {format_value(value)} is there more than once.", field=key)
         read.append(plain)
     return tuple(read)

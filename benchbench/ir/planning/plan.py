@@ -95,9 +95,9 @@ class Plan:
         of the reranker's lists is unknown until they exist.
         """
         counts = Counter(type(stage) for stage in self.stages)
-        done = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
+        kinds = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
         pairs = _pairs_at_most(self.stages) * queries
-        work = {name: counts[kind] * queries for name, kind in done.items()} | {"rerank_pairs_at_most": pairs}
+        work = {name: counts[kind] * queries for name, kind in kinds.items()} | {"rerank_pairs_at_most": pairs}
         asking = {"ask": AskStage, "rewrite": RewriteStage, "merge": MergeStage}
         return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
 
@@ -199,9 +199,9 @@ def _wordings(run: Configuration) -> list[Wording | None]:
     """Return the texts of a query that the run searches for by vectors; None: as asked."""
     if not run.rewrites:
         return [None]
-    how = QueryText.parse(run.query)
-    made_by = _rewriting(run).key
-    return [Wording(made_by, place, how.method == HYDE) for place in range(how.count)]
+    query_text = QueryText.parse(run.query)
+    rewrite_key = _rewriting(run).key
+    return [Wording(rewrite_key, position, query_text.method == HYDE) for position in range(query_text.count)]
 
 
 def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:

@@ -93,11 +93,11 @@ class QueryText:
 
     def _texts(self, answer: str) -> tuple[str, ...]:
         """Return the texts that an answer holds, at most `count` different ones."""
-        said = answer.rpartition(THOUGHT[1])[2].partition(THOUGHT[0])[0]
-        plain = (" ".join(text.split()).strip("\"'`“”") for text in self._parts(said))
+        reply = answer.rpartition(THOUGHT[1])[2].partition(THOUGHT[0])[0]
+        plain = (" ".join(text.split()).strip("\"'`“”") for text in self._candidate_texts(reply))
         return tuple(dict.fromkeys(text for text in plain if text))[: self.count]
 
-    def _parts(self, answer: str) -> list[str]:
+    def _candidate_texts(self, answer: str) -> list[str]:
         """Return the parts of an answer that may be texts: the whole answer for a passage, else its query lines.
 
         A line that ends with a colon introduces others and is left out.

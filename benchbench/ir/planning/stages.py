@@ -13,9 +13,9 @@ from benchbench.ir.planning.query_text import PROMPT_VERSION
 
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
-def stage_key(kind: str, *parts: str | float | None) -> str:
+def stage_key(kind: str, *values: str | float | None) -> str:
     """Return a readable name of a stage that is unique in its benchmark."""
-    return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"
+    return f"{kind}({', '.join(str(value) for value in values if value is not None)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Wording:
     """
 
     stage: str
-    place: int = 0
+    position: int = 0
     is_passage: bool = False
 
     def __str__(self) -> str:
-        return f"{self.stage}[{self.place}]"
+        return f"{self.stage}[{self.position}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class EncodeStage:
 
     @property
     def key(self) -> str:
-        return stage_key("encode", self.index, _worded(self.wording))
+        return stage_key("encode", self.index, _wording_text(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -84,9 +84,9 @@ class DenseStage:
 
     @property
     def key(self) -> str:
-        of = f"{self.dimensions} dimensions" if self.dimensions else None
+        dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
         depth = None if self.ann == "exact" else self.depth
-        return stage_key("dense", self.index, self.ann, depth, of, _worded(self.wording))
+        return stage_key("dense", self.index, self.ann, depth, dimensions, _wording_text(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -94,8 +94,8 @@ class DenseStage:
 
     @property
     def name(self) -> str:
-        of = f", {self.dimensions} dimensions" if self.dimensions else ""
-        return f"dense{_method_of(self.ann)}{of}{_text_of(self.wording)}"
+        suffix = f", {self.dimensions} dimensions" if self.dimensions else ""
+        return f"dense{_method_of(self.ann)}{suffix}{_text_of(self.wording)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ class AskStage(DenseStage):
 
     @property
     def key(self) -> str:
-        of = f"{self.dimensions} dimensions" if self.dimensions else None
+        dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
         ann = None if self.ann == "exact" else self.ann
-        return stage_key("asked", self.index, ann, self.depth, of, _worded(self.wording))
+        return stage_key("asked", self.index, ann, self.depth, dimensions, _wording_text(self.wording))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class LexicalStage:
 
     @property
     def key(self) -> str:
-        return stage_key("lexical", self.index, self.engine, _worded(self.wording))
+        return stage_key("lexical", self.index, self.engine, _wording_text(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -177,8 +177,8 @@ class FuseStage:
 
     @property
     def key(self) -> str:
-        how = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
-        return stage_key("fuse", self.dense, self.lexical, how, self.candidates)
+        method = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
+        return stage_key("fuse", self.dense, self.lexical, method, self.candidates)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ class RerankStage:
         return (self.source,)
 
 
-def _worded(wording: Wording | None) -> str | None:
+def _wording_text(wording: Wording | None) -> str | None:
     return None if wording is None else str(wording)
 
 
@@ -218,7 +218,7 @@ def _text_of(wording: Wording | None) -> str:
     """Return the part of a name for the searched text; "" for the query as asked."""
     if wording is None:
         return ""
-    return ", passage" if wording.is_passage else f", text {wording.place + 1}"
+    return ", passage" if wording.is_passage else f", text {wording.position + 1}"
 
 
 def _rewriting(wording: Wording | None) -> tuple[str, ...]:

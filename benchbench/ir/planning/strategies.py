@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from benchbench.ir.trees import REDUCTIONS
-from benchbench.reading.kinds import Kind, whole
+from benchbench.reading.kinds import Kind, int_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _either(*words: str) -> Kind:
     return Kind(Literal[words], " or ".join(words))
 
 
-TOP, SHARE = whole(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
+TOP, SHARE = int_between(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
 SIZES = {"size": Parameter(500), "overlap": Parameter(50)}  # of chunks, in characters; they must go together
 WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False)}
 LEVELS = {
@@ -75,11 +75,13 @@ LEVELS = {
 }
 TREE = {
     **SIZES,
-    "max_layers": Parameter(3, whole(1, 10), False, "Layers", "Tree: how many layers of summaries there are at most."),
+    "max_layers": Parameter(
+        3, int_between(1, 10), False, "Layers", "Tree: how many layers of summaries there are at most."
+    ),
     "cluster_threshold": Parameter(0.1, SHARE),
-    "context": Parameter(8000, whole(100, 1_000_000)),
+    "context": Parameter(8000, int_between(100, 1_000_000)),
     "reduction": Parameter("pca", _either(*REDUCTIONS)),
-    "seed": Parameter(42, whole(0, 2**32 - 1)),
+    "seed": Parameter(42, int_between(0, 2**32 - 1)),
     "search": Parameter(
         "collapsed",
         _either("collapsed", "tree"),
@@ -123,7 +125,7 @@ STRATEGIES = {
     "raptor_extractive": Strategy("tree of summaries by first sentences, without a language model", TREE, OF_TREES),
 }
 ASKING = [name for name, strategy in STRATEGIES.items() if strategy.requires_llm]
-STATED = {  # of any strategy, that the form and the command ask for
+INPUTS = {  # of any strategy, that the form and the command ask for
     name: parameter
     for strategy in STRATEGIES.values()
     for name, parameter in strategy.parameters.items()

@@ -39,25 +39,25 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     array = np.asarray(values, np.float64)[:, resampling.common_queries(values)]
     if len(configurations) != len(array):
         raise ComparisonError(f"There are {len(array)} runs, but {len(configurations)} configurations.")
-    reference, *others = dict.fromkeys(configuration.get(axis) for configuration in configurations)
-    asked = [(value, *_contrast(configurations, axis, reference, value)) for value in others]
+    reference, *other_values = dict.fromkeys(configuration.get(axis) for configuration in configurations)
+    effects = [(value, *_contrast(configurations, axis, reference, value)) for value in other_values]
     return [
         Contrast(axis=axis, reference=reference, value=value, contexts=contexts, differences=weights @ array)
-        for value, weights, contexts in asked
+        for value, weights, contexts in effects
         if contexts
     ]
 
 
-def contrast_intervals(asked: Sequence[Contrast], *, seed: int, resamples: int = 10_000) -> list[Interval]:
+def contrast_intervals(effects: Sequence[Contrast], *, seed: int, resamples: int = 10_000) -> list[Interval]:
     """Return the interval of the mean of each contrast: a paired bootstrap over the same queries, drawn once for all.
 
     It is not corrected for the number of contrasts: it is descriptive and decides nothing.
     """
     resampling.require_settings(alpha=resampling.ALPHA, resamples=resamples)
-    if not asked:
+    if not effects:
         return []
     means = resampling.bootstrap_means(
-        np.array([contrast.differences for contrast in asked]), resamples=resamples, seed=seed
+        np.array([contrast.differences for contrast in effects]), resamples=resamples, seed=seed
     )
     return [Interval(*ends) for ends in resampling.percentile_interval(means, resampling.ALPHA).tolist()]
 
@@ -68,8 +68,10 @@ def _contrast(
     """Return the weights of the runs in the effect, shape (runs,), of sum 0, and the number of matched contexts."""
     contexts: dict[Context, dict[Hashable, list[int]]] = {}
     for run, configuration in enumerate(configurations):
-        others = frozenset((key, held) for key, held in configuration.items() if key != axis and held is not None)
-        contexts.setdefault(others, {}).setdefault(configuration.get(axis), []).append(run)
+        context = frozenset(
+            (key, setting) for key, setting in configuration.items() if key != axis and setting is not None
+        )
+        contexts.setdefault(context, {}).setdefault(configuration.get(axis), []).append(run)
     matched = [runs for runs in contexts.values() if reference in runs and value in runs]
     weights = np.zeros(len(configurations))
     for runs in matched:

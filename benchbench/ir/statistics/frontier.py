@@ -48,8 +48,8 @@ def frontier(points: Sequence[Point]) -> tuple[int, ...]:
     }
     return tuple(
         position
-        for position, own in corners.items()
-        if not any(other != own and all(map(le, other, own)) for other in corners.values())
+        for position, corner in corners.items()
+        if not any(rival != corner and all(map(le, rival, corner)) for rival in corners.values())
     )
 
 

@@ -27,7 +27,7 @@ class Family:
     losses: NDArray[np.intp]
 
     @classmethod
-    def of(cls, values: Values, baseline: int | None) -> Family:
+    def from_values(cls, values: Values, baseline: int | None) -> Family:
         runs, n = values.shape
         first, second = family_of(runs, baseline)
         figures = np.empty((5, len(first)))
@@ -60,7 +60,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Flipped:
+class FlipStatistics:
     """Statistics of the varying pairs under random signs.
 
     The statistic is r = |Σd| / √Σd². Flipping signs does not change Σd², and t² = (n − 1) r² / (n − r²) rises with r.
@@ -72,7 +72,7 @@ class Flipped:
     greatest: Values  # of each pattern the greatest r of the family, in rising order
 
     @classmethod
-    def of(cls, values: Values, family: Family, *, resamples: int, seed: int) -> Flipped:
+    def from_values(cls, values: Values, family: Family, *, resamples: int, seed: int) -> FlipStatistics:
         norm = np.where(family.varies, family.norm, np.inf)  # so that r is 0 where nothing varies
         observed = np.abs(family.difference) * family.n / norm
         greatest = []

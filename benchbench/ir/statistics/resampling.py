@@ -24,7 +24,7 @@ Values = NDArray[np.float64]
 ALPHA = 0.05  # of an interval of one mean
 SAME = 1e-9  # values that differ by less differ by rounding: a measure is a sum of a few terms of the order of 1
 BLOCK = 2**19  # numbers in an array that is made for a block: 4 MB, which a cache holds
-KEPT = 2**24  # draws of a query that are kept: 32 MB
+MAX_CACHED_DRAWS = 2**24  # draws of a query that are kept: 32 MB
 SIGNS, DRAWS = 0, 1  # the two streams of random numbers under one seed
 
 
@@ -51,7 +51,7 @@ class MeanInterval:
     n: int
 
 
-def checked(values: Values) -> Values:
+def check_values(values: Values) -> Values:
     """Return `values` as float64 (runs, queries). Raises ComparisonError for another shape or an infinite value."""
     array = np.asarray(values, np.float64)
     if array.ndim != 2:
@@ -67,7 +67,7 @@ def common_queries(values: Values) -> NDArray[np.bool_]:
 
     Raises ComparisonError for fewer than 2 such queries: the spread of one query is unknown.
     """
-    array = checked(values)
+    array = check_values(values)
     answered = ~np.isnan(array)
     common = np.asarray(answered.all(axis=0), np.bool_)
     if common.sum() < 2:
@@ -122,7 +122,7 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
     means = np.empty((len(values), resamples))
     if not means.size:
         return means
-    times = _kept_draws if queries * resamples <= KEPT else _draws
+    times = _cached_draws if queries * resamples <= MAX_CACHED_DRAWS else _draws
     for block, drawn in zip(blocks(resamples, queries), times(queries, resamples, seed), strict=True):
         means[:, block] = values @ drawn.T.astype(np.float64) / queries
     return means
@@ -139,7 +139,7 @@ def _draws(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint1
 
 
 @lru_cache(maxsize=2)
-def _kept_draws(queries: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+def _cached_draws(queries: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
     """Return the draws from a cache: the next comparison of the same queries needs them too, and drawing costs most."""
     return tuple(_draws(queries, resamples, seed))
 
@@ -154,11 +154,11 @@ def percentile_interval(means: Values, alpha: float) -> Values:
     ordered = means.copy()
     ends = np.empty((len(means), 2))
     for end, position in enumerate((last * (alpha / 2), last * (1 - alpha / 2))):
-        place = math.floor(position)
-        ordered.partition(place, axis=1)
-        low, high, part = ordered[:, place], ordered[:, place + 1 :].min(axis=1), position - place
+        index = math.floor(position)
+        ordered.partition(index, axis=1)
+        low, high, fraction = ordered[:, index], ordered[:, index + 1 :].min(axis=1), position - index
         # From the nearer of the two, as NumPy does it.
-        ends[:, end] = low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
+        ends[:, end] = low + (high - low) * fraction if fraction < 0.5 else high - (high - low) * (1 - fraction)
     return ends
 
 
@@ -169,9 +169,9 @@ def mean_intervals(
 
     Each interval covers its own mean with 95 %. Two such intervals do not show whether two runs differ, because
     they ignore that the queries are the same; use `compare`. `only` limits the runs that get an interval. Raises
-    ComparisonError as `checked` does.
+    ComparisonError as `check_values` does.
     """
-    array = checked(values)
+    array = check_values(values)
     require_settings(alpha=ALPHA, resamples=resamples)
     answered = ~np.isnan(array)
     intervals: dict[int, MeanInterval] = {}

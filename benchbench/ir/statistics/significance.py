@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from benchbench.ir.statistics import resampling
-from benchbench.ir.statistics.max_t import Family, Flipped, family_of
+from benchbench.ir.statistics.max_t import Family, FlipStatistics, family_of
 from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
 
 
@@ -84,16 +84,16 @@ class Comparison:
 
     def pair(self, first: int, second: int) -> Pair:
         """Return the pair seen from `first`. Raises ComparisonError if the family does not contain it."""
-        place = self._place(first, second)
-        if place is None:
+        index = self._find_index(first, second)
+        if index is None:
             raise ComparisonError(
                 f"Runs {first} and {second} are not a pair of this comparison"
                 + (f", which holds every run against run {self.baseline}." if self.baseline is not None else ".")
             )
-        pair = self.pairs[place]
+        pair = self.pairs[index]
         return pair if pair.first == first else pair.reversed
 
-    def _place(self, first: int, second: int) -> int | None:
+    def _find_index(self, first: int, second: int) -> int | None:
         """Return the index of the two in `pairs`. It is computed, because a search would cost more than comparing."""
         runs = len(self.means)
         low, high = sorted((first, second))
@@ -103,8 +103,8 @@ class Comparison:
             return low * (2 * runs - low - 1) // 2 + high - low - 1
         if self.baseline not in (low, high):
             return None
-        other = low + high - self.baseline
-        return other - (other > self.baseline)
+        opponent = low + high - self.baseline
+        return opponent - (opponent > self.baseline)
 
 
 def compare(
@@ -133,14 +133,14 @@ def compare(
     common = resampling.common_queries(values)
     array = np.ascontiguousarray(np.asarray(values, np.float64)[:, common])
     _require_family(len(array), baseline)
-    distinct, row_of = _distinct(array)
-    family = Family.of(distinct, None if baseline is None else row_of[baseline])
-    drawn = Flipped.of(distinct, family, resamples=resamples, seed=seed)
+    distinct, row_of = _find_distinct(array)
+    family = Family.from_values(distinct, None if baseline is None else row_of[baseline])
+    drawn = FlipStatistics.from_values(distinct, family, resamples=resamples, seed=seed)
     critical = drawn.critical(alpha)
     ends = _bootstrap(distinct, family, alpha=alpha, resamples=resamples, seed=seed)
     pairs = _pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)
     return Comparison(
-        pairs=tuple(_of_all(pairs, row_of, baseline, n=family.n)),
+        pairs=tuple(_expand_pairs(pairs, row_of, baseline, n=family.n)),
         baseline=baseline,
         means=tuple(array.mean(axis=1).tolist()),
         n=family.n,
@@ -161,28 +161,28 @@ def _require_family(runs: int, baseline: int | None) -> None:
         raise ComparisonError(f"The baseline is run {baseline}, but runs go from 0 to {runs - 1}.", field="baseline")
 
 
-def _distinct(values: Values) -> tuple[Values, list[int]]:
+def _find_distinct(values: Values) -> tuple[Values, list[int]]:
     """Return the rows that differ, in order of appearance, and of each run its row among them.
 
     Cuts of one list often have equal values. Draws for equal runs are made once.
     """
-    places: dict[bytes, int] = {}
-    row_of = [places.setdefault(row.tobytes(), len(places)) for row in values]
-    return values[[row_of.index(place) for place in range(len(places))]], row_of
+    numbers: dict[bytes, int] = {}
+    row_of = [numbers.setdefault(row.tobytes(), len(numbers)) for row in values]
+    return values[[row_of.index(number) for number in range(len(numbers))]], row_of
 
 
-def _of_all(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, *, n: int) -> Iterator[Pair]:
+def _expand_pairs(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, *, n: int) -> Iterator[Pair]:
     """Yield the pairs of all runs from the `pairs` of those that differ."""
-    known = {(pair.first, pair.second): pair for pair in pairs}
-    equal = _equal(n)
+    pairs_by_rows = {(pair.first, pair.second): pair for pair in pairs}
+    equal = _equal_pair(n)
     for first, second in zip(*(side.tolist() for side in family_of(len(row_of), baseline)), strict=True):
         rows = row_of[first], row_of[second]
-        if rows not in known and rows[::-1] in known:
-            known[rows] = known[rows[::-1]].reversed
-        yield replace(known.get(rows, equal), first=first, second=second)
+        if rows not in pairs_by_rows and rows[::-1] in pairs_by_rows:
+            pairs_by_rows[rows] = pairs_by_rows[rows[::-1]].reversed
+        yield replace(pairs_by_rows.get(rows, equal), first=first, second=second)
 
 
-def _equal(n: int) -> Pair:
+def _equal_pair(n: int) -> Pair:
     """Return the pair of two runs with equal values."""
     nothing = Interval(0.0, 0.0)
     return Pair(
@@ -213,7 +213,7 @@ def _bootstrap(values: Values, family: Family, *, alpha: float, resamples: int, 
 
 
 def _pairs(
-    family: Family, drawn: Flipped, ends: Values, *, critical: float | None, alpha: float, power: float
+    family: Family, drawn: FlipStatistics, ends: Values, *, critical: float | None, alpha: float, power: float
 ) -> Iterator[Pair]:
     from scipy.special import stdtr
 

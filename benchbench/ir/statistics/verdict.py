@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from benchbench.ir.statistics.significance import Comparison, Pair
 
-MOST_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
+MAX_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def more_queries(pair: Pair, comparison: Comparison) -> int | None:
     critical = comparison.critical or normal.inv_cdf(1 - comparison.alpha / (2 * len(comparison.pairs)))
     detectable = (critical + normal.inv_cdf(comparison.power)) * pair.standard_error
     more = comparison.n * ((detectable / pair.difference) ** 2 - 1)
-    if more > MOST_QUERIES:
+    if more > MAX_QUERIES:
         return None
     unit: int = 10 ** max(0, math.floor(math.log10(max(more, 1))) - 1)
     return max(1, math.ceil(more / unit) * unit)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
-from benchbench.ir.judging.agreement import LEAST_SHARED, alpha, confusion, shifts
+from benchbench.ir.judging.agreement import MIN_SHARED, alpha, confusion, shifts
 from benchbench.ir.judging.pool import JudgingError
 
 NAN = np.nan
@@ -27,7 +27,7 @@ def test_alpha_is_that_of_krippendorff(seed):
     told = alpha(grades, seed=1)
     assert told.value == pytest.approx(krippendorff.alpha(grades, level_of_measurement="ordinal"), abs=1e-12)
     assert told.shared == ((~np.isnan(grades)).sum(axis=0) > 1).sum()
-    assert (told.interval is None) == (told.shared < LEAST_SHARED)
+    assert (told.interval is None) == (told.shared < MIN_SHARED)
     if told.interval is not None:
         assert told.interval.low <= told.value <= told.interval.high
 
@@ -45,7 +45,7 @@ def test_kappa_and_confusion_are_those_of_scikit_learn(seed):
         assert told.kappa is None
 
 
-def test_the_interval_of_alpha_holds_it_in_about_95_of_100_samples():
+def test_alpha_intervals_cover_the_true_value_in_95_percent():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 4, 20_000)
     population = np.where(rng.random((2, len(truth))) < 0.7, truth, rng.integers(0, 4, (2, len(truth)))).astype(float)
@@ -57,14 +57,14 @@ def test_the_interval_of_alpha_holds_it_in_about_95_of_100_samples():
     assert 0.89 <= held / 150 <= 0.985
 
 
-def test_grades_that_could_not_differ_have_no_alpha_and_no_kappa():
+def test_constant_grades_have_no_alpha_or_kappa():
     same = np.ones((2, 40))
     assert (alpha(same, seed=1).value, alpha(same, seed=1).interval) == (None, None)
     assert confusion(same[0], same[1]).kappa is None
     assert alpha(np.array([[1.0, NAN], [NAN, 1.0]]), seed=1).shared == 0
 
 
-def test_a_shift_is_against_the_other_judges_of_the_same_items():
+def test_shift_compares_a_judge_with_others_on_shared_items():
     strict, mild, third = shifts(np.array([[3.0, 2, NAN, 1], [1.0, 2, 3, NAN], [2.0, 2, NAN, NAN]]))
     assert (strict.mean, strict.items) == (pytest.approx((1.5 + 0) / 2), 2)
     assert (mild.mean, mild.items) == (pytest.approx((-1.5 + 0) / 2), 2)
@@ -72,6 +72,6 @@ def test_a_shift_is_against_the_other_judges_of_the_same_items():
     assert shifts(np.array([[1.0, NAN], [NAN, 1.0]]))[0].mean is None
 
 
-def test_a_grade_that_is_not_on_the_scale_is_refused():
+def test_grades_off_the_scale_are_rejected():
     with pytest.raises(JudgingError, match="not on the scale 0, 1"):
         confusion(np.array([0.0, 2.0]), np.array([0.0, 1.0]), (0.0, 1.0))

@@ -34,7 +34,7 @@ def test_estimate_factor_and_interval_are_those_of_ppi_python(seed):
         assert pair.simultaneous.low < pair.interval.low
 
 
-def test_a_good_model_makes_few_judged_queries_count_for_more_and_a_useless_one_costs_little():
+def test_good_model_adds_effective_queries_and_useless_costs_little():
     person, model = values(3, noise=0.05)
     some = np.where(np.arange(400) < 80, person, np.nan)
     assert corrected_by_queries(model, some, seed=1).gain > 80
@@ -43,14 +43,14 @@ def test_a_good_model_makes_few_judged_queries_count_for_more_and_a_useless_one_
     assert all(pair.effective > 72 for pair in told.pairs)
 
 
-def test_with_all_queries_judged_by_a_person_the_model_is_not_asked():
+def test_model_is_ignored_when_people_judged_every_query():
     person, model = values(2)
     for pair in corrected_by_queries(model, person, seed=1).pairs:
         assert pair.tuned == 0
         assert pair.difference == pytest.approx((person[pair.first] - person[pair.second]).mean())
 
 
-def test_a_bias_of_the_model_is_taken_out_of_the_verdict():
+def test_verdict_is_corrected_for_model_bias():
     rng = np.random.default_rng(1)
     person, model = values(5)
     model = model + np.array([[0.3], [0.0], [0.0]]) + rng.normal(0, 0.02, model.shape)  # it favours the first run

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.evidence import COLUMNS, FOUND, JUDGE, Features, axes_of
+from benchbench.ir.judging.evidence import ANY_RELEVANT, COLUMNS, JUDGE, Features, axes_of
 from benchbench.ir.judging.judging import EARLY, SURER, Judging
 from benchbench.ir.judging.pool import Item, Pool
 from benchbench.ir.judging.relevance import PRIOR, learn
@@ -23,21 +23,21 @@ def of_topics(pool: Pool, topics: list[dict], *, seed: int = 1) -> np.ndarray:
     return axes_of(pool, vectors.astype(np.float32), np.arange(pool.size))
 
 
-def test_a_document_near_relevant_ones_is_likelier_than_one_near_others_and_no_document_is_near_itself():
-    pool = Pool.of([[["a", "b", "c", "d"]], [["d", "c", "b", "a"]]])
+def test_similarity_features_reflect_other_graded_documents_only():
+    pool = Pool.from_rankings([[["a", "b", "c", "d"]], [["d", "c", "b", "a"]]])
     features = Features(pool, of_topics(pool, [{"a": 0, "b": 1, "c": 0, "d": 1}]))
-    features.all(pool.grades([{"a": 1.0, "b": 0.0}]))
+    features.renew_all(pool.grades([{"a": 1.0, "b": 0.0}]))
     a, b, c, d = (features.values[pool.numbers[Item(0, one)]] for one in "abcd")
     assert c[RELEVANT] > 0.3 > 0 > d[RELEVANT]
     assert d[OTHER] > 0.3 > 0 > c[OTHER]
     assert (a[RELEVANT], b[OTHER]) == pytest.approx((0, 0), abs=1e-3)
-    assert [row[FOUND] for row in (a, b, c, d)] == [0, 1, 1, 1]
+    assert [row[ANY_RELEVANT] for row in (a, b, c, d)] == [0, 1, 1, 1]
     chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).chances(features.values, pool.cells[:, 0])
     assert chances[pool.numbers[Item(0, "c")]] > chances[pool.numbers[Item(0, "d")]]
 
 
-def test_cosines_of_all_documents_are_those_of_their_axes_where_these_suffice():
-    pool = Pool.of([[[*range(12)]], [[*range(12)]]])
+def test_enough_axes_reproduce_document_cosines():
+    pool = Pool.from_rankings([[[*range(12)]], [[*range(12)]]])
     vectors = np.random.default_rng(3).normal(size=(12, 40)).astype(np.float32)
     axes = axes_of(pool, vectors, np.arange(12)).astype(float)
     centred = vectors - vectors.mean(axis=0)
@@ -48,40 +48,40 @@ def test_cosines_of_all_documents_are_those_of_their_axes_where_these_suffice():
     assert not axes_of(pool, vectors, rows)[4].any()
 
 
-def test_one_more_grade_changes_the_columns_of_its_query_alone_and_as_all_grades_at_once_would():
+def test_incremental_grade_update_matches_full_update():
     rankings, truths = benchmark(3)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     axes = of_topics(pool, truths)
     step, whole = Features(pool, axes), Features(pool, axes)
     grades = pool.grades([{} for _ in truths])
-    step.all(grades)
+    step.renew_all(grades)
     before = step.values.copy()
-    query, place = pool.place(pool.item(pool.rows_of_queries[7].start))
+    query, place = pool.find_cell(pool.item(pool.rows_of_queries[7].start))
     grades[query, place] = 2.0
-    step.query(grades, query)
-    whole.all(grades)
+    step.renew_query(grades, query)
+    whole.renew_all(grades)
     np.testing.assert_array_equal(step.values, whole.values)
     assert np.unique(pool.cells[(step.values != before).any(axis=1), 0]).tolist() == [7]
 
 
 @pytest.mark.parametrize(("kappa", "low", "high"), [(0.9, 2.0, 9.0), (0.0, -0.5, 0.5)])
-def test_a_model_that_grades_as_people_do_says_much_and_one_that_guesses_says_nothing(kappa, low, high):
+def test_model_evidence_depends_on_agreement_with_people(kappa, low, high):
     rankings, truths = benchmark(4, queries=60)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
     rng = np.random.default_rng(5)
     model = np.where(rng.random(pool.size) < kappa, grades, rng.permutation(grades))
     model[:10] = np.nan
     features = Features(pool)
     features.inform(model)
-    features.all(pool.grades(known(pool, truths)))
+    features.renew_all(pool.grades(known(pool, truths)))
     told = features.values[:, JUDGE]
     assert not told[:10].any(), "what it did not grade says nothing"
     assert low < np.nanmean(told[model > 0]) - np.nanmean(told[model == 0]) < high
 
 
-def test_how_relevant_a_relevant_pair_is_rests_on_the_grade_of_the_model():
-    pool = Pool.of([[[*range(60)]], [[*range(60)]]])
+def test_relevance_level_depends_on_model_grade():
+    pool = Pool.from_rankings([[[*range(60)]], [[*range(60)]]])
     truth = dict(enumerate([0.0, 1.0, 2.0] * 20))
     given = {document: grade for document, grade in truth.items() if document < 54}
     features = Features(pool)
@@ -96,7 +96,7 @@ def test_how_relevant_a_relevant_pair_is_rests_on_the_grade_of_the_model():
 
 def test_evidence_is_no_grade_and_leads_to_more_certainty():
     rankings, truths = benchmark(6, queries=60)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     some = [{d: t[d] for d in ids[:2]} for ids, t in zip(pool.documents, truths, strict=True)]
     plain = Judging(pool, NDCG, [0, 1, 2], some, seed=2)
     grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
@@ -113,21 +113,21 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
     assert informed.state().pairs[0].standard_deviation > after.pairs[0].standard_deviation
 
 
-def test_before_any_grade_a_pair_that_more_runs_rank_higher_is_likelier():
-    pool = Pool.of([[["a", "b", "c"]], [["a", "c", "d"]]])
+def test_ungraded_pairs_ranked_higher_by_more_runs_are_likelier():
+    pool = Pool.from_rankings([[["a", "b", "c"]], [["a", "c", "d"]]])
     features = Features(pool)
-    features.all(pool.grades([{}]))
+    features.renew_all(pool.grades([{}]))
     chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).chances(features.values, pool.cells[:, 0])
     a, b, d = (chances[pool.numbers[Item(0, one)]] for one in "abd")
     assert 0.9 > a > b > d > 0.01
 
 
-def test_with_few_grades_a_verdict_must_be_surer_to_be_settled():
+def test_settling_needs_more_certainty_with_few_grades():
     """The probability jumps then: of rounds that were stopped at .95 within 60 grades too many were wrong."""
     between = 0
     for seed in range(12):
         rankings, truths = benchmark(seed, queries=60, gap=0.9)
-        pool = Pool.of(rankings, depth=5)
+        pool = Pool.from_rankings(rankings, depth=5)
         judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=seed)
         for number in np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")[:EARLY].tolist():
             item = pool.item(number)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from benchbench.ir.judging import fillings
-from benchbench.ir.judging.fillings import Shape, counted, reached, values_of
+from benchbench.ir.judging.fillings import Shape, compute_reach, count_outside, values_of
 from benchbench.ir.judging.judging import FEWEST_GRADES, Judging
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
-from benchbench.ir.judging.weights import Expected, effects
+from benchbench.ir.judging.weights import ExpectedGrades, effects
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
@@ -40,7 +40,7 @@ def test_values_of_fillings_are_those_of_the_measures(seed):
     rankings, truths, top = drawn(seed, queries=4)
     pick = random.Random(seed)
     for measure in MEASURES:
-        pool = Pool.of(rankings, depth=measure.cutoff)
+        pool = Pool.from_rankings(rankings, depth=measure.cutoff)
         filled = [
             [
                 {d: t.get(d, pick.randint(0, top)) for d in [*ids, *t]}
@@ -48,19 +48,21 @@ def test_values_of_fillings_are_those_of_the_measures(seed):
             ]
             for _ in range(3)
         ]
-        shape = Shape.of(pool, measure, range(top + 1))
+        shape = Shape.from_pool(pool, measure, range(top + 1))
         grades = np.stack([pool.grades(one) for one in filled], axis=-1)
-        told = values_of(pool, shape, list(reached(grades, shape.levels)), counted(pool.outside(truths), shape.levels))
+        told = values_of(
+            pool, shape, list(compute_reach(grades, shape.levels)), count_outside(pool.outside(truths), shape.levels)
+        )
         for place, one in enumerate(filled):
-            wanted = [evaluate([measure], GradedRankings.of(run, one))[0] for run in rankings]
+            wanted = [evaluate([measure], GradedRankings.from_rankings(run, one))[0] for run in rankings]
             np.testing.assert_allclose(told[:, :, place].T, wanted, atol=1e-6, err_msg=str(measure))
 
 
-def test_with_every_pair_judged_the_state_is_the_verdict_of_the_comparison():
+def test_fully_judged_state_matches_the_comparison():
     rankings, truths = benchmark(1)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     state = Judging(pool, NDCG, [0, 1, 2], known(pool, truths), seed=3).state()
-    values = [evaluate([NDCG], GradedRankings.of(run, known(pool, truths)))[0] for run in rankings]
+    values = [evaluate([NDCG], GradedRankings.from_rankings(run, known(pool, truths)))[0] for run in rankings]
     comparison = compare(np.stack(values), seed=3)
     assert [pair.difference for pair in state.pairs] == pytest.approx([pair.difference for pair in comparison.pairs])
     signs = [int(np.sign(pair.difference)) * pair.significant for pair in comparison.pairs]
@@ -68,12 +70,12 @@ def test_with_every_pair_judged_the_state_is_the_verdict_of_the_comparison():
     assert state.verdict == tuple(sorted(verdict(comparison).group))
     assert (state.unjudged, state.probability, state.is_settled, state.is_certain) == (0, 1.0, True, True)
     assert all(pair.is_settled and pair.certain_order == np.sign(pair.difference) for pair in state.pairs)
-    assert state.grades_needed.middle == state.grades_needed.most == 0
+    assert state.grades_needed.median == state.grades_needed.p90 == 0
 
 
-def test_pairs_that_move_nothing_leave_the_verdict_as_the_comparison_has_it_near_the_bar_too():
+def test_unjudged_pairs_without_effect_keep_a_borderline_verdict():
     """P@1 of 40 queries, 13 of which one run alone wins and 4 the other: p is .049, and who is second moves nothing."""
-    pool = Pool.of([[["a", "c"]] * 40, [["b", "c"]] * 40], depth=2)
+    pool = Pool.from_rankings([[["a", "c"]] * 40, [["b", "c"]] * 40], depth=2)
     truths = [{"a": float(query < 13), "b": float(13 <= query < 17)} for query in range(40)]
     values = np.array([[truth[first] for truth in truths] for first in "ab"])
     for seed in range(20):
@@ -82,9 +84,9 @@ def test_pairs_that_move_nothing_leave_the_verdict_as_the_comparison_has_it_near
         assert state.verdict == tuple(sorted(verdict(compare(values, seed=seed)).group))
 
 
-def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right():
+def test_decisive_order_settles_early_with_the_correct_verdict():
     rankings, truths = benchmark(2, queries=60)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=1)
     while not (state := judging.state()).is_settled:
         for number in np.argsort(-judging.weights())[:20].tolist():
@@ -98,18 +100,18 @@ def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right
     assert judging.weights()[~judged].max() > 0
 
 
-def test_few_grades_settle_nothing_and_the_reason_is_told():
+def test_too_few_grades_leave_round_open_with_a_reason():
     rankings, truths = benchmark(3)
-    state = Judging(Pool.of(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths]).state()
+    state = Judging(Pool.from_rankings(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths]).state()
     assert not state.is_settled
     assert not any(pair.is_settled for pair in state.pairs)
     assert f"before {FEWEST_GRADES} pairs are judged" in state.reason
-    assert state.grades_needed.middle is None
+    assert state.grades_needed.median is None
 
 
-def test_a_grade_later_is_as_a_grade_before_and_can_be_taken_back():
+def test_later_grades_equal_initial_grades_and_can_be_withdrawn():
     rankings, truths = benchmark(4, queries=10)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     some = [{ids[0]: truth[ids[0]]} for ids, truth in zip(pool.documents, truths, strict=True)]
     item = Item(3, pool.documents[3][1])
     later = Judging(pool, NDCG, [0, 1, 2], some, seed=5)
@@ -125,7 +127,7 @@ def test_a_grade_later_is_as_a_grade_before_and_can_be_taken_back():
 
 def test_judgments_that_are_no_fair_picture_do_not_teach():
     rankings, truths = benchmark(5)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     positives = [{d: g for d, g in truth.items() if g} for truth in known(pool, truths)]
     misled = Judging(pool, NDCG, [0, 1, 2], positives)
     warned = Judging(pool, NDCG, [0, 1, 2], positives, truths_teach=False)
@@ -138,15 +140,15 @@ def test_judgments_that_are_no_fair_picture_do_not_teach():
 def test_a_query_that_a_run_failed_on_counts_nowhere():
     rankings, truths = benchmark(6, queries=20)
     rankings[1][0] = None
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths])
     assert judging.state().queries == 19
     assert judging.weights()[: len(pool.documents[0])].max() == 0
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_each_measure_of_ours_decides_or_is_refused_with_a_reason(monkeypatch, name):
-    monkeypatch.setattr(fillings, "_WHY", {})  # as of one that was just added
+def test_each_builtin_measure_is_supported_or_rejected_with_reason(monkeypatch, name):
+    monkeypatch.setattr(fillings, "_REASONS", {})  # as of one that was just added
     measure = Measure.parse(f"{name}@5")
     if name in fillings.LINEAR | fillings.PLACED:
         fillings.require_measure(measure)
@@ -155,9 +157,9 @@ def test_each_measure_of_ours_decides_or_is_refused_with_a_reason(monkeypatch, n
             fillings.require_measure(measure)
 
 
-def test_what_cannot_be_reckoned_with_is_refused_with_the_way_out():
+def test_unusable_input_is_rejected_with_a_remedy():
     rankings, truths = benchmark(7, queries=5)
-    pool = Pool.of(rankings, depth=5)
+    pool = Pool.from_rankings(rankings, depth=5)
     for measure, why in (("Judged@5", "counts judgments"), ("FirstRelevant", "no value"), ("ERR@10", "ir_measures")):
         with pytest.raises(JudgingError, match=why):
             Judging(pool, Measure.parse(measure), [0, 1], truths)
@@ -170,14 +172,14 @@ def test_what_cannot_be_reckoned_with_is_refused_with_the_way_out():
 @pytest.mark.parametrize(
     "measure", [Measure("P", 3), Measure("Hits", 3), Measure("RR"), Measure("Success", 2)], ids=str
 )
-def test_an_effect_is_the_expected_value_with_the_document_relevant_less_without(measure):
+def test_effect_is_expected_gain_from_a_relevant_document(measure):
     """Over all fillings, each with its probability; for R, nDCG and AP a quotient of expectations stands in."""
     rankings = [[list("abcd")], [list("cea")]]
-    pool = Pool.of(rankings)
+    pool = Pool.from_rankings(rankings)
     chance = {"a": 0.3, "b": 1.0, "c": 0.2, "d": 0.6, "e": 0.0}
-    shape = Shape.of(pool, measure, [0, 1])
+    shape = Shape.from_pool(pool, measure, [0, 1])
     p = np.array([[chance[document] for document in pool.documents[0]]])
-    told = effects(pool, shape, Expected(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
+    told = effects(pool, shape, ExpectedGrades(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
     for place, document in enumerate(pool.documents[0]):
         for run, ranking in enumerate(rankings):
             means = []
@@ -187,14 +189,14 @@ def test_an_effect_is_the_expected_value_with_the_document_relevant_less_without
                 for outcome in itertools.product((0, 1), repeat=len(rest)):
                     likely = np.prod([chance[d] if g else 1 - chance[d] for d, g in zip(rest, outcome, strict=True)])
                     truth = dict(zip(rest, outcome, strict=True)) | {document: relevant}
-                    mean += likely * evaluate([measure], GradedRankings.of(ranking, [truth])).item()
+                    mean += likely * evaluate([measure], GradedRankings.from_rankings(ranking, [truth])).item()
                 means.append(mean)
             assert told[run, 0, place] == pytest.approx(means[0] - means[1], abs=1e-12)
 
 
-def test_a_document_that_runs_rank_alike_weighs_nothing_and_one_that_only_one_ranks_first_weighs_most():
+def test_documents_weigh_by_how_much_runs_disagree():
     rankings = [[list("abcx")] * 4, [list("abcy")] * 4]
-    judging = Judging(Pool.of(rankings), Measure("P", 4), [0, 1], [{} for _ in range(4)])
+    judging = Judging(Pool.from_rankings(rankings), Measure("P", 4), [0, 1], [{} for _ in range(4)])
     weights = dict(zip(judging.pool.documents[0], judging.weights()[:5].tolist(), strict=True))
     assert weights["a"] == weights["b"] == 0
     assert min(weights["x"], weights["y"]) > 0

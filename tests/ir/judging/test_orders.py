@@ -9,7 +9,7 @@ from benchbench.ir.judging.orders import (
     query_order,
     random_order,
     sample_of,
-    sampled,
+    sample_size,
     upcoming,
     weight_order,
     whole_queries,
@@ -19,35 +19,35 @@ from benchbench.ir.judging.pool import Item, JudgingError, Pool
 RUNS = [[list("abcd"), list("ab")], [list("cxay"), list("bz")]]
 
 
-def test_a_pool_has_each_pair_once_with_the_rank_of_each_run():
-    pool = Pool.of(RUNS, depth=3)
+def test_pool_lists_each_pair_once_with_run_ranks():
+    pool = Pool.from_rankings(RUNS, depth=3)
     assert pool.documents == (("a", "c", "b", "x"), ("b", "a", "z"))
     assert pool.size == 7
     assert pool.ranks[:, 0].tolist() == [[1, 3, 2, np.inf], [3, 1, np.inf, 2]]
-    assert pool.place(Item(1, "z")) == (1, 2)
+    assert pool.find_cell(Item(1, "z")) == (1, 2)
     grades = pool.grades([{"c": 2, "q": 3, "r": 1}, {}])
     assert grades[0].tolist()[1] == 2
     assert np.isnan(grades).sum() == 7
     assert pool.outside([{"c": 2, "q": 3, "r": 1}, {"z": 1}]) == [[3, 1], []]
 
 
-def test_a_query_that_a_run_failed_on_is_not_compared():
-    pool = Pool.of([[["a"], None], [["b"], ["c"]]])
+def test_queries_failed_by_a_run_are_not_compared():
+    pool = Pool.from_rankings([[["a"], None], [["b"], ["c"]]])
     assert pool.answered.tolist() == [True, False]
     assert pool.size == 3
 
 
-def test_what_is_no_pool_is_refused():
+def test_invalid_pool_input_is_rejected():
     with pytest.raises(JudgingError, match="at least one run"):
-        Pool.of([])
+        Pool.from_rankings([])
     with pytest.raises(JudgingError, match="not in the pool of query 0"):
-        Pool.of(RUNS).place(Item(0, "q"))
+        Pool.from_rankings(RUNS).find_cell(Item(0, "q"))
     with pytest.raises(JudgingError, match="2 queries, and there are truths of 1"):
-        Pool.of(RUNS).grades([{}])
+        Pool.from_rankings(RUNS).grades([{}])
 
 
 def test_by_depth_all_first_places_come_before_the_second():
-    pool = Pool.of(RUNS)
+    pool = Pool.from_rankings(RUNS)
     order = [pool.item(number) for number in depth_order(pool).tolist()]
     assert order[:4] == [(0, "a"), (0, "c"), (1, "b"), (1, "a")]
     assert order[-2:] == [(0, "d"), (0, "y")]
@@ -55,7 +55,7 @@ def test_by_depth_all_first_places_come_before_the_second():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.37, 1.0])
-def test_of_whatever_is_given_the_stated_share_is_the_beginning_of_the_sample(share):
+def test_given_pairs_include_the_stated_share_of_sample_prefix(share):
     rng = np.random.default_rng(4)
     sample = rng.permutation(200)
     given: set[int] = set()
@@ -65,15 +65,15 @@ def test_of_whatever_is_given_the_stated_share_is_the_beginning_of_the_sample(sh
         assert number not in given
         first = next(n for n in primary.tolist() if n not in given)
         given.add(number)
-        due = sample[: sampled(len(given), share, 200)].tolist()
+        due = sample[: sample_size(len(given), share, 200)].tolist()
         assert given.issuperset(due)
         assert number in due or number == first
     assert list(upcoming(sample, sample, given)) == []
 
 
-def test_in_every_order_each_pair_is_sampled_with_the_stated_probability():
+def test_every_order_samples_pairs_with_the_stated_probability():
     """However a pair's own grade decides what is asked next."""
-    pool = Pool.of([[list("abcdefghij")], [list("jihgfedcba")]])
+    pool = Pool.from_rankings([[list("abcdefghij")], [list("jihgfedcba")]])
     counts, stated = np.zeros(pool.size), []
     for seed in range(1_000):
         given: list[int] = []
@@ -88,38 +88,38 @@ def test_in_every_order_each_pair_is_sampled_with_the_stated_probability():
     assert np.abs(counts / 1_000 - 0.3).max() < 0.06
 
 
-def test_a_sample_ends_before_the_first_pair_that_is_not_judged_yet():
-    order = random_order(Pool.of(RUNS), seed=1)
+def test_sample_ends_before_the_first_unjudged_pair():
+    order = random_order(Pool.from_rankings(RUNS), seed=1)
     judged = [number for number in order.tolist() if number != order[2]]
     assert sample_of(order, judged, share=1.0).tolist() == order[:2].tolist()
     with pytest.raises(JudgingError, match="between 0 and 1"):
         sample_of(order, judged, share=1.5)
 
 
-def test_a_round_that_stops_early_has_the_sample_of_what_it_judged():
-    order = random_order(Pool.of(RUNS), seed=1)
+def test_sample_of_an_early_stopped_round_is_judged_pairs():
+    order = random_order(Pool.from_rankings(RUNS), seed=1)
     assert sample_of(order, order[:1].tolist(), share=0.1).tolist() == order[:1].tolist()
     assert sample_of(order, [], share=0.1).tolist() == []
 
 
-def test_by_queries_the_pairs_of_each_stand_together_those_of_the_best_rank_first():
-    pool = Pool.of(RUNS)
+def test_query_order_groups_pairs_by_query_best_rank_first():
+    pool = Pool.from_rankings(RUNS)
     order = [pool.item(number) for number in by_query_order(pool, np.array([1, 0])).tolist()]
     assert [item.query for item in order] == [1] * 3 + [0] * 6
     assert [item.document for item in order[:3]] == ["b", "a", "z"]
     assert order[3:] == [pool.item(number) for number in depth_order(pool).tolist() if number < 6]
 
 
-def test_whole_queries_end_before_the_first_of_which_a_pair_waits():
+def test_whole_queries_end_before_the_first_incomplete_query():
     order = np.array([3, 0, 2, 1])
     assert whole_queries(order, {2}).tolist() == [3, 0]
     assert whole_queries(order, {3, 2}).tolist() == []
     assert whole_queries(order, ()).tolist() == [3, 0, 2, 1]
 
 
-def test_the_queries_that_are_judged_in_whole_are_a_uniform_sample_and_the_share_of_pairs_is_one_too():
+def test_fully_judged_queries_and_sampled_pairs_are_uniform_samples():
     """Of a round that stops after 12 pairs, 3 of them by the sample of pairs."""
-    pool = Pool.of([[list("abc")] * 8, [list("abc")] * 8])
+    pool = Pool.from_rankings([[list("abc")] * 8, [list("abc")] * 8])
     queries, pairs, sizes = np.zeros(8), np.zeros(pool.size), []
     for seed in range(2_000):
         order, sample = query_order(pool, seed=seed), random_order(pool, seed=seed)

@@ -50,11 +50,11 @@ Prints Markdown for a pull request: the verdict, and each check with what was wa
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        rules = read_rules(read_text(options["rules"]), where=options["rules"].name)
+        rules = read_rules(read_text(options["rules"]), location=options["rules"].name)
         subject = find_subject(options["subject"], run=options["run"])
         benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-        named = options["baseline"]
-        baseline = find_baseline(named, benchmark.dataset_version.dataset) if named else None
+        baseline_name = options["baseline"]
+        baseline = find_baseline(baseline_name, benchmark.dataset_version.dataset) if baseline_name else None
         with self.busy("Judging"):
             result = gate(subject, rules=rules, baseline=baseline, every_run=options["run"] == "all")
         markdown = markdown_of(result)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.measuring.again import Rescored, find_version, rescore
+from apps.benchmarks.measuring.again import RescoringResult, find_version, rescore
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
@@ -45,12 +45,12 @@ Rankings are stored: nothing is searched. The values on other versions stay.
                 add_measures(benchmark, options["measures"], at_once=True)
             version = None if number is None else find_version(benchmark, number)
             rescored = rescore(benchmark, version=version, at_once=True)
-        asked = [str(Measure.parse(name)) for name in options["measures"] or ()]
-        names = list(dict.fromkeys([str(Measure("nDCG", benchmark.primary_k)), *asked]))
+        measures = [str(Measure.parse(name)) for name in options["measures"] or ()]
+        names = list(dict.fromkeys([str(Measure("nDCG", benchmark.primary_k)), *measures]))
         self.report(_facts(rescored), _text(rescored, names), as_json=options["json"])
 
 
-def _facts(rescored: Rescored) -> dict[str, Any]:
+def _facts(rescored: RescoringResult) -> dict[str, Any]:
     return {
         "version": rescored.version.number,
         "unsearched": rescored.unsearched,
@@ -68,7 +68,7 @@ def _facts(rescored: Rescored) -> dict[str, Any]:
     }
 
 
-def _text(rescored: Rescored, names: Sequence[str]) -> str:
+def _text(rescored: RescoringResult, names: Sequence[str]) -> str:
     """Return a summary, and a table of the runs with the given measures, best first by the first measure.
 
     Runs that lost too many queries to be ranked come last, with the reason below the table.

@@ -49,8 +49,8 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
                 remove_missing=not options["keep_missing"],
                 on_progress=progress,
             )
-        if source.others:
-            self.warn(f"Files of other kinds, left out: {source.others:,}.")
+        if source.skipped:
+            self.warn(f"Files of other kinds, left out: {source.skipped:,}.")
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
         text = f'Collection "{collection.name}" holds {collection.document_count:,} documents: {report}.'
         self.report(facts, text, as_json=options["json"])

@@ -58,11 +58,11 @@ def add_source_arguments(parser: CommandParser) -> None:
 def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     """Return the dataset that the options of `add_source_arguments` name."""
     if id := catalogue_id(options["source"]):
-        given = [
+        extra = [
             name.replace("_", "-") for name in ("format", "split", "topics", "column", "ignore_column") if options[name]
         ]
-        if given:
-            raise DatasetError(f"{options['source']} has no {given[0]}: leave --{given[0]} out.", field=given[0])
+        if extra:
+            raise DatasetError(f"{options['source']} has no {extra[0]}: leave --{extra[0]} out.", field=extra[0])
         return read_catalogue(id)
     return read_dataset(
         options["source"],

@@ -22,7 +22,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.exporters.documents import text_of
 from apps.results.exporters.results_json import run_results
-from apps.retrieval.indexing import building_of
+from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.decimals import signed
 from benchbench.errors import BenchbenchError
@@ -51,7 +51,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
             raise BenchbenchError(
                 "The demo makes a superuser, so it runs on the embedded database only: unset DATABASE_URL for it."
             )
-        self.say("Preparing the database …")
+        self.print_line("Preparing the database …")
         call_command("migrate", verbosity=0)
         if options["no_serve"]:
             self.run_main_job()
@@ -59,12 +59,12 @@ search in eight configurations, with and without reranking, prints the leaderboa
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops the site and the worker too
         port = free_port(options["port"])
         password = give_login()
-        self.say("Starting the site and a worker …")
+        self.print_line("Starting the site and a worker …")
         with site_and_worker(port):
             login = f"http://{HOST}:{port}/   user: {USERNAME}   password: {password}"
-            self.say(f"The site is up; watch the benchmark run there:\n  {login}")
+            self.print_line(f"The site is up; watch the benchmark run there:\n  {login}")
             path = self.run_main_job()
-            self.say(f"\nLook at it: http://{HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
+            self.print_line(f"\nLook at it: http://{HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
             self.serve_on()
 
     def run_main_job(self) -> str:
@@ -73,24 +73,24 @@ search in eight configurations, with and without reranking, prints the leaderboa
         owner = None
         collection = preparing.prepare_collection(owner)
         mapping = preparing.prepare_mapping(collection, owner)
-        self.say(
+        self.print_line(
             f"{collection.document_count:,} documents, {mapping.dataset.queries.count()} questions, "
             f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments resolved."
         )
         index = preparing.prepare_index(collection, owner)
         if index.status != Index.Status.READY:
-            self.say(f"Embedding the documents with {index.encoder} …")
+            self.print_line(f"Embedding the documents with {index.encoder} …")
             with self.progress("documents") as progress:
-                wait(building_of(index), on_progress=progress.documents)
+                wait(find_or_start_build(index), on_progress=progress.show_documents)
         benchmark = preparing.prepare_benchmark(mapping, owner)
-        self.say(f"Running {benchmark.total_runs} configurations …")
+        self.print_line(f"Running {benchmark.total_runs} configurations …")
         running = launch(benchmark)
         with self.progress("benchmark") as progress:
-            wait(running, on_progress=progress.share)
+            wait(running, on_progress=progress.show_percent)
         benchmark.refresh_from_db()
         self.stdout.write("\n" + text_of(benchmark))
-        self.say("\n" + reranking_verdict(benchmark))
-        self.say(f"\nDone in {time.monotonic() - began:.0f} seconds.")
+        self.print_line("\n" + reranking_verdict(benchmark))
+        self.print_line(f"\nDone in {time.monotonic() - began:.0f} seconds.")
         return f"/admin/benchmarks/benchmark/{benchmark.pk}/results/"
 
     def serve_on(self) -> None:
@@ -98,9 +98,9 @@ search in eight configurations, with and without reranking, prints the leaderboa
             while True:
                 time.sleep(3600)
         except KeyboardInterrupt:
-            self.say("\nStopping.")
+            self.print_line("\nStopping.")
 
-    def say(self, sentence: str) -> None:
+    def print_line(self, sentence: str) -> None:
         self.stdout.write(sentence)
         self.stdout.flush()
 
@@ -108,18 +108,18 @@ search in eight configurations, with and without reranking, prints the leaderboa
 def reranking_verdict(benchmark: Benchmark) -> str:
     """Return a line per completed run with a reranked twin: its gain in nDCG and its cost in ms. "" without twins."""
     runs = benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("benchmark__dataset_version")
-    plain = {_rest(run): run for run in runs if not run.config["use_reranker"]}
+    runs_by_config = {_base_config(run): run for run in runs if not run.config["use_reranker"]}
     primary = f"ndcg@{benchmark.primary_k}"
     lines = []
     for run in runs:
-        twin = plain.get(_rest(run)) if run.config["use_reranker"] else None
+        twin = runs_by_config.get(_base_config(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
-        told = [run_results(either) for either in (twin, run)]
-        if lost := [f"{one.label}: {one.unranked}" for one in told if one.unranked]:
-            lines += [f"  {sentence}" for sentence in lost]
+        results = [run_results(each) for each in (twin, run)]
+        if reasons := [f"{one.label}: {one.unranked}" for one in results if one.unranked]:
+            lines += [f"  {sentence}" for sentence in reasons]
             continue
-        before, after = (one.metrics_flat[primary] or 0 for one in told)
+        before, after = (one.metrics_flat[primary] or 0 for one in results)
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")
@@ -127,7 +127,7 @@ def reranking_verdict(benchmark: Benchmark) -> str:
     return "\n".join([head, *lines]) if lines else ""
 
 
-def _rest(run: Run) -> tuple[tuple[str, str], ...]:
+def _base_config(run: Run) -> tuple[tuple[str, str], ...]:
     """Return the configuration without its reranking options."""
     return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))
 

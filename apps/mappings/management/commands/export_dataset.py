@@ -60,10 +60,10 @@ too.
         mapping = find_named(Mapping, options["mapping"]) if options["mapping"] else None
         with self.busy("Writing"):
             export = export_dataset(version, options["format"], mapping=mapping)
-            path = export.place(options["output"], force=options["force"])
+            path = export.save(options["output"], force=options["force"])
         for warning in export.warnings:
             self.warn(warning)
-        queries = export.held.queries
+        queries = export.record.queries
         facts = {
             "path": str(path),
             "format": options["format"],
@@ -72,6 +72,6 @@ too.
             "judgments": sum(len(query.judgments) for query in queries),
             "warnings": export.warnings,
         }
-        held = f"{counted(facts['queries'], 'query')}, {counted(facts['judgments'], 'judgment')}"
-        text = f"Wrote {version} to {path}: {held}."
+        totals = f"{counted(facts['queries'], 'query')}, {counted(facts['judgments'], 'judgment')}"
+        text = f"Wrote {version} to {path}: {totals}."
         self.report(facts, text, as_json=options["json"])

@@ -61,7 +61,7 @@ interrupted is built to its end.
         if options["vectors_model"] and not options["vectors"]:
             raise self.misuse("--vectors-model goes with --vectors; the model that encodes here is --model.")
         with self.progress("documents read") as progress:
-            done = import_beir(
+            result = import_beir(
                 options["directory"],
                 name=options["name"],
                 split=options["split"],
@@ -71,17 +71,17 @@ interrupted is built to its end.
                 owner=options["owner"],
                 on_progress=progress,
             )
-        for warning in done.queries.warnings:
+        for warning in result.queries.warnings:
             self.warn(warning)
-        self.wait_for(done.indexed)
-        self.report(_facts(done), _text(done), as_json=options["json"])
+        self.wait_for(result.indexed)
+        self.report(_facts(result), _text(result), as_json=options["json"])
 
     def wait_for(self, indexed: Indexed) -> None:
         if indexed.operation is None:
             return
         try:
             with self.progress("documents indexed") as progress:
-                wait(indexed.operation, on_progress=progress.documents)
+                wait(indexed.operation, on_progress=progress.show_documents)
         except OperationFailedError as error:
             raise OperationFailedError(
                 f"Documents, queries and mapping are imported, but the index failed: {error} "
@@ -90,37 +90,37 @@ interrupted is built to its end.
         indexed.index.refresh_from_db()
 
 
-def _facts(done: BeirImport) -> dict[str, Any]:
-    index = done.indexed.index
-    vectors = done.indexed.vectors
+def _facts(result: BeirImport) -> dict[str, Any]:
+    index = result.indexed.index
+    vectors = result.indexed.vectors
     return {
         "collection": {
-            "id": done.collection.pk,
-            "documents": done.collection.document_count,
-            **asdict(done.documents),
+            "id": result.collection.pk,
+            "documents": result.collection.document_count,
+            **asdict(result.documents),
         },
-        "dataset": {"id": done.version.dataset_id, "version": done.version.number, **asdict(done.queries)},
-        "mapping": facts_of(done.mapping),
+        "dataset": {"id": result.version.dataset_id, "version": result.version.number, **asdict(result.queries)},
+        "mapping": facts_of(result.mapping),
         "index": {
             **attributes(index, "id", "version", "status", "encoder", "stats"),
-            "reused": done.indexed.reused,
+            "reused": result.indexed.reused,
             "vectors": asdict(vectors) if vectors else None,
         },
     }
 
 
-def _text(done: BeirImport) -> str:
-    index, queries, vectors = done.indexed.index, done.queries, done.indexed.vectors
-    documents = counted(done.collection.document_count, "document")
+def _text(result: BeirImport) -> str:
+    index, queries, vectors = result.indexed.index, result.queries, result.indexed.vectors
+    documents = counted(result.collection.document_count, "document")
     judged = f"{counted(queries.queries, 'query')}, {counted(queries.judgments, 'judgment')}"
     lines = [
-        f'Collection "{done.collection}" holds {documents}: {done.documents}.',
-        f"Dataset {done.version} ({queries.outcome}): {judged}.",
-        describe(done.mapping),
-        f'Index "{index}" is {index.status}{" as it was" if done.indexed.reused else ""}: '
+        f'Collection "{result.collection}" holds {documents}: {result.documents}.',
+        f"Dataset {result.version} ({queries.outcome}): {judged}.",
+        describe(result.mapping),
+        f'Index "{index}" is {index.status}{" as it was" if result.indexed.reused else ""}: '
         f"{index.stats['num_chunks']:,} chunks, {index.stats['num_vectors']:,} vectors.",
     ]
     if vectors and vectors.missing_queries:
         lines.append(f"Queries without a vector in the file: {vectors.missing_queries:,}.")
-    lines.append(f"Next: manage.py run_benchmark {quote(done.mapping.name)} --wait")
+    lines.append(f"Next: manage.py run_benchmark {quote(result.mapping.name)} --wait")
     return "\n".join(lines)

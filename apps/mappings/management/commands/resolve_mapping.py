@@ -32,7 +32,7 @@ anew.
             with self.progress("references") as progress:
                 wait(
                     resolved.operation,
-                    on_progress=lambda event: progress.count(event, "processed_refs", "total_refs"),
+                    on_progress=lambda event: progress.show_units(event, "processed_refs", "total_refs"),
                 )
             mapping.refresh_from_db()
         self.report(facts_of(mapping), describe(mapping), as_json=options["json"])

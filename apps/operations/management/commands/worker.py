@@ -32,7 +32,7 @@ AWAY_SECONDS = 1.0  # pause of a worker that lost Redis before it reconnects
 class Stop:
     """A flag for stopping a worker. Not a `threading.Event`, whose `set` would deadlock in a signal handler."""
 
-    told = False
+    is_requested = False
 
 
 class QueueWorker(SimpleWorker):
@@ -48,7 +48,7 @@ class QueueWorker(SimpleWorker):
         super().execute_job(job, queue)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        self.stop.told = True
+        self.stop.is_requested = True
         super().request_stop(signum, frame)
 
 
@@ -104,16 +104,16 @@ judging rounds) are done by every worker, before the others.
             # Outside a job, `kill` must run the exit handlers too; RQ sets gentler handlers while it works.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            why = "see above"
+            reason = "see above"
             try:
                 work_with_redis(queues, stop, burst=burst)
             except RedisError as error:
                 if burst:
                     raise
-                why = str(error)
-            if burst or stop.told:
+                reason = str(error)
+            if burst or stop.is_requested:
                 return
-            self.stderr.write(f"This worker ended at an error ({why}) and begins again in a moment.")
+            self.stderr.write(f"This worker ended at an error ({reason}) and begins again in a moment.")
             time.sleep(AWAY_SECONDS)
 
 

@@ -33,20 +33,20 @@ judge: `gate` does.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        named = [options["a"], options["b"]]
-        files = [Path(name).is_file() for name in named]
+        names = [options["a"], options["b"]]
+        files = [Path(name).is_file() for name in names]
         if any(files) != all(files):
-            lonely = named[files.index(False)]
+            lonely = names[files.index(False)]
             raise self.misuse(f"Two files or two runs are compared, and {lonely!r} is not a file while the other is.")
         if all(files):
-            facts = compare_summaries(*(read_summary(Path(name)) for name in named))
+            facts = compare_summaries(*(read_summary(Path(name)) for name in names))
         else:
             with self.busy("Comparing"):
-                facts = compare_pair(*(run_called(name) for name in named))
+                facts = compare_pair(*(find_run_by_name(name) for name in names))
         self.report(facts, text_of(facts), as_json=options["json"])
 
 
-def run_called(name: str) -> Run:
+def find_run_by_name(name: str) -> Run:
     benchmark, colon, order = name.rpartition(":")
     if colon and order.isdecimal():
         return find_run(find_named(Benchmark, benchmark), int(order))

@@ -64,7 +64,7 @@ Formats, and what they are of:
             self.warn(sentence)
         size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
         run = subject if isinstance(subject, Run) else None
-        named = f": run {run.run_order}, {run.label}" if run else ""
+        run_text = f": run {run.run_order}, {run.label}" if run else ""
         facts = {"path": str(path), "format": format, "run": run and run.run_order, "bytes": size}
         facts["warning"] = sentence or None
-        self.report(facts, f"Wrote {path}{named}, {size:,} bytes.", as_json=options["json"])
+        self.report(facts, f"Wrote {path}{run_text}, {size:,} bytes.", as_json=options["json"])

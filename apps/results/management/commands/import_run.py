@@ -89,7 +89,7 @@ that ranks a document twice for a query is refused, with its line. All files are
 
 def cutoffs(text: str) -> list[int]:
     try:
-        return [int(part) for part in text.split(",")]
+        return [int(item) for item in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
 

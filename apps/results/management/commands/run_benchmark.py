@@ -44,7 +44,7 @@ from benchbench.reading.strict_json import attributes
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 COMPARED = (Status.COMPLETED, Status.FAILED)
-STATED = (  # options that an experiment file states
+EXPERIMENT_OPTIONS = (  # options that an experiment file states
     *OPTIONS.values(),
     "--measures",
     "--execution",
@@ -98,26 +98,26 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             matrix = matrix_of(mapping, options)
         if options["dry_run"]:
             with in_options():
-                asked = {name: options[name] for name in ("owner", "measures", "allow_missing")}
-                planned = preview(mapping, matrix, **asked)
+                preview_options = {name: options[name] for name in ("owner", "measures", "allow_missing")}
+                planned = preview(mapping, matrix, **preview_options)
             self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
             return
         with in_options():
             name = options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}"
-            wanted = BenchmarkOptions.among(options, name=name, matrix=matrix)
-            benchmark = create_benchmark(mapping, wanted, owner=options["owner"])
+            settings = BenchmarkOptions.from_values(options, name=name, matrix=matrix)
+            benchmark = create_benchmark(mapping, settings, owner=options["owner"])
         self.run(benchmark, **options)
 
     def require_fitting(self, options: dict[str, Any]) -> None:
         """Refuse options that conflict, or that an experiment file states itself."""
-        named = [name for name in ("mapping", "queries", "experiment") if options[name]]
-        given = [option for option in STATED if options[name_of(option)] not in (None, False, [])]
-        if len(named) != 1:
+        subjects = [name for name in ("mapping", "queries", "experiment") if options[name]]
+        conflicts = [option for option in EXPERIMENT_OPTIONS if options[name_of(option)] not in (None, False, [])]
+        if len(subjects) != 1:
             raise self.misuse(
                 "Name one thing to run: a mapping, --queries FILE with --collection NAME, or --experiment FILE."
             )
-        if options["experiment"] and given:
-            raise self.misuse(f"The experiment file states what is run, and how: leave out {', '.join(given)}.")
+        if options["experiment"] and conflicts:
+            raise self.misuse(f"The experiment file states what is run, and how: leave out {', '.join(conflicts)}.")
         if options["preset"] and not options["experiment"]:
             raise self.misuse("--preset goes with --experiment.")
         if bool(options["queries"]) != bool(options["collection"]):
@@ -128,9 +128,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             raise self.misuse("--verbose prints for people and --json for programs: choose one.")
         if options["limit"] and not (options["verbose"] or options["output_dir"]):
             raise self.misuse("--limit goes with --verbose or --output-dir; --top-k sets how much a run returns.")
-        least = min(options["top_k"] or [DEFAULT_TOP_K])
-        if (options["limit"] or LIMIT) > least and (options["verbose"] or options["output_dir"]):
-            raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {least}: see --top-k.")
+        top_k = min(options["top_k"] or [DEFAULT_TOP_K])
+        if (options["limit"] or LIMIT) > top_k and (options["verbose"] or options["output_dir"]):
+            raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {top_k}: see --top-k.")
 
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the named mapping, or the mapping of the queries file, which is imported."""
@@ -195,7 +195,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
                 planned,
                 name=options["name"] or "",
                 owner=options["owner"],
-                on_progress=progress.documents,
+                on_progress=progress.show_documents,
             )
         for warning in prepared.warnings:
             self.warn(warning)
@@ -203,9 +203,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def run_definition(self, definition: dict[str, Any], **options: Any) -> None:
         """Run the benchmark of an experiment file, and compare its figures with the file's, if any."""
-        given = [option for option in ("--preset", "--dry-run") if options[name_of(option)]]
-        if given:
-            raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {given[0]}.")
+        conflicts = [option for option in ("--preset", "--dry-run") if options[name_of(option)]]
+        if conflicts:
+            raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {conflicts[0]}.")
         if definition.get("id"):
             self.require_room(str(definition["id"]), options)
         benchmark = benchmark_from(definition, owner=options["owner"], name=options["name"] or "")
@@ -223,7 +223,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def wait_for(self, operation: Operation) -> None:
         with contextlib.suppress(OperationFailedError), self.progress("benchmark") as progress:  # reported later
-            wait(operation, on_progress=progress.share)
+            wait(operation, on_progress=progress.show_percent)
 
 
 def add_what_is_run(parser: CommandParser) -> None:

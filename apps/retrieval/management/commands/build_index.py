@@ -10,7 +10,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from benchbench.ir.planning.strategies import ASKING, STATED, STRATEGIES
+from benchbench.ir.planning.strategies import ASKING, INPUTS, STRATEGIES
 from benchbench.names import find_named
 from benchbench.reading.strict_json import attributes
 
@@ -54,10 +54,10 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         self.add_json_argument(parser)
 
     def add_strategy_arguments(self, parser: CommandParser) -> None:
-        for name, parameter in STATED.items():
+        for name, parameter in INPUTS.items():
             kind: Any = {"choices": list(parameter.choices)} if parameter.choices else {"type": int, "metavar": "N"}
-            told = f"{parameter.help.rstrip('.')} (default: {parameter.default})."
-            parser.add_argument(f"--{name.replace('_', '-')}", help=told, **kind)
+            help_text = f"{parameter.help.rstrip('.')} (default: {parameter.default})."
+            parser.add_argument(f"--{name.replace('_', '-')}", help=help_text, **kind)
         parser.add_argument(
             "--llm", default="", metavar="MODEL", help=f"{', '.join(ASKING)}: the language model (default: none)."
         )
@@ -82,26 +82,26 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             operation = build_index(index)
         if options["wait"]:
             with self.progress("documents") as progress:
-                wait(operation, on_progress=progress.documents)
+                wait(operation, on_progress=progress.show_documents)
             index.refresh_from_db()
         facts = {"index": index.pk, **attributes(index, "version", "status", "stats"), "operation": operation.pk}
         self.report(facts, describe(index), as_json=options["json"])
 
     def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the strategy's parameters given as options."""
-        given = {name: options[name] for name in ("size", "overlap", *STATED)}
-        given |= {"title": options["title"] or None, "sections": options["by_section"] or None}
-        given = {name: value for name, value in given.items() if value is not None}
-        if options["strategy"] == "flat" and options["size"] is None and given:
+        parameters = {name: options[name] for name in ("size", "overlap", *INPUTS)}
+        parameters |= {"title": options["title"] or None, "sections": options["by_section"] or None}
+        parameters = {name: value for name, value in parameters.items() if value is not None}
+        if options["strategy"] == "flat" and options["size"] is None and parameters:
             raise self.misuse(
                 "--overlap, --title and --by-section go with --size: whole documents are not cut, and have their "
                 f"title. The others go with --strategy {', '.join(name for name in STRATEGIES if name != 'flat')}."
             )
-        return given
+        return parameters
 
     def llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
-        given = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
-        return {name: value for name, value in given.items() if value is not None}
+        parameters = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
+        return {name: value for name, value in parameters.items() if value is not None}
 
 
 def describe(index: Index) -> str:

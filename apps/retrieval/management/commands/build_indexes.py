@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from apps.retrieval.grids import EXAMPLE, Grid, Made, make_grid, plan_grid, read_strategy
+from apps.retrieval.grids import EXAMPLE, Build, Grid, make_grid, plan_grid, read_strategy
 from benchbench.names import find_named
 
 
@@ -61,22 +61,22 @@ are, each built by an operation of its own. --dry-run says which. Without --wait
         )
         if options["dry_run"]:
             cells = plan_grid(collection, grid, owner=options["owner"])
-            text = "\n".join(f"{cell.name}: {cell.lacking or cell.state}" for cell in cells)
+            text = "\n".join(f"{cell.name}: {cell.missing or cell.state}" for cell in cells)
             self.report({"indexes": [cell.as_dict() for cell in cells]}, text, as_json=options["json"])
             return
-        made = make_grid(collection, grid, owner=options["owner"])
-        for operation in [part.operation for part in made if part.operation and options["wait"]]:
+        builds = make_grid(collection, grid, owner=options["owner"])
+        for operation in [item.operation for item in builds if item.operation and options["wait"]]:
             with self.progress("documents") as progress:
-                wait(operation, on_progress=progress.documents)
-        for part in made:
-            part.index.refresh_from_db()
+                wait(operation, on_progress=progress.show_documents)
+        for item in builds:
+            item.index.refresh_from_db()
         facts = [
-            {"name": part.index.name, "index": part.index.pk, "status": part.index.status, "stats": part.index.stats}
-            for part in made
+            {"name": item.index.name, "index": item.index.pk, "status": item.index.status, "stats": item.index.stats}
+            for item in builds
         ]
-        self.report({"indexes": facts}, "\n".join(map(line_of, made)), as_json=options["json"])
+        self.report({"indexes": facts}, "\n".join(map(describe_build, builds)), as_json=options["json"])
 
 
-def line_of(made: Made) -> str:
-    there = ", was there" if made.cell.state == "ready" else ""
-    return f"{made.index}: {made.index.status}{there}"
+def describe_build(build: Build) -> str:
+    suffix = ", was there" if build.cell.state == "ready" else ""
+    return f"{build.index}: {build.index.status}{suffix}"
