@@ -54,7 +54,7 @@ class SignIn(PublicModel):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     jti = models.CharField(max_length=64, help_text="Of the one refresh token that can be exchanged.")
-    expires_at = models.DateTimeField(db_index=True, help_text="Of that token.")
+    expires_at = models.DateTimeField(db_index=True, help_text="Of that token.")  # index: deleting expired rows
 
     class Meta:
         default_permissions = ()

@@ -13,7 +13,7 @@ class StoredAnswer(models.Model):
     body_hash = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(default=0)
     body = models.TextField(blank=True, help_text="The very text of the answer.")
-    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)  # index: deleting old answers
 
     class Meta:
         default_permissions = ()

@@ -59,6 +59,7 @@ class Document(models.Model):
 
     class Meta:
         ordering = ["collection", "external_id"]
+        # Resolving references: each kind of key is looked up in the collection.
         indexes = [
             models.Index(fields=["collection", "uri"], name="document_uri"),
             models.Index(fields=["collection", "content_hash"], name="document_hash"),

@@ -187,6 +187,7 @@ class Slot(models.Model):
 
     class Meta:
         ordering = ["round", "place", "number"]
+        # Claiming the next items of a round.
         indexes = [models.Index(fields=["round", "place", "number"], condition=Q(done=False), name="slot_waiting")]
         constraints = [models.UniqueConstraint(fields=["item", "number"], name="slot_number")]
 
@@ -219,7 +220,7 @@ class Grade(models.Model):
 
     class Meta:
         ordering = ["-graded_at", "-id"]
-        indexes = [models.Index(fields=["judge", "-graded_at"], name="grade_of_judge")]
+        indexes = [models.Index(fields=["judge", "-graded_at"], name="grade_of_judge")]  # a judge's latest grades
         constraints = [
             models.UniqueConstraint(fields=["item", "source", "judge_name", "adjudicates"], name="grade_once"),
             models.UniqueConstraint(fields=["item"], condition=Q(adjudicates=True), name="grade_one_adjudication"),

@@ -70,6 +70,7 @@ class Resolution(models.Model):
 
     class Meta:
         ordering = ["mapping", "judgment"]
+        # Listing and counting the judgments of a mapping by outcome.
         indexes = [models.Index(fields=["mapping", "outcome"], name="resolution_outcome")]
         constraints = [
             models.UniqueConstraint(fields=["mapping", "judgment"], name="resolution_once"),

@@ -68,8 +68,8 @@ class Operation(PublicModel):
         default_permissions = PERMISSIONS
         ordering = ["-created_at"]
         indexes = [
-            models.Index(fields=["-created_at"], name="operation_created"),
-            models.Index(fields=["subject_id", "-created_at"], name="operation_subject"),
+            models.Index(fields=["-created_at"], name="operation_created"),  # lists, newest first
+            models.Index(fields=["subject_id", "-created_at"], name="operation_subject"),  # the last one of a subject
         ]
         constraints = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="operation_status"),
@@ -171,6 +171,7 @@ class Batch(models.Model):
         ordering = ["operation", "ordinal"]
         verbose_name_plural = "batches"
         indexes = [
+            # Sweeping: running batches whose lease has expired.
             models.Index(fields=["lease_until"], condition=Q(state="running"), name="batch_leases"),
         ]
         constraints = [

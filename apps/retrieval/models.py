@@ -261,6 +261,7 @@ class CachedVector(models.Model):
     used_at = models.DateTimeField(auto_now_add=True, help_text="To the day.")
 
     class Meta:
+        # Evicting the vectors that were not used for the longest time.
         indexes = [models.Index(fields=["space", "used_at"], condition=Q(pinned=False), name="cached_vector_used")]
         constraints = [models.UniqueConstraint(fields=["space", "text_hash"], name="cached_vector_key")]
 

@@ -51,7 +51,7 @@ class Benchmark(OwnedModel):
 
     class Meta(OwnedModel.Meta):
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["-created_at"], name="benchmark_created")]
+        indexes = [models.Index(fields=["-created_at"], name="benchmark_created")]  # lists, newest first
         constraints = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="benchmark_status"),
             models.CheckConstraint(condition=Q(execution__in=["shared", "isolated"]), name="benchmark_execution"),

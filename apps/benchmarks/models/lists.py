@@ -99,6 +99,7 @@ class PairList(models.Model):
     duration_ms = models.FloatField()
 
     class Meta:
+        # Loading the stored scores of a batch's queries.
         indexes = [models.Index(fields=["benchmark", "query"], name="pair_list_query")]
 
     def __str__(self) -> str:
