@@ -157,10 +157,10 @@ class ResolutionAdmin(LargeAdmin):
         return [obj.mapping]
 
 
-def mappings_between(request: HttpRequest, other: str, **ends: Any) -> list[Panel]:
-    mappings = visible(Mapping.objects.filter(**ends).select_related(other), request.user)
-    return [Panel("Mappings", mappings, ("name", other, "resolved", "status_label"))]
+def mapping_panels(request: HttpRequest, column: str, **ends: Any) -> list[Panel]:
+    mappings = visible(Mapping.objects.filter(**ends).select_related(column), request.user)
+    return [Panel("Mappings", mappings, ("name", column, "resolved", "status_label"))]
 
 
-add_to(Collection, panels=lambda request, collection: mappings_between(request, "dataset", collection=collection))
-add_to(Dataset, panels=lambda request, dataset: mappings_between(request, "collection", dataset=dataset))
+add_to(Collection, panels=lambda request, collection: mapping_panels(request, "dataset", collection=collection))
+add_to(Dataset, panels=lambda request, dataset: mapping_panels(request, "collection", dataset=dataset))

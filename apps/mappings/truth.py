@@ -126,15 +126,15 @@ def truths_in(
         key = Unresolved.from_judgment(judgment_id) if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
         names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
-    found = []
+    truths = []
     for grades in (judged[mapping.pk] for mapping in mappings):
         every = [(query, key, grade) for query, graded in grades.items() for key, grade in graded.items()]
         lost = [row for row in every if isinstance(row[1], Unresolved)]
         gain, lost_gain = (sum(max(0, grade) for *_, grade in rows) for rows in (every, lost))
         for query_id, key, _ in lost if unresolved == "drop" else ():
             del grades[query_id][key]
-        found.append(Truth(grades, len(lost), lost_gain / gain if gain else 0.0, keys, names))
-    return found
+        truths.append(Truth(grades, len(lost), lost_gain / gain if gain else 0.0, keys, names))
+    return truths
 
 
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:

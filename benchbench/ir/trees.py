@@ -68,7 +68,7 @@ def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int)
     """Return the rows of `points` (n, r) that belong to each component of their mixture, ascending.
 
     A row belongs to each component whose posterior probability reaches `threshold`, and to its most probable one. The
-    number of components, from 1 to MOST_COMPONENTS and at most half the number of rows, is that of least BIC (Schwarz,
+    number of components, from 1 to MAX_COMPONENTS and at most half the number of rows, is that of least BIC (Schwarz,
     1978). The search ends after PATIENCE counts without improvement.
 
     Covariances are diagonal: 2r + 1 numbers per component, while full ones have r(r + 3)/2 + 1. FLOOR times the mean

@@ -109,7 +109,7 @@ def basis_of(round: Round, runs: Sequence[Run]) -> str:
 
 
 def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
-    """Return the desk of a round from this process's cache, which drops the least recently used beyond KEPT."""
+    """Return the desk of a round from this process's cache, which drops the least recently used beyond MAX_CACHED."""
     with _guard:
         desk = _desks.get(round.pk)
     if desk is None or desk.basis != basis:

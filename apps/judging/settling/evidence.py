@@ -67,8 +67,8 @@ class ModelEvidence:
 def model_evidence(round: Round, human_grades: HumanGrades) -> ModelEvidence:
     """Return the latest started of the models calibrated on a round. One query if no model judged the round.
 
-    A calibrated model has the current prompt and shares LEAST grades with people at the beginning of the calibration
-    sample, as far as both are done. Its server is not asked: the stored grades are the calibrated ones.
+    A calibrated model has the current prompt and shares MIN_PAIRS grades with people at the beginning of the
+    calibration sample, as far as both are done. Its server is not asked: the stored grades are the calibrated ones.
     """
     judges = list(LLMJudge.objects.filter(round=round))
     sample = calibration_sample(round) if judges else []

@@ -75,7 +75,7 @@ class RoundReport:
 
 
 def round_report(round: Round, status: RoundStatus) -> RoundReport:
-    """Return the report of a round from its `known_state`."""
+    """Return the report of a round from its status."""
     progress = progress_of(round)
     return RoundReport(
         **attributes(progress, "completed_gradings", "total_gradings", "judges"),

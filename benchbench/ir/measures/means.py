@@ -59,7 +59,7 @@ MAX_LOST_PERCENT = 5
 
 
 def too_many_lost(*, counted: int, lost: int) -> bool:
-    """Return whether more than MOST_LOST_PERCENT of `counted` + `lost` queries are lost."""
+    """Return whether more than MAX_LOST_PERCENT of `counted` + `lost` queries are lost."""
     return 100 * lost > MAX_LOST_PERCENT * (counted + lost)
 
 
@@ -67,7 +67,7 @@ def unranked_reason(*, counted: int, failed: int, unsearched: int) -> str:
     """Return why a run whose mean is over `counted` queries is not ranked, in a sentence; "" where it may be.
 
     `failed` of the others ended in an error, `unsearched` were never searched. Queries are not lost at random: hard
-    ones fail, new ones differ. So a mean over the rest may rank, win and pass a gate only if at most MOST_LOST_PERCENT
+    ones fail, new ones differ. So a mean over the rest may rank, win and pass a gate only if at most MAX_LOST_PERCENT
     of all are lost, in either way.
     """
     lost = failed + unsearched
