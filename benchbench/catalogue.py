@@ -37,7 +37,9 @@ def load(id: str) -> Any:
     try:
         return ir_datasets.load(id)
     except KeyError:
-        raise CatalogueError(f"ir_datasets knows no {id[:80]!a}{_list_subsets(ir_datasets, id)}.") from None
+        raise CatalogueError(
+            f"The dataset {id[:80]!a} was not found in ir_datasets{_list_subsets(ir_datasets, id)}."
+        ) from None
 
 
 def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
@@ -51,8 +53,9 @@ def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         raise
     except Exception as error:
         raise CatalogueError(
-            f"ir_datasets cannot give {id}: {str(error).rstrip('.')[:300] or type(error).__name__}. What it has not "
-            "downloaded yet needs the network; some collections must be put in its folder by hand, as its pages say."
+            f"ir_datasets cannot load {id}: {str(error).rstrip('.')[:300] or type(error).__name__}. "
+            "Downloads need the network; put some collections in its folder by hand, see its "
+            "documentation."
         ) from error
 
 
@@ -69,4 +72,4 @@ def require(dataset: Any, id: str, *entities: str) -> None:
 def _list_subsets(library: Any, id: str) -> str:
     subsets = sorted(name for name in library.registry if name.startswith(f"{id.rstrip('/')}/"))
     more = ", …" if len(subsets) > MAX_LISTED else ""
-    return f"; there is {', '.join(subsets[:MAX_LISTED])}{more}" if subsets else ""
+    return f"; choose one of {', '.join(subsets[:MAX_LISTED])}{more}" if subsets else ""

@@ -61,7 +61,7 @@ def overview(program: str) -> str:
             "",
             *lines,
             "",
-            f"`{program} COMMAND --help` teaches a command.",
+            f"`{program} COMMAND --help` describes a command.",
             f"Django's own commands, such as migrate and createsuperuser, are in `{program} help`.",
         ]
     )
@@ -89,7 +89,9 @@ def misspelt(name: str) -> str:
     if name in names:
         return ""
     near = get_close_matches(name, sorted(names), n=1)
-    return f"There is no command {name!r}" + (f": is it {near[0]}?" if near else "; benchbench --help lists them.")
+    return f"The command {name!r} does not exist" + (
+        f"; did you mean {near[0]}?" if near else "; benchbench --help lists them."
+    )
 
 
 def needs_services(arguments: list[str]) -> bool:

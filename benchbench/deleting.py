@@ -50,9 +50,7 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
     used_by = " and ".join(
         _usage_text(model, count, examples.get(model), model in foreign_types) for model, count in counts.items()
     )
-    return ConflictError(
-        f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete what uses it first.'
-    )
+    return ConflictError(f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete that first.')
 
 
 def _owned(row: Any) -> Any:
@@ -63,9 +61,9 @@ def _owned(row: Any) -> Any:
 def _usage_text(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:
     meta = model._meta
     if count == 1:
-        hidden = "that somebody else owns" if of_others else "that the team does not see"
+        hidden = "of another owner" if of_others else "hidden from the team"
         return f'the {meta.verbose_name} "{example}"' if example else f"one {meta.verbose_name} {hidden}"
-    hidden = "which others own" if of_others else "which the team does not see"
+    hidden = "of other owners" if of_others else "hidden from the team"
     among = f'"{example}" among them' if example else hidden
     return f"{count} {meta.verbose_name_plural} ({among})"
 
@@ -85,6 +83,5 @@ def referring(subject: str) -> Iterator[None]:
         if not isinstance(error.__cause__, ForeignKeyViolation):
             raise
         raise ConflictError(
-            f"{subject} was not created: something that it needs was deleted at the same moment. Reload the page "
-            "and try again."
+            f"{subject} was not created: an object that it needs was just deleted. Reload the page and try again."
         ) from error

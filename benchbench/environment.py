@@ -14,7 +14,7 @@ def env_bool(name: str) -> bool:
     value = os.environ.get(name, "").strip().lower()
     if value in ("", "true", "1", "yes", "false", "0", "no"):
         return value in ("true", "1", "yes")
-    raise ImproperlyConfigured(f"{name} is {value!r}: write true or false.")
+    raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
 
 
 def env_int(name: str, default: int, *, minimum: int = 1) -> int:
@@ -22,9 +22,9 @@ def env_int(name: str, default: int, *, minimum: int = 1) -> int:
     try:
         number = int(value) if value else default
     except ValueError:
-        raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number.") from None
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from None
     if number < minimum:
-        raise ImproperlyConfigured(f"{name} is {number}: the least it may be is {minimum}.")
+        raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {number}.")
     return number
 
 
@@ -39,5 +39,7 @@ def env_rate(name: str, default: str) -> tuple[int, int]:
     seconds = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
     match = re.fullmatch(r"([1-9][0-9]{0,8})/(s|min|h|d)", value)
     if match is None:
-        raise ImproperlyConfigured(f"{name} is {value!r}: write a number and a unit, such as 600/min (s, min, h, d).")
+        raise ImproperlyConfigured(
+            f"{name} must be a number and a unit (s, min, h, d), such as 600/min, not {value!r}."
+        )
     return int(match[1]), seconds[match[2]]

@@ -42,7 +42,7 @@ class OwnedModel(PublicModel):
         blank=True,
         on_delete=models.PROTECT,
         related_name="+",
-        help_text="Sees and changes it. Empty: every staff member does.",
+        help_text="The user who can see and change it. Empty: all staff can.",
     )
     team = models.ForeignKey(
         "auth.Group",
@@ -50,7 +50,7 @@ class OwnedModel(PublicModel):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="Members of this group see it as the owner does.",
+        help_text="Members of this group can see it too.",
     )
 
     class Meta:

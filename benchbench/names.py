@@ -24,7 +24,7 @@ def checked_name(name: str, noun: str) -> str:
         raise BenchbenchError(f"The {noun} needs a name of printable characters.", field="name")
     if len(name) > MAX_LENGTH:
         raise BenchbenchError(
-            f"The name of the {noun} has {len(name)} characters: at most {MAX_LENGTH} fit.", field="name"
+            f"The name of the {noun} must have at most {MAX_LENGTH} characters, not {len(name)}.", field="name"
         )
     return name
 
@@ -74,12 +74,12 @@ def find_named(model: type[Owned], name_or_id: str, *, owner: User | None = None
         return matching[0]
     if matching:
         several = model._meta.verbose_name_plural
-        raise BenchbenchError(f"Several {several} are called {name_or_id!r}: give the {noun}'s id.", field=str(noun))
+        raise BenchbenchError(f"Several {several} are named {name_or_id!r}: give the {noun}'s id.", field=str(noun))
     names = list(objects.values_list("name", flat=True)[: MAX_LISTED + 1])
     listing = ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
     raise BenchbenchError(
-        f"No {noun} {f'that {owner} sees ' if owner else ''}is called {name_or_id!r}; there is "
-        f"{listing or f'none yet: `manage.py {model.made_by}` makes one'}.",
+        f"The {noun} {name_or_id!r} was not found{f' for {owner}' if owner else ''}; "
+        f"{f'choose one of {listing}' if listing else f'create one with `manage.py {model.made_by}`'}.",
         field=str(noun),
     )
 

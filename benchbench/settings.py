@@ -201,7 +201,7 @@ BENCHBENCH_IDEMPOTENCY_HOURS = env_int("BENCHBENCH_IDEMPOTENCY_HOURS", 24)
 DISABLE_AUTH = env_bool("DISABLE_AUTH")
 DISABLE_AUTH_USER = env_str("DISABLE_AUTH_USER", "developer")
 if DISABLE_AUTH and not DEBUG:
-    raise ImproperlyConfigured("DISABLE_AUTH is true without DEBUG: it lets everybody in. Unset it.")
+    raise ImproperlyConfigured("DISABLE_AUTH is true without DEBUG, so anyone can use the API as staff: unset it.")
 LOGGING = logging_as(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNING"))
 
 # Quotas of the JSON upload.

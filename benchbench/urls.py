@@ -29,7 +29,7 @@ def for_superusers(page: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
     @wraps(page)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated and not request.user.is_superuser:
-            raise PermissionDenied("The queues show and stop the jobs of everybody: superusers only.")
+            raise PermissionDenied("Only superusers can open the queues, which show and stop all jobs.")
         return page(request, *args, **kwargs)
 
     return guarded

@@ -123,8 +123,8 @@ def test_run_as_a_module_it_has_its_name(name):
 def test_unknown_command_exits_2_and_suggests_a_name():
     done = run("run_benchmrk", "scifact")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "There is no command 'run_benchmrk': is it run_benchmark?\n"
-    assert cli.misspelt("xyzzy") == "There is no command 'xyzzy'; benchbench --help lists them."
+    assert done.stderr == "The command 'run_benchmrk' does not exist; did you mean run_benchmark?\n"
+    assert cli.misspelt("xyzzy") == "The command 'xyzzy' does not exist; benchbench --help lists them."
     assert not any(cli.misspelt(name) for name in ("gate", "migrate", "createsuperuser", "runserver", "help"))
 
 

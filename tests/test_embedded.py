@@ -242,7 +242,7 @@ def test_command_explains_why_a_service_cannot_start(tmp_path):
     process = python("manage.py", "migrate", data=tmp_path / "file" / "inside")
     _, error = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert error.startswith(f"The data folder {tmp_path / 'file' / 'inside'} cannot be made (Not a directory).")
+    assert error.startswith(f"The data folder {tmp_path / 'file' / 'inside'} cannot be created (Not a directory).")
     assert "Traceback" not in error
 
 

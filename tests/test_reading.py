@@ -72,18 +72,18 @@ def test_it_makes_the_record():
     ("stated", "sentence", "at"),
     [
         ([], "The file must be an object, not a list.", ""),
-        ({**LEAST, "x": 1}, "The file has the unknown key 'x': known are _id, id, one, other, count", "x"),
-        ({"_id": 7, "one": {"name": "a"}}, "The file lacks the key other.", "other"),
+        ({**LEAST, "x": 1}, "The file has the unknown key 'x': choose one of _id, id, one, other, count", "x"),
+        ({"_id": 7, "one": {"name": "a"}}, "The file is missing the key other.", "other"),
         ({**LEAST, "id": "7"}, "The file has _id and its alias id with different values.", "_id"),
         ({**LEAST, "_id": True}, "_id must be a string, not true.", "_id"),
-        ({**LEAST, "one": {"name": " "}}, "one.name is blank.", "one.name"),
+        ({**LEAST, "one": {"name": " "}}, "one.name must not be blank.", "one.name"),
         ({**LEAST, "one": {"name": "a", "x": 1}}, "one has the unknown key 'x'", "one.x"),
         ({**LEAST, "other": {"name": "a", "x": 1}}, "other has the unknown key 'x'", "other.x"),
         ({**LEAST, "more": [{"name": "a"}, {"x": 1}]}, "more[1] has the unknown key 'x'", "more[1].x"),
         ({**LEAST, "more": {}}, "more must be a list, not an object.", "more"),
         (
             {**LEAST, "one": {"name": "a", "parts": [{"name": "b", "parts": [{"name": None}]}]}},
-            "one.parts[0].parts[0] lacks the key name.",
+            "one.parts[0].parts[0] is missing the key name.",
             "one.parts[0].parts[0].name",
         ),
         ({**LEAST, "one": {"name": "a", "parts": [[]]}}, "one.parts[0] must be an object, not a list.", "one.parts[0]"),
@@ -107,13 +107,13 @@ def test_it_names_the_path(stated, sentence, at):
 def test_prefix_and_suffix_surround_the_path():
     with pytest.raises(InvalidKeyError, match=r"^a\.json, text \(line 3\) must be a string, not null\.$"):
         read_as(WithNulls, {"text": None}, prefix="a.json, ", suffix=" (line 3)")
-    with pytest.raises(InvalidKeyError, match=r"^a\.json\[1\] lacks the key name\.$"):
+    with pytest.raises(InvalidKeyError, match=r"^a\.json\[1\] is missing the key name\.$"):
         read_list(Part, [{"name": "a"}, {}], prefix="a.json")
 
 
-SHORT = "it was cut short. Copy it, or pack it, again."
+SHORT = "it is incomplete. Copy it, or pack it, again."
 DAMAGED = "it is damaged. Copy it, or pack it, again."
-UNPACKED = "it is no gzip file, or goes on as none. Pack it again, or take .gz off its name."
+UNPACKED = "it is not a gzip file, or has other data after one. Pack it again, or remove .gz from its name."
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def read_reference(doc_ref: object) -> Reference:
     if not isinstance(value, str):
         raise InvalidReferenceError(f"The {key} is not a string.", key)
     if not value.strip():
-        raise InvalidReferenceError(f"The {key} is blank.", key)
+        raise InvalidReferenceError(f"The {key} must not be blank.", key)
     if key == "content_hash" and not SHA256.fullmatch(value):
         raise InvalidReferenceError(f"The content_hash {_quote(value)} is not 64 hexadecimal digits (SHA-256).", key)
     spelled = ((field, _spelling(field, value)) for field in FIELDS[key])

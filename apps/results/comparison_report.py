@@ -64,12 +64,12 @@ class RunReport:
     """A run among those that are compared."""
 
     id: UUID
-    label: Annotated[str, "Distinct among these runs."]
+    label: Annotated[str, "Unique among the compared runs."]
     benchmark: Annotated[str, "Name of the benchmark."]
     config: dict[str, Any]
     git_sha: str | None
     failed_queries: int
-    execution: Annotated[str | None, "How its time was taken: shared, or isolated."]
+    execution: Annotated[str | None, "How its times were measured: shared or isolated."]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class ComparedRun(RunReport):
     benchmark_id: UUID
     duration_ms: Annotated[int | None, "Time of its own searches."]
     mean: Annotated[float, "Over the compared queries."]
-    standing: Annotated[Standing | None, "null: nothing is tested."]
+    standing: Annotated[Standing | None, "null if nothing was tested."]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +88,8 @@ class PairReport:
 
     difference: float
     interval: Annotated[Ends, "95 % bootstrap interval of this difference alone."]
-    simultaneous: Annotated[Ends | None, "The interval that holds for all differences at once."]
-    p: Annotated[float | None, "Adjusted for all that are compared; null: not tested."]
+    simultaneous: Annotated[Ends | None, "Simultaneous interval of all differences."]
+    p: Annotated[float | None, "Adjusted for all comparisons; null if not tested."]
     significant: bool | None
     effect: Annotated[float | None, "Cohen's d."]
     wins: Annotated[int, "Queries on which `run` is better."]
@@ -110,8 +110,8 @@ class RunSummary:
     """One measure of one run, and how far it is from the reference. It describes: nothing is tested."""
 
     run: UUID
-    mean: Annotated[float | None, "Over the queries that it answered."]
-    difference: Annotated[float | None, "Over those that the reference answered too."]
+    mean: Annotated[float | None, "Over the queries that the run answered."]
+    difference: Annotated[float | None, "Over the queries that the reference answered too."]
     interval: Ends | None
 
 
@@ -119,21 +119,21 @@ class RunSummary:
 class ComparisonReport:
     """Runs compared query by query."""
 
-    verdict: Annotated[str | None, "A sentence; null where nothing is tested."]
-    is_tested: Annotated[bool, "Only the primary measure is tested, and no slice that is small."]
-    notes: Annotated[list[str], "What was compared, and what was left out."]
+    verdict: Annotated[str | None, "A sentence; null if nothing was tested."]
+    is_tested: Annotated[bool, "Only the primary measure is tested; small slices are not."]
+    notes: Annotated[list[str], "What was tested, and the queries left out."]
     dataset_version: str
     measure: str
     slice: str | None
-    queries: Annotated[int, "Those that every run answered."]
+    queries: Annotated[int, "Queries that every run answered."]
     seed: int
     alpha: float
     baseline: UUID | None
-    reference: Annotated[UUID, "The baseline, or else the best run."]
+    reference: Annotated[UUID, "The baseline, or the best run."]
     runs: Annotated[list[ComparedRun], "Best first."]
     differences: list[DifferenceReport]
-    measures: Annotated[dict[str, list[RunSummary]], "Of every measure that all have."]
-    warnings: Annotated[list[str], "What else differs between the runs."]
+    measures: Annotated[dict[str, list[RunSummary]], "Every measure that all runs have."]
+    warnings: Annotated[list[str], "Other differences between the runs."]
 
 
 def comparison_report(comparison: RunComparison) -> ComparisonReport:

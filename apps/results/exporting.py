@@ -30,7 +30,7 @@ class Exporter:
 
     name: str
     title: str
-    exports: Annotated[Literal["benchmark", "run"], "What it exports."]
+    exports: Annotated[Literal["benchmark", "run"], "The kind of object that it exports."]
     content_type: str
     extension: str
     write: Callable[[Any, DatasetVersion], Iterator[Piece]]
@@ -43,8 +43,8 @@ CSV, JSON, MARKDOWN, TEXT = "text/csv", "application/json", "text/markdown", "te
 TEX = "application/x-tex"
 _EXPORTER_LIST = (
     Exporter("json", "JSON, as the API has it", "benchmark", JSON, "json", results_json.write),
-    Exporter("csv", "CSV, one row a run", "benchmark", CSV, "csv", tables.write_runs),
-    Exporter("csv-queries", "CSV, one row a run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
+    Exporter("csv", "CSV, one row per run", "benchmark", CSV, "csv", tables.write_runs),
+    Exporter("csv-queries", "CSV, one row per run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
     Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", documents.write_markdown),
     Exporter("latex", "LaTeX table, significance marked", "benchmark", TEX, "tex", documents.write_latex),
     Exporter("html", "HTML, one file that needs no network", "benchmark", "text/html", "html", documents.write_html),
@@ -59,7 +59,7 @@ _EXPORTER_LIST = (
         file_name=strategy.file_name,
         files=strategy.files,
     ),
-    Exporter("csv-run", "CSV, one row a query", "run", CSV, "csv", tables.write_run),
+    Exporter("csv-run", "CSV, one row per query", "run", CSV, "csv", tables.write_run),
     Exporter("trec-run", "TREC run", "run", TEXT, "run", tables.write_trec_run, marks_failures=False),
     Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),
     Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby.write_run, marks_failures=False),
@@ -106,8 +106,8 @@ def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
         kind = subject._meta.model_name
         names = ", ".join(candidate.name for candidate in exporters)
         if exporter is not None:
-            raise ExportError(f"The format {format} is of a {exporter.exports}; of a {kind} there is {names}.")
-        raise ExportError(f"There is no format {format!r}; of a {kind} there is {names}.", field="format")
+            raise ExportError(f"The format {format} exports a {exporter.exports}. For a {kind} choose one of {names}.")
+        raise ExportError(f"The format {format!r} does not exist. For a {kind} choose one of {names}.", field="format")
     if isinstance(subject, Benchmark) and subject.status in NOT_ENDED:
         raise ExportStateError(f'The benchmark "{subject}" is {subject.status}: export it once it has ended.')
     return exporter
@@ -160,8 +160,6 @@ def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int 
     evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)
     if evaluation is None or not (failed := evaluation.failed_queries + evaluation.unsearched_queries):
         return ""
-    reason = "failed or had never been asked" if evaluation.unsearched_queries else "failed"
+    reason = "failed or were not run" if evaluation.unsearched_queries else "failed"
     clause = f"1 query of the run {reason} and is" if failed == 1 else f"{failed:,} queries of the run {reason} and are"
-    return (
-        f"{clause} not in this file, whose format cannot mark them: a tool that counts what is missing as 0 is wrong."
-    )
+    return f"{clause} missing from this file, because the format cannot mark them: do not count missing queries as 0."

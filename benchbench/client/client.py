@@ -31,7 +31,7 @@ class Client:
     def __init__(self, address: str | None = None, *, token: str | None = None) -> None:
         address = os.environ.get(ADDRESS, "") if address is None else address
         if not address:
-            raise ClientError(f"Which site? Name its address, or set {ADDRESS}.", code="no_address")
+            raise ClientError(f"The address of the site is missing: give it, or set {ADDRESS}.", code="no_address")
         self._site = Connection(address, token=os.environ.get(TOKEN, "") if token is None else token)
 
     def __enter__(self) -> Self:
@@ -73,9 +73,9 @@ class Client:
             return matching[0]
         several = "".join(f" {collection['id']}" for collection in matching)
         raise ClientError(
-            f"There are {len(matching)} collections named {name!r}: choose by the id.{several}"
+            f"{len(matching)} collections are named {name!r}: give the id of one.{several}"
             if matching
-            else f"You see no collection named {name!r}.",
+            else f"No collection named {name!r} was found.",
             code="ambiguous" if matching else "not_found",
         )
 
@@ -159,7 +159,7 @@ class Client:
             if now["status"] not in ACTIVE_STATUSES:
                 return require_success(now)
             if deadline is not None and time.monotonic() + pause > deadline:
-                raise ClientError(f"After {timeout:g} s it goes on. {sentence}", code="timeout")
+                raise ClientError(f"It is still running after {timeout:g} s. {sentence}", code="timeout")
             time.sleep(pause)
             pause = min(pause * 1.5, every)
 

@@ -62,7 +62,7 @@ class Connection:
         self.address = address.rstrip("/").removesuffix(ROOT)
         token = token.strip()  # a token read from a file ends with a line break
         if not (token.isascii() and token.isprintable()):
-            raise ClientError("The token has characters that no token has: copy it anew.", code="invalid_token")
+            raise ClientError("The token has invalid characters: copy it again.", code="invalid_token")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         # Redirects are refused: they would send the token to another address.
         timeout = httpx.Timeout(ANSWERS_IN_TIME, connect=10)
@@ -98,7 +98,7 @@ class Connection:
             try:
                 answer = self._http.request(method, url, **content)
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-                raise ClientError(f"{self.address!r} is no address of a site: {error}") from None
+                raise ClientError(f"{self.address!r} is not the address of a site: {error}") from None
             except httpx.RequestError as error:
                 if attempt == ATTEMPTS or not (repeatable or isinstance(error, NOT_SENT)):
                     raise _lost_answer(method, url, error) from error
@@ -125,8 +125,10 @@ def _retry_after(answer: httpx.Response, otherwise: float) -> float:
 def _lost_answer(method: str, url: str, error: httpx.RequestError) -> ClientError:
     reason = str(error) or type(error).__name__
     if isinstance(error, NOT_SENT):
-        return ClientError(f"{url} cannot be reached: {reason}. Is the address right, and does the site run?")
-    return ClientError(f"The answer to {method} {url} was lost ({reason}): what it asked for may be done or not.")
+        return ClientError(f"{url} cannot be reached: {reason}. Check the address, and that the site is running.")
+    return ClientError(
+        f"The answer to {method} {url} was lost ({reason}): the request may have been carried out or not."
+    )
 
 
 def _refusal(answer: httpx.Response) -> ClientError:
@@ -155,8 +157,8 @@ def _json_of(answer: httpx.Response) -> Any:
 def _unknown_site(answer: httpx.Response) -> ClientError:
     redirect = f" and leads to {answer.headers['Location']}" if "Location" in answer.headers else ""
     return ClientError(
-        f"{answer.url} answered {answer.status_code} {answer.reason_phrase}{redirect}, not as BenchBench does. Give "
-        "the address of a site, without /api/v2.",
+        f"{answer.url} is not a BenchBench site: it answered {answer.status_code} "
+        f"{answer.reason_phrase}{redirect}. Give the address of a site, without /api/v2.",
         status=answer.status_code,
         code="not_benchbench",
     )

@@ -54,15 +54,16 @@ def restore(path: Path) -> int:
     _require_backup(path)
     if connection.introspection.table_names():
         raise BackupError(
-            f'The database "{connection.settings_dict["NAME"]}" is not empty, and a restore replaces nothing: make an '
-            "empty one (createdb NAME) and name it in DATABASE_URL, or name a new folder in BENCHBENCH_DATA_DIR."
+            f'The database "{connection.settings_dict["NAME"]}" must be empty for a restore. Create a '
+            "database (createdb NAME) and name it in DATABASE_URL, or name a new folder in "
+            "BENCHBENCH_DATA_DIR."
         )
     tables = _run("pg_restore", "--list", str(path)).count(" TABLE DATA ")
     into = f"--dbname={connection.connection.info.dsn}"  # without the password, which other users could read
     try:
         _run("pg_restore", "--exit-on-error", f"--jobs={os.cpu_count() or 1}", *WITHOUT_RIGHTS, into, str(path))
     except BackupError as error:
-        raise BackupError(f"{error.message} Drop the database and make it again before the next try.") from None
+        raise BackupError(f"{error.message} Drop the database and create it again before you retry.") from None
     call_command("migrate", verbosity=0)
     cache.clear()
     return tables
@@ -76,7 +77,7 @@ def _require_backup(path: Path) -> None:
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from None
     if begins != FORMAT:
-        raise BackupError(f"{path} is no backup: it is not in the custom format of pg_dump, as `backup` writes it.")
+        raise BackupError(f"{path} is not a backup: it must be in the custom format of pg_dump, as `backup` writes it.")
     rows = _run("pg_restore", "--data-only", "--table=django_migrations", "--file=-", str(path)).splitlines()
     applied = [tuple(row.split("\t")[1:3]) for row in rows if row.count("\t") == 3]
     migrations = set(MigrationLoader(None, ignore_no_migrations=True).disk_migrations or ())
@@ -84,7 +85,7 @@ def _require_backup(path: Path) -> None:
         raise BackupError(f"{path} is a backup of another application: it has no table of migrations.")
     if unknown := sorted(".".join(names) for names in applied if names not in migrations):
         raise BackupError(
-            f"A newer BenchBench made {path}: this one does not know its migration {unknown[0]}. Install the newer one."
+            f"{path} was made by a newer BenchBench: the migration {unknown[0]} is unknown. Install the newer version."
         )
 
 
@@ -98,7 +99,7 @@ def _run(name: str, *arguments: str, output: IO[bytes] | int = subprocess.PIPE) 
     except EmbeddedError:
         program = shutil.which(name) or ""
     if not program:
-        raise BackupError(f"There is no {name} on this machine: install the client programs of PostgreSQL.")
+        raise BackupError(f"{name} was not found: install the client programs of PostgreSQL.")
     connection.ensure_connection()
     info = connection.connection.info
     address = {"PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGDATABASE": info.dbname}

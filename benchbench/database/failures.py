@@ -62,17 +62,18 @@ def failure_of(error: BaseException | None) -> BenchbenchError | None:
     state = getattr(_of_driver(error), "sqlstate", None)
     if state in DEADLOCKED:
         return DeadlockError(
-            "Another request changed the same rows in another order, so PostgreSQL undid this one: send it again."
+            "This request and another one locked the same rows in a different order, so PostgreSQL "
+            "cancelled it: send it again."
         )
     if state == LOCKED:
         return LockedError(
-            "Another transaction holds rows that this needs, and did not end in time. Nothing was changed: send it "
-            "again in a moment; if that does not help, cancel the work on the same rows."
+            "Another transaction has locked these rows for too long. Nothing was changed: send the "
+            "request again in a moment, or cancel the other work first."
         )
     if state == CANCELLED:
         return StatementCancelledError(
-            "PostgreSQL broke off a statement of this request: it took longer than statement_timeout allows, or an "
-            "administrator cancelled it. Nothing was changed: ask for less, or have the limit raised."
+            "PostgreSQL cancelled a statement of this request: it exceeded statement_timeout, or an "
+            "administrator cancelled it. Nothing was changed: ask for less, or raise the limit."
         )
     return None
 
@@ -102,4 +103,4 @@ def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
 
 def _deleted(model: type[Model], pk: Any) -> DeletedError:
     noun, plural = model._meta.verbose_name, model._meta.verbose_name_plural
-    return DeletedError(f"The {noun} {pk} was deleted by somebody else just now: list the {plural} that are left.")
+    return DeletedError(f"Another user just deleted the {noun} {pk}: list the {plural} again.")

@@ -43,7 +43,9 @@ def why_not_usable(program: str) -> str:
     try:
         missing = unapplied()
     except DatabaseError as error:
-        return f"PostgreSQL does not answer: {error} Start it, or mend DATABASE_URL; unset, BenchBench starts its own."
+        return (
+            f"PostgreSQL does not answer: {error} Start it, correct DATABASE_URL, or unset it to use the embedded one."
+        )
     if not missing:
         return ""
     return f"The tables of the database are not up to date: {not_applied(missing)}. Run `{program} migrate`."
@@ -59,11 +61,11 @@ def wait_until_it_fits() -> None:
     waited = False
     while reason := why_it_waits():
         if not waited:
-            log.warning("This worker waits. %s", reason)
+            log.warning("This worker is waiting. %s", reason)
         waited = True
         time.sleep(LOOK_SECONDS)
     if waited:
-        log.warning("The tables fit: this worker goes on.")
+        log.warning("The tables are up to date: this worker continues.")
 
 
 def why_it_waits() -> str:
@@ -83,8 +85,8 @@ def why_it_waits() -> str:
 def _misfit(state: object) -> str:
     if newer := unknown():
         return (
-            f"The database is of a newer BenchBench: this worker does not know the migration {newer[0]}. Update it and "
-            "start it again."
+            "The database is from a newer BenchBench: this worker does not know the migration "
+            f"{newer[0]}. Update it and start it again."
         )
     if missing := unapplied():
         return f"The tables are older than this worker: {not_applied(missing)}. Run `manage.py migrate`."

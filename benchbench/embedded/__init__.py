@@ -55,7 +55,7 @@ def stop() -> None:
     with locks.holding(locks.exclusive(paths.start_lock)):
         if not wait_until(lambda: not locks.is_held(paths.users_lock), patience_s=3):
             raise EmbeddedError(
-                f"Other processes use the services in {paths.data}: end the site, the workers and the tests first."
+                f"Other processes use the services in {paths.data}: stop the site, the workers and the tests first."
             )
         # A process that starts now waits for the start lock.
         with locks.holding(locks.exclusive(paths.users_lock)):

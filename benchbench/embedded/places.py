@@ -73,8 +73,8 @@ class Places:
             self.data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EmbeddedError(
-                f"The data folder {self.data} cannot be made ({error.strerror}). Make it writable, or name another one "
-                "in BENCHBENCH_DATA_DIR."
+                f"The data folder {self.data} cannot be created ({error.strerror}). Make it writable, "
+                "or name another one in BENCHBENCH_DATA_DIR."
             ) from error
         if (owner := self.data.stat().st_uid) != os.geteuid():
             raise EmbeddedError(
@@ -100,8 +100,8 @@ def service_account() -> tuple[int, int]:
         nobody = pwd.getpwnam("nobody")
     except KeyError:
         raise EmbeddedError(
-            "PostgreSQL does not run as root, and there is no user named nobody to run it as. Run as an ordinary user, "
-            "or set DATABASE_URL."
+            "PostgreSQL cannot run as root, and the user named 'nobody' does not exist. Run as an "
+            "ordinary user, or set DATABASE_URL."
         ) from None
     return nobody.pw_uid, nobody.pw_gid
 
@@ -112,7 +112,7 @@ def private_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), user):
-        raise EmbeddedError(f"{folder} was made by user {status.st_uid}, so it is not safe to use. Remove it.")
+        raise EmbeddedError(f"{folder} was created by user {status.st_uid}, so it is not safe to use. Remove it.")
     os.chown(folder, user, group)
     folder.chmod(0o700)
 

@@ -79,8 +79,8 @@ class Service(ABC):
         if not detail and self.log.exists():
             detail = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
         return EmbeddedError(
-            f"The embedded {self.title} {problem}. Its data is in {self.places.data}, its log is {self.log}. Repair it "
-            f"or name a server of your own in DATABASE_URL and REDIS_URL.\n{detail}".rstrip()
+            f"The embedded {self.title} {problem}. Its data is in {self.places.data}, its log is "
+            f"{self.log}. Repair it, or set DATABASE_URL and REDIS_URL to your own servers.\n{detail}".rstrip()
         )
 
 

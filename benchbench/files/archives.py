@@ -45,15 +45,13 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
         for chunk in raw_chunks(path):
             size += len(chunk)
             if size > max_bytes:
-                raise FileFormatError(
-                    f"{path.name} unpacks to more than {max_bytes:,} bytes, the most that is allowed."
-                )
+                raise FileFormatError(f"{path.name} unpacks to more than the allowed {max_bytes:,} bytes.")
     return size
 
 
 def _describe_error(path: Path, error: Exception) -> str:
     if isinstance(error, zipfile.BadZipFile) and not zipfile.is_zipfile(path):
-        return "it was cut short, or is no zip. Pack it, or copy it, again"
+        return "it is incomplete or not a zip file. Pack it, or copy it, again"
     if isinstance(error, zipfile.BadZipFile | zlib.error | EOFError):
         return "it is damaged. Pack it, or copy it, again"
     if isinstance(error, OSError):  # whose text has the folder
@@ -90,16 +88,16 @@ def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
     """Return the path of a member. Raises ValueError for a path that leaves the folder."""
     name = PurePosixPath(member.filename)
     if not name.name or name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
-        raise ValueError(f"it holds the path {member.filename[:60]!a}, which leads out of it")
+        raise ValueError(f"it holds the path {member.filename[:60]!a}, which points outside the archive")
     if any(len(os.fsencode(component)) > NAME_BYTES for component in name.parts) or len(os.fsencode(name)) > PATH_BYTES:
         raise ValueError(
-            f"it holds a path that begins {member.filename[:60]!a} and is too long: a name has at most {NAME_BYTES} "
-            f"bytes, a path {PATH_BYTES:,}"
+            f"it holds a path that begins {member.filename[:60]!a} and is too long: names may have "
+            f"{NAME_BYTES} bytes, paths {PATH_BYTES:,}"
         )
     if stat.S_ISLNK(member.external_attr >> 16):
         raise ValueError(f"it holds the link {member.filename[:60]!a}")
     if member.flag_bits & 1:
-        raise ValueError("it is locked with a password")
+        raise ValueError("it is encrypted")
     return name
 
 

@@ -55,11 +55,11 @@ def read_qrels(path: Path) -> Qrels:
             duplicates += 1
         else:
             raise FileFormatError(
-                f"{location} gives document {document!a} the grade {grade} for query {query!a}, "
-                f"but it had the grade {query_grades[document]} before."
+                f"{location} gives document {document!a} the grade {grade} for query {query!a}, but an "
+                f"earlier line gives it {query_grades[document]}."
             )
     if not grades:
-        raise FileFormatError(f"{path.name} holds no judgment.")
+        raise FileFormatError(f"{path.name} contains no judgments.")
     return Qrels(grades, places, duplicates)
 
 
@@ -69,7 +69,7 @@ def read_queries(path: Path) -> Iterator[Query]:
     for location, line in read_objects(path):
         query = read_as(Query, line, prefix=f"{location} ")
         if query.key in seen:
-            refuse(f"{location} _id", f"{query.key!a} is that of an earlier line")
+            refuse(f"{location} _id", f"{query.key!a} repeats an earlier line")
         seen.add(query.key)
         yield query
 
@@ -79,7 +79,7 @@ def find_queries(directory: Path) -> Path:
     for path in (directory / "queries.jsonl", directory / "queries.jsonl.gz"):
         if path.is_file():
             return path
-    raise FileFormatError(f"{directory} holds no queries.jsonl and no queries.jsonl.gz: is it a BEIR directory?")
+    raise FileFormatError(f"{directory} must contain queries.jsonl or queries.jsonl.gz to be a BEIR directory.")
 
 
 def find_qrels(directory: Path, split: str) -> Path:
@@ -88,7 +88,7 @@ def find_qrels(directory: Path, split: str) -> Path:
     splits = {path.name.removesuffix(".gz").removesuffix(".tsv"): path for path in reversed(files)}
     if split in splits:
         return splits[split]
-    available = f"the splits there are {', '.join(sorted(splits))}" if splits else "there is no qrels/SPLIT.tsv"
+    available = f"choose one of {', '.join(sorted(splits))}" if splits else "qrels/SPLIT.tsv was not found"
     raise FileFormatError(f"{directory} has no split {split!a}: {available}.", field="split")
 
 
@@ -100,7 +100,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
     for location, line in lines:
         cells = line.split("\t")
         if len(cells) != len(HEADER) or not all(cell.strip() for cell in cells):
-            raise FileFormatError(f"{location} must have three cells between tabs: {', '.join(HEADER)}.")
+            raise FileFormatError(f"{location} must have three tab-separated cells: {', '.join(HEADER)}.")
         query, document, grade = cells
         if not GRADE.fullmatch(grade):
             raise FileFormatError(f"{location} has the score {grade[:40]!a}, which is not an integer.")

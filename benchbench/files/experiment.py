@@ -162,14 +162,14 @@ def experiment_of(value: Any, *, location: str) -> Experiment:
     for index, strategy in enumerate(experiment.strategies):
         _check_chunks(strategy, f"{location}, strategies[{index}].chunk_overlap")
         if STRATEGIES[strategy.name].requires_llm and not experiment.llms:
-            problem = f"strategies[{index}] is {strategy.name}, which asks a language model: state one in llms"
+            problem = f"strategies[{index}] ({strategy.name}) needs a language model: name one in llms"
             raise FileFormatError(f"{location}, {problem}.", field="llms")
     return experiment
 
 
 def _check_entries(entries: Sequence[Any], key: str, prefix: str) -> None:
     if not entries and key != "llms":
-        raise FileFormatError(f"{prefix}{key} is an empty list: there is nothing to run.", field=key)
+        raise FileFormatError(f"{prefix}{key} must not be an empty list.", field=key)
     for index, entry in enumerate(entries):
         first = entries.index(entry)
         if first < index:

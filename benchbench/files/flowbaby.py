@@ -83,7 +83,7 @@ class Dataset:
         if not topics:
             splits = ", ".join(sorted({topic.split for topic in self.topics if topic.split})) or "none"
             raise FileFormatError(
-                f"No topic of {self.metadata.dataset_id} is in the split {split!a}; its topics state: {splits}.",
+                f"{self.metadata.dataset_id} has no topic in the split {split!a}; its topics are in: {splits}.",
                 field="split",
             )
         keys = {topic.key for topic in topics}
@@ -98,19 +98,19 @@ def read_dataset(directory: Path) -> Dataset:
     expected_positive_count that contradicts the judgments and a missing metadata.json give warnings.
     """
     if not directory.is_dir():
-        raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is one with topics.json in it.")
+        raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is a directory with topics.json.")
     metadata = _read_metadata(directory)
     topics = read_list(Topic, _value(directory, "topics.json"), prefix="topics.json")
     repeated = [key for key, count in Counter(topic.key for topic in topics).items() if count > 1]
     if repeated or not topics:
-        problem = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
+        problem = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "contains no topics"
         raise FileFormatError(f"topics.json {problem}.", field="query_id")
     qrels, duplicates = _qrels(_value(directory, "qrels.json"), {topic.key for topic in topics})
     warnings = [*_warnings(metadata, topics, qrels)]
     if _path(directory, "metadata.json") is None:
         warnings.append(
-            "There is no metadata.json: the folder's name is the dataset's, and its ids are taken for those of "
-            f"canonicalization version {metadata.canonicalization_version}."
+            "metadata.json was not found: the dataset is named after its folder, and its ids are read "
+            f"with canonicalization version {metadata.canonicalization_version}."
         )
     return Dataset(metadata, topics, qrels, duplicates, tuple(warnings))
 
@@ -139,7 +139,7 @@ def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
     scores rise somewhere down its ranks is refused. A repeated rank or item in a query is refused too.
     """
     if order_by not in get_args(OrderBy):
-        raise FileFormatError(f"A run is ordered by rank or by score, not by {order_by!a}.", field="order_by")
+        raise FileFormatError(f"A run must be ordered by rank or by score, not by {order_by!a}.", field="order_by")
     by_query: dict[str, list[RunEntry]] = {}
     for entry in run.entries:
         by_query.setdefault(entry.query_id, []).append(entry)
@@ -152,11 +152,12 @@ def _ranking(label: str, entries: list[RunEntry], order_by: OrderBy) -> list[str
     if order_by != "score":
         for above, below in pairwise(by_rank):
             if above.rank == below.rank:
-                raise FileFormatError(f"{label} has the rank {above.rank} twice: say --order-by score to go by scores.")
+                raise FileFormatError(f"{label} has the rank {above.rank} twice: use --order-by score.")
             if order_by == "agree" and above.score < below.score:
                 raise FileFormatError(
-                    f"{label} has ranks and scores that disagree: rank {above.rank} has the score {above.score}, and "
-                    f"rank {below.rank} has {below.score}. Say --order-by rank or --order-by score."
+                    f"{label} has ranks and scores that disagree: rank {above.rank} has the score "
+                    f"{above.score}, and rank {below.rank} has {below.score}. Use --order-by rank or "
+                    "--order-by score."
                 )
     scored = ScoredDocuments(label, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
     by_score = scored.ranking()
@@ -209,7 +210,7 @@ def _path(directory: Path, name: str) -> Path | None:
 def _value(directory: Path, name: str) -> Any:
     path = _path(directory, name)
     if path is None:
-        raise FileFormatError(f"{directory} holds no {name}: is it a Flowbaby dataset?")
+        raise FileFormatError(f"{directory} must contain {name} to be a Flowbaby dataset.")
     return read_value(path)
 
 

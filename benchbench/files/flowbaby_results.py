@@ -135,7 +135,10 @@ def check_selection(split: str | None) -> None:
     """Raise SelectionError if settings were chosen on the test split, whose figures would then be too good."""
     if split == "test":
         raise SelectionError(
-            "Settings were selected on the test split, so that it cannot judge them: select on train or validation.",
+            (
+                "Settings were selected on the test split, which therefore cannot judge them: select on "
+                "train or validation."
+            ),
             field="selection_split",
         )
 
@@ -243,7 +246,7 @@ def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
     if before.profile and after.profile:  # which Flowbaby's own program does not write
         same["profile"] = "aggregation profiles"
     differences = [
-        f"They are of different {aspect}: {getattr(before, key)!r} and {getattr(after, key)!r}."
+        f"The files have different {aspect}: {getattr(before, key)!r} and {getattr(after, key)!r}."
         for key, aspect in same.items()
         if getattr(before, key) != getattr(after, key)
     ]
@@ -270,11 +273,11 @@ def _warnings(before: Summary, after: Summary, lonely: list[str]) -> list[str]:
     warnings = []
     if before.query_count != after.query_count:
         counts = f"{before.query_count} and {after.query_count}"
-        warnings.append(f"They count {counts} queries, so a query that one of them lacks may make the difference.")
+        warnings.append(f"The files count {counts} queries, so missing queries may cause the difference.")
     for side in (before, after):
         if isinstance(side.query_count, int) and isinstance(side.failed_queries, int):
             reason = unranked_reason(counted=side.query_count, failed=side.failed_queries, unsearched=0)
             warnings += [f"{side.run_id}: {reason}"] if reason else []
     if lonely:
-        warnings.append(f"Only one of them has {', '.join(lonely)}.")
+        warnings.append(f"Only one of the files has {', '.join(lonely)}.")
     return warnings

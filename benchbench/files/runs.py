@@ -71,10 +71,12 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
     """
     format = format or _detect(path)
     if format not in FORMATS:
-        raise FileFormatError(f"No run is in the format {format!r}; there are {', '.join(FORMATS)}.", field="format")
+        raise FileFormatError(
+            f"The format {format!r} does not exist; choose one of {', '.join(FORMATS)}.", field="format"
+        )
     if format == "trec" and order_by:
         raise FileFormatError(
-            f"{path.name} is a TREC run, of which only the scores are read: leave the order out.", field="order_by"
+            f"{path.name} is a TREC run, which is always ordered by score: leave out the order.", field="order_by"
         )
     tags, longer, rankings, unknown_queries = (
         _read_trec(path, queries) if format == "trec" else _read_flowbaby(path, queries, order_by)
@@ -90,12 +92,13 @@ def _detect(path: Path) -> str:
         return DETECTED[kind]
     number, first = next(((number, line) for number, line in raw_lines(path) if line.strip()), (0, b""))
     if not number:
-        raise FileFormatError(f"{path.name} is empty: a run is expected.")
+        raise FileFormatError(f"{path.name} is empty: it must contain a run.")
     if (width := len(first.split())) != len(COLUMNS):  # with the right number, the reader names the invalid line
         raise FileFormatError(
-            f"{path.name} does not look like a run: a TREC run has lines `{' '.join(COLUMNS)}`, and line {number} has "
-            f"{width} column{'' if width == 1 else 's'}; a Flowbaby run is a JSON object with run_id and entries. Name "
-            f"the format ({' or '.join(FORMATS)}) if it is one of these.",
+            f"{path.name} does not look like a run. A TREC run has lines `{' '.join(COLUMNS)}`, but "
+            f"line {number} has {width} column{'' if width == 1 else 's'}. A Flowbaby run is a JSON "
+            f"object with run_id and entries. Name the format ({' or '.join(FORMATS)}) if it is one of "
+            "these.",
             field="format",
         )
     return "trec"
@@ -123,8 +126,8 @@ def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None
         first = places.setdefault((entry.query_id, entry.canonical_item_id), index)
         if first != index:
             raise FileFormatError(
-                f"{path.name}, entries[{index}], ranks the item {entry.canonical_item_id[:60]!a} of the query "
-                f"{entry.query_id[:60]!a} again, after entries[{first}]: a ranking holds it once."
+                f"{path.name}, entries[{index}], ranks the item {entry.canonical_item_id[:60]!a} of "
+                f"the query {entry.query_id[:60]!a} again, after entries[{first}]: rank each item once."
             )
     rankings = flowbaby.rankings(run, order_by=order_by or "agree")
     ranked = {

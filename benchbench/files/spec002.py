@@ -182,7 +182,7 @@ def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     lines = [RULE, "BENCHMARK COMPLETED", RULE, ""]
     lines += [] if seconds is None else [f"Execution Time: {seconds:,.1f} seconds{_shared(about)}"]
     lines.append(f"Total Queries: {about['total_queries']:,}")
-    lines += [f"Failed Queries: {failed:,}, in no mean"] if failed else []
+    lines += [f"Failed Queries: {failed:,}, not in the means"] if failed else []
     lines += _cut_short(about["limit"])
     lines += ["", "AGGREGATE METRICS:"]
     lines += [
@@ -204,7 +204,7 @@ def _cut_short(limit: int) -> list[str]:
     greatest = max(int(name.partition("@")[2]) for name in LABELS)
     if limit >= greatest:
         return []
-    return [f"Results of a Query: {limit}, so that measures at a greater cutoff, up to {greatest}, see no more"]
+    return [f"Results per Query: {limit}; measures at greater cutoffs, up to {greatest}, use no more"]
 
 
 def _by_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -54,7 +54,7 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
         return list(keys), read_objects(path)
     header, rows = _csv(path, delimiter_of(decode_chunk(first, location=path.name)))
     if not header:
-        raise FileFormatError(f"{path.name} is empty: a header with the names of the columns is expected.")
+        raise FileFormatError(f"{path.name} is empty: its first line must be a header with the column names.")
     repeated = [name for name in header if header.count(name) > 1]
     if repeated:
         raise FileFormatError(f"{path.name} has the column {repeated[0][:60]!a} more than once.")
@@ -94,5 +94,5 @@ def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
 def _rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
     for location, row in rows:
         if len(row) != len(header):
-            raise FileFormatError(f"{location} has {len(row)} cells, and the header has {len(header)}.")
+            raise FileFormatError(f"{location} has {len(row)} cells, but the header has {len(header)}.")
         yield location, dict(zip(header, map(plain, row), strict=True))

@@ -38,7 +38,7 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
             raise _fault(path, number, f"judges the document {_quote(document)} of the query {_quote(query)} again")
         judged[document] = int(grade)
     if not truth:
-        raise FileFormatError(f"{path.name} holds no judgment.")
+        raise FileFormatError(f"{path.name} contains no judgments.")
     return {_key(path, query): judged for query, judged in truth.items()}
 
 
@@ -69,7 +69,7 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
             documents.append(document)
             scores.append(scored)
     if not by_query:
-        raise FileFormatError(f"{path.name} holds no result.")
+        raise FileFormatError(f"{path.name} contains no results.")
     return {
         key: _scored(path, key, *results)
         for key, results in ((_key(path, query), results) for query, results in by_query.items())
@@ -101,8 +101,8 @@ def repeated_document(path: Path, query: str) -> FileFormatError:
             first = lines.setdefault(document, number)
             if first != number:
                 problem = f"ranks the document {_quote(document)} of the query {query[:60]!a} again"
-                return _fault(path, number, f"{problem}, after line {first}: a ranking holds it once")
-    raise AssertionError(f"No document of {query!r} stands twice.")
+                return _fault(path, number, f"{problem}, after line {first}: rank each document once")
+    raise AssertionError(f"No document of {query!r} is ranked twice.")
 
 
 def as_text(documents: Sequence[bytes], *, location: str) -> list[str]:
@@ -193,12 +193,13 @@ def read_topics(path: Path) -> list[Topic]:
             raise FileFormatError(f"{location} has a topic without {'a text' if topic.key.strip() else 'a number'}.")
         if topic.key in places:
             raise FileFormatError(
-                f"{location} has the number {topic.key[:60]!a} of {places[topic.key].rstrip(',')}: it names one topic."
+                f"{location} repeats the number {topic.key[:60]!a} of {places[topic.key].rstrip(',')}: "
+                "give each topic its own."
             )
         places[topic.key] = location
         topics.append(topic)
     if not topics:
-        raise FileFormatError(f"{path.name} holds no topic.")
+        raise FileFormatError(f"{path.name} contains no topics.")
     return topics
 
 
@@ -212,7 +213,7 @@ def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
         key, text = topic.key, topic.text
         damaged = "\t" in key or key.startswith("<") or "\n" in key + text
         if damaged or not key.strip() or not text.strip() or (key, text) != (key.strip(SPACE), text.strip(SPACE)):
-            raise FileFormatError(f"The topic {key[:80]!a} does not fit on a line, a tab after its number.")
+            raise FileFormatError(f"The topic {key[:80]!a} does not fit on a line with a tab after its number.")
         yield f"{key}\t{text}\n"
 
 

@@ -55,8 +55,8 @@ def rules(version: str) -> Callable[[str | None, str | None], str | None]:
     """
     if version not in VERSIONS:
         raise CanonicalizationError(
-            f"The canonicalization version {version[:40]!a} is not known: known is {', '.join(VERSIONS)}. Ids made by "
-            "other rules cannot be compared with ours.",
+            f"The canonicalization version {version[:40]!a} is not known; choose one of "
+            f"{', '.join(VERSIONS)}. Ids of other versions cannot be compared.",
             field="canonicalization_version",
         )
     return VERSIONS[version]
@@ -111,7 +111,7 @@ def _score(result: Any, query_id: str) -> float:
     score = _field(result, "score")
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise CanonicalizationError(
-            f"A result of the query {query_id[:60]!a} has the score {score!r:.40}: a score must be a finite number.",
+            f"A result of the query {query_id[:60]!a} has the score {score!r:.40}: it must be a finite number.",
             field="score",
         )
     return float(score)
@@ -121,7 +121,8 @@ def _id(value: Any, noun: str) -> str:
     """Return an id as text: str of a subclass of it too, such as NumPy's."""
     if isinstance(value, bool) or not isinstance(value, str | UUID | Integral):
         raise CanonicalizationError(
-            f"{value!r:.60} is no {noun}: it must be a text, a UUID or a whole number.", field=noun.replace(" ", "_")
+            f"{value!r:.60} is not a valid {noun}: it must be a text, a UUID or a whole number.",
+            field=noun.replace(" ", "_"),
         )
     return str(value)
 

@@ -33,8 +33,7 @@ def check_chunk_parameters(*, size: int, overlap: int) -> None:
     """Raise ChunkingError unless 0 ≤ overlap < size / 2. With more overlap, most of an index would be repetition."""
     if not 0 <= overlap < size / 2:
         raise ChunkingError(
-            f"A chunk overlap of {overlap} does not go with a chunk size of {size}; it must be at least 0 and less "
-            "than half the size.",
+            f"The chunk overlap {overlap} must be at least 0 and less than half the size of a chunk, which is {size}.",
             field="chunk_overlap",
         )
 

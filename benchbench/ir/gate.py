@@ -167,8 +167,10 @@ def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
     required = f"≥ {figure(floor.at_least)}"
     within = evidence.slices.get(floor.slice) if floor.slice else np.ones_like(evidence.counted)
     if within is None:
-        hint = f"There are {', '.join(sorted(evidence.slices))}." if evidence.slices else "The queries have no slices."
-        return _undecided(name, required, f"There is no slice {floor.slice!r}. {hint}")
+        hint = (
+            f"Choose one of {', '.join(sorted(evidence.slices))}." if evidence.slices else "The queries have no slices."
+        )
+        return _undecided(name, required, f"The slice {floor.slice!r} does not exist. {hint}")
     judged = (evidence.n_judgments > 0) & ~evidence.failed
     chosen = within & (evidence.counted if floor.mean is Mean.BENCHMARK else judged)
     n = int(chosen.sum())
@@ -193,11 +195,11 @@ def _change(change: Change, evidence: Evidence) -> CheckReport:
     if isinstance(difference, str):
         return _undecided(name, required, difference)
     if difference.interval is None:
-        reason = f"{counted(difference.n, 'query')} compared are too few for anything to be significant."
+        reason = f"{counted(difference.n, 'query')} are too few for a significant result."
         return _undecided(name, required, reason, difference.n)
     low, high = difference.interval
     if low == high != 0:
-        reason = f"Every query differs by {short_signed(low)}: no test can judge that."
+        reason = f"Every query differs by {short_signed(low)}, which cannot be tested."
         return _undecided(name, required, reason, difference.n)
     note, n = "", counted(difference.n, "query")
     if gain:
@@ -247,7 +249,7 @@ def _latency(statistic: str, at_most: float, evidence: Evidence) -> CheckReport:
     ms = evidence.latency_ms.get(statistic)
     if ms is None:
         return _undecided(name, required, _no_latency(statistic, evidence))
-    note = "The sum of what shared stages cost, not of single searches." if evidence.shared else ""
+    note = "The sum of the costs of shared stages, not of single searches." if evidence.shared else ""
     return CheckReport(name, required, f"{ms:g} ms", _passed(ms <= at_most), evidence.samples, ms, note=note)
 
 
@@ -256,7 +258,7 @@ def _no_latency(statistic: str, evidence: Evidence) -> str:
         return "No search of this run was timed."
     if evidence.shared:
         return "Runs of this benchmark share stages, so no single search was timed: run it with isolated execution."
-    return f"{evidence.samples} timed searches are too few for it."
+    return f"{evidence.samples} timed searches are too few for this statistic."
 
 
 def _failed_queries(at_most: int, evidence: Evidence) -> CheckReport:

@@ -70,7 +70,8 @@ class Profile:
         """Return the profile called `name`. Raises ProfileError."""
         if name not in PROFILES:
             raise ProfileError(
-                f"There is no aggregation profile {name[:40]!a}; there are {', '.join(PROFILES)}.", field="profile"
+                f"The aggregation profile {name[:40]!a} does not exist; choose one of {', '.join(PROFILES)}.",
+                field="profile",
             )
         return PROFILES[name]
 

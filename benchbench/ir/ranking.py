@@ -115,8 +115,8 @@ def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArr
     best = np.partition(scores, n_below)[n_below:] if n_below else scores
     if np.isnan(best).any():  # partition puts them last, among the best
         raise RankingError(
-            "A score is not a number (NaN), so the chunks cannot be ordered; look for vectors of zeros or infinities "
-            "from the encoder, or a reranker running in half precision."
+            "A score is not a number (NaN), so the chunks cannot be ordered. Check the encoder for "
+            "vectors of zeros or infinities, and the reranker for half precision."
         )
     return np.flatnonzero(scores >= best[0] - band) if n_below else np.arange(len(scores))
 

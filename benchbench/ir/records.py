@@ -108,7 +108,7 @@ class ScoredDocuments(Generic[Id]):
             repeated = Counter(self.documents).most_common(1)[0][0]
             name = repeated.decode(errors="replace") if isinstance(repeated, bytes) else repeated
             raise RepeatedDocumentError(
-                f"{self.location} ranks the document {name[:60]!a} more than once: a ranking holds it once."
+                f"{self.location} ranks the document {name[:60]!a} more than once: rank each document once."
             )
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, in C too
             singles = np.array(self.scores).astype(np.float32)

@@ -137,8 +137,8 @@ def clusters(
 
     if len(lengths) and lengths.max() > limit:
         raise TreeError(
-            f"A text has {lengths.max():,} characters, and a summary is made of at most {limit:,}: cut chunks shorter, "
-            "or state a greater context."
+            f"A text has {lengths.max():,} characters, but a summary takes at most {limit:,}: use "
+            "shorter chunks or a greater context."
         )
 
     def mixture(rows: Members, neighbours: int) -> list[Members]:

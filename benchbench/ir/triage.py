@@ -26,7 +26,7 @@ class Loss(StrEnum):
     NOT_IN_COLLECTION = "not in collection"
     UNRESOLVED = "unresolved"
     NOT_INDEXED = "not indexed"
-    FILTERED = "kept out by filter"
+    FILTERED = "excluded by filter"
     NO_SHARED_WORD = "no shared word"
     NOT_REACHED = "not reached by strategy"
     BELOW_FIRST_STAGE = "below first-stage depth"

@@ -82,8 +82,8 @@ class Packs:
             if not start:  # a new pack without a whole record
                 (self.folder / name).unlink(missing_ok=True)
             raise OutputError(
-                f"{self.folder / name} cannot be written: {error.strerror or error}. Make room for "
-                f"{len(record):,} bytes there, or keep such files in another folder."
+                f"{self.folder / name} cannot be written: {error.strerror or error}. Free "
+                f"{len(record):,} bytes there, or use another folder."
             ) from None
         self._locations[key] = Location(name, start, len(record))
         self._ends[name] = start + len(record)
@@ -98,7 +98,7 @@ class Packs:
             except FileNotFoundError:
                 continue  # another made room
             except OSError as error:
-                raise OutputError(f"{path} cannot be put on the disk: {error.strerror or error}.") from None
+                raise OutputError(f"{path} cannot be saved to disk: {error.strerror or error}.") from None
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
         records = {}

@@ -82,7 +82,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{path} cannot be made a folder: {error.strerror or error}.") from None
+        raise OutputError(f"The folder {path} cannot be created: {error.strerror or error}.") from None
 
 
 def write_directory(files: Files, path: Path) -> None:

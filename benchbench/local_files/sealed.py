@@ -62,7 +62,7 @@ def load_array(
         write_file(lambda out: _write(out, make(), np.dtype(dtype), shape, holds), file, force=True)
         array = _open_array(file, np.dtype(dtype), shape, holds)
     if array is None:
-        raise OutputError(f"{file} does not hold what was just written to it: check the disk, or name another folder.")
+        raise OutputError(f"{file} was not written correctly: check the disk, or name another folder.")
     return array
 
 
@@ -98,7 +98,7 @@ def _open_array(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds:
             expected = CheckedFile(identity_of(status), dtype, dims, holds)
             if _checked_files.get(file) != expected:
                 if size != dtype.itemsize * int(np.prod(dims)) or not _is_sealed(opened, size, dtype, dims, holds):
-                    log.warning("%s is damaged, or was made of something else: it is made anew.", file)
+                    log.warning("%s is damaged or has other contents: it is written again.", file)
                     return None
                 _checked_files[file] = expected
             return np.asarray(np.memmap(opened, dtype, "r", shape=dims))

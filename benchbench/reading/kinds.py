@@ -61,7 +61,7 @@ def _words(schema: dict[str, Any]) -> str:
             return f"a whole number from {least} to {most}"
         case {"type": "number", "minimum": least, "maximum": most}:
             return f"a number from {least:g} to {most:g}"
-    raise ValueError(f"There are no words for {schema}: give them.")
+    raise ValueError(f"The schema {schema} has no words: add them.")
 
 
 SEPARATOR = re.compile(r",(?![^()]*\))")
@@ -84,6 +84,6 @@ def read_options(text: str, *, example: str) -> dict[str, str]:
         if not equals or not value:
             raise CallError(f"{format_value(entry)} is not an option such as {example}.")
         if name in options:
-            raise CallError(f"{name} is there more than once.")
+            raise CallError(f"{name} occurs more than once.")
         options[name] = value
     return options

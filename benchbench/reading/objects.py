@@ -69,7 +69,7 @@ class StrictRecord:
             raise fault(f"must be an object, not {kind(value)}")
         for key in value:
             if key not in allowed_keys and not cls.IGNORES_OTHERS:
-                raise fault(f"has the unknown key {key[:40]!a}: known are {', '.join(allowed_keys)}", key)
+                raise fault(f"has the unknown key {key[:40]!a}: choose one of {', '.join(allowed_keys)}", key)
         for key, alias in cls.ALIASES.items():
             if alias in value:
                 if key in value and not same(value[key], value[alias]):
@@ -125,7 +125,7 @@ def filled(value: Any) -> str:
     if not isinstance(value, str):
         raise fault(f"must be a string, not {kind(value)}")
     if not value.strip():
-        raise fault("is blank")
+        raise fault("must not be blank")
     return value
 
 
@@ -213,7 +213,7 @@ def _fault(error: ErrorDetails) -> tuple[str, str, str]:
     """Return the path of an invalid value, the problem, and its missing or unknown key."""
     loc, value, context = error["loc"], error["input"], error.get("ctx", {})
     if error["type"] == "missing":
-        return _path(loc[:-1]), f"lacks the key {loc[-1]}", str(loc[-1])
+        return _path(loc[:-1]), f"is missing the key {loc[-1]}", str(loc[-1])
     if error["type"] == "fault":
         return _path(loc), context["problem"], context["key"][:40]
     if error["type"] == "kind":

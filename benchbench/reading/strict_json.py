@@ -93,7 +93,7 @@ def _opened(path: Path, locate: Callable[[], str] = str) -> Iterator[gzip.GzipFi
     A pipe is refused: detecting the format would consume its beginning.
     """
     if path.is_fifo():
-        raise MalformedFileError(f"{path} is a pipe, which gives its content once: write it to a file, and name that.")
+        raise MalformedFileError(f"{path} is a pipe, which can be read only once: save it to a file, and name that.")
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield file
@@ -106,9 +106,9 @@ def _opened(path: Path, locate: Callable[[], str] = str) -> Iterator[gzip.GzipFi
 def _torn(error: Exception) -> str:
     """Return the message for a damaged `.gz`, with the remedy, in place of the library's."""
     if isinstance(error, EOFError):
-        return "it was cut short. Copy it, or pack it, again."
+        return "it is incomplete. Copy it, or pack it, again."
     if str(error).startswith("Not a gzipped file"):
-        return "it is no gzip file, or goes on as none. Pack it again, or take .gz off its name."
+        return "it is not a gzip file, or has other data after one. Pack it again, or remove .gz from its name."
     return "it is damaged. Copy it, or pack it, again."
 
 
@@ -216,7 +216,7 @@ def _is_deep(text: str) -> bool:
 
 def _not_json(text: str, location: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
-        return f"{location} is empty: JSON is expected."
+        return f"{location} is empty: it must contain JSON."
     if location.endswith(","):
         return f"{location} column {error.colno}, is not JSON: {error.msg}."
     return f"{location} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."

@@ -108,7 +108,7 @@ class _Builder:
         if node is None:
             return None
         if id(node) in self._seen:
-            raise self._error(path, "is an alias: write out what it stands for")
+            raise self._error(path, "is an alias: write out its value")
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode) and node.tag == f"{TAG}map":
             return self._mapping(node, path)
@@ -119,7 +119,7 @@ class _Builder:
                 return CONSTRUCTORS[node.tag](node.value)
             except (KeyError, ValueError):
                 raise self._error(path, f"holds {node.value[:40]!a}, which cannot be read as a value") from None
-        raise self._error(path, f"has the tag {node.tag[:60]!a}: tags are not read")
+        raise self._error(path, f"has the tag {node.tag[:60]!a}: tags are not allowed")
 
     def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -128,7 +128,7 @@ class _Builder:
                 raise self._error(path, "has a key that is not a text")
             member_path = f"{path}.{key.value}" if path else key.value
             if key.value in members:
-                raise self._error(member_path, f"is stated twice, the second time in line {key.start_mark.line + 1}")
+                raise self._error(member_path, f"occurs twice, the second time in line {key.start_mark.line + 1}")
             members[key.value] = self.value(inner, member_path)
         return members
 

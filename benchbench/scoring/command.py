@@ -36,11 +36,11 @@ DESCRIPTION = """\
 Measure a file of results by a file of judgments. Needs no database and no server.
 
 Judgments are TREC qrels (qid iter docno rel), BEIR's qrels (tab-separated, with its header), or Flowbaby's qrels.json;
-or all of a Flowbaby dataset, by --dataset. Results are a TREC run (qid Q0 docno rank score tag) or a Flowbaby run.json.
+or a Flowbaby dataset, with --dataset. Results are a TREC run (qid Q0 docno rank score tag) or a Flowbaby run.json.
 Each may be compressed with gzip, if its name ends in .gz.
 
-Figures are those of trec_eval -c: the score orders, as a float32, equal ones by id falling; the rank column is not
-read; a judged query that the results lack counts as 0; queries without judgments are left out."""
+Figures are those of trec_eval -c. Results are ordered by score as float32, then by id, both descending; the rank column
+is not read. A judged query without results counts as 0; queries without judgments are left out."""
 EPILOG = """\
 examples:
   benchbench score --qrels qrels.txt --run bm25.run
@@ -48,7 +48,7 @@ examples:
   benchbench score --dataset golden-v1 --run run.json --output results.json --markdown results.md \\
       --summary summary.json -k 5 10 20 --evaluation-split test
 
-exit status: 0; 1 with a sentence on stderr where something cannot be read or measured; 2 for wrong usage."""
+exit status: 0; 1 with an error on stderr if a file cannot be read or measured; 2 for wrong usage."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,11 +94,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--profile",
         choices=list(PROFILES),
-        help="how queries become one figure; plain: each counts the same (the default with --qrels); flowbaby-1.1: by "
-        "its number of judgments (the default with --dataset); flowbaby-1.0: the same, and only in its first slice",
+        help="how the values of queries become one figure; plain: each query counts the same (default with "
+        "--qrels); flowbaby-1.1: by its number of judgments (default with --dataset); flowbaby-1.0: "
+        "the same, but only in its first slice",
     )
-    parser.add_argument("--order-by", choices=["rank", "score"], help="of a run.json whose ranks and scores disagree")
-    parser.add_argument("--by-query", action="store_true", help="show each query's values too")
+    parser.add_argument(
+        "--order-by", choices=["rank", "score"], help="order of a run.json whose ranks and scores disagree"
+    )
+    parser.add_argument("--by-query", action="store_true", help="also show the values of each query")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _add_files(parser.add_argument_group("files of a Flowbaby dataset's results (with --dataset)"))
     return parser
@@ -108,22 +111,24 @@ def _add_files(files: argparse._ArgumentGroup) -> None:
     files.add_argument("--output", type=Path, metavar="FILE", help="write results.json")
     files.add_argument("--markdown", type=Path, metavar="FILE", help="write results.md")
     files.add_argument("--summary", type=Path, metavar="FILE", help="write summary.json")
-    files.add_argument("--evaluation-split", choices=SPLITS, help="measure the topics of this split only")
+    files.add_argument("--evaluation-split", choices=SPLITS, help="measure only the topics of this split")
     files.add_argument("--selection-split", choices=SPLITS, help="the split that settings were chosen on")
-    files.add_argument("--git-sha", metavar="SHA", help="the revision that made the run (default: the one checked out)")
+    files.add_argument(
+        "--git-sha", metavar="SHA", help="the revision that made the run (default: the revision checked out)"
+    )
 
 
 def _misuse(options: argparse.Namespace) -> str:
     """Return what is wrong with options that the parser accepts, or ""."""
     writes = any(getattr(options, name) for name in FILES)
     if not options.dataset and (writes or options.evaluation_split or options.selection_split or options.git_sha):
-        return "--output, --markdown, --summary, --git-sha and the splits belong to --dataset"
+        return "--output, --markdown, --summary, --git-sha and the splits need --dataset"
     if options.measure and (writes or options.k):
-        return "-m names measures one by one: leave out -k, and the files, whose measures are Flowbaby's"
+        return "-m cannot be used with -k, or with result files, which have the measures of Flowbaby"
     if options.k and (min(options.k) < 1 or len(set(options.k)) < len(options.k)):
-        return "-k takes cutoffs from 1, each once"
+        return "-k takes different cutoffs of at least 1"
     if options.order_by and not is_json(options.run):
-        return "--order-by is for a Flowbaby run.json: of a TREC run only the scores are read"
+        return "--order-by is only for a Flowbaby run.json: a TREC run is ordered by score"
     return ""
 
 
@@ -206,12 +211,13 @@ def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozens
     missing = len(scores.queries) - len(results.rankings)
     if missing > 0:
         print(
-            f"Judged queries that {path.name} lacks, counted as 0: {missing} of {len(scores.queries)}.", file=sys.stderr
+            f"Judged queries that {path.name} lacks, counted as 0: {missing} of {len(scores.queries)}.",
+            file=sys.stderr,
         )
     if elsewhere := len(other_splits.intersection(results.other_queries)):
-        print(f"Queries of {path.name} that are in other splits, left out: {elsewhere}.", file=sys.stderr)
+        print(f"Queries of {path.name} in other splits, left out: {elsewhere}.", file=sys.stderr)
     if unjudged := len(results.other_queries) - elsewhere:
-        print(f"Queries of {path.name} that are not among the judged ones, left out: {unjudged}.", file=sys.stderr)
+        print(f"Queries of {path.name} without judgments, left out: {unjudged}.", file=sys.stderr)
 
 
 def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> None:

@@ -77,7 +77,7 @@ def test_invalid_run_preview_shows_errors_and_no_import_button(client_of_ada: Cl
     page = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 a 1 1 t\nq1 Q0 a 2 1 t\n").content.decode()
     assert "mine.run, line 2, ranks the document" in page
     assert ">Import</button>" not in page
-    assert "leave the order out" in post(client_of_ada, PREVIEW, dataset, order_by="rank").content.decode()
+    assert "leave out the order" in post(client_of_ada, PREVIEW, dataset, order_by="rank").content.decode()
     assert "Choose a dataset" in client_of_ada.post(reverse(PREVIEW), {"dataset": dataset.pk}).content.decode()
 
 

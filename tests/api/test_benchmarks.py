@@ -113,7 +113,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"config_matrix": {"search_mode": ["dense"]}}, "search_mode", "did you mean search_modes?"),
     ({"config_matrix": {"search_modes": []}}, "search_modes", "the list is empty"),
     ({"config_matrix": {"search_modes": ["lexical"]}}, "search_modes", "is not one of"),
-    ({"config_matrix": {"top_k_values": "10"}}, "top_k_values", "give a list"),
+    ({"config_matrix": {"top_k_values": "10"}}, "top_k_values", "must be a list"),
     ({"config_matrix": {"top_k_values": [10**30]}}, "top_k_values", "whole number from 1 to 1000"),
     ({"config_matrix": {"primary_k": None}}, "primary_k", "null is not"),
     ({"config_matrix": {"score_thresholds": [1.5]}}, "score_thresholds", "from 0 to 1"),

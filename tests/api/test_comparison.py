@@ -29,7 +29,7 @@ VALUES = noisy([0.3, 0.5, 0.5], 40)
 
 @pytest.fixture
 def compared(callers: Callers) -> Benchmark:
-    """Three runs, of which the first is the worst and the other two cannot be told apart."""
+    """Three runs, of which the first is the worst and the other two are not distinguishable."""
     mapping = make_queries(40, category=["billing"] * 35 + ["rare"] * 5)
     return make_compared(mapping, VALUES, name="nightly", owner=callers.owner.user)
 

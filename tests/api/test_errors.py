@@ -139,9 +139,9 @@ PLACE = ("dbname", "user", "password", "host", "port")
 @pytest.mark.parametrize(
     ("fail", "status", "code", "sentence"),
     [
-        (in_a_deadlock, 409, "deadlock", "changed the same rows in another order"),
+        (in_a_deadlock, 409, "deadlock", "locked the same rows in a different order"),
         (under_a_lock, 409, "locked", "holds rows that this needs"),
-        (in_time_limit, 503, "statement_cancelled", "longer than statement_timeout allows"),
+        (in_time_limit, 503, "statement_cancelled", "it exceeded statement_timeout"),
         (broken_off, 503, "unavailable", "PostgreSQL or Redis does not respond"),
         (unforeseen, 500, "server_error", ""),
     ],

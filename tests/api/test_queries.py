@@ -117,7 +117,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
         ({"relevance_grade": 1, "doc_ref": {"url": "x"}}, "doc_ref.url", "has the unknown key 'url'"),
         ({"relevance_grade": 1, "doc_ref": {"document_id": "d" * 10**6}}, "doc_ref.document_id", "2,000 characters"),
         ({"relevance_grade": 1, "doc_ref": "u", "section_refs": ["s" * 2_001]}, "section_refs[0]", "2000 characters"),
-        ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri is blank"),
+        ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri must not be blank"),
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
     ],
 )

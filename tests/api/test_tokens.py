@@ -123,7 +123,7 @@ def start(**variables: str) -> subprocess.CompletedProcess[str]:
 def test_it_is_refused_without_debug() -> None:
     done = start(DEBUG="false")
     assert done.returncode != 0
-    assert "DISABLE_AUTH is true without DEBUG: it lets everybody in. Unset it." in done.stderr
+    assert "DISABLE_AUTH is true without DEBUG, so anyone can use the API as staff: unset it." in done.stderr
 
 
 @pytest.mark.thorough

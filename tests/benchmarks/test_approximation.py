@@ -60,7 +60,7 @@ class TestAnApproximateRun:
         benchmark = self.run(library)
         (warning,) = [text for text in run_of(benchmark, NARROW).warnings if "ef_search" in text]
         assert warning == (
-            "hnsw(ef_search=2) finds at most 2 chunks a query, since ef_search is 2, but 20 are asked for: raise "
+            "hnsw(ef_search=2) finds at most 2 chunks per query because of ef_search, but 20 are needed: raise "
             "ef_search to 20, or let it scan on (iterative=strict)."
         )
 
@@ -192,7 +192,7 @@ class TestInterfaces:
         exact, narrow = benchmark.runs.order_by("run_order")
         page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
         assert page.count("against exact search: recall@10 0.200 in 12 queries (worst 0.20), recall@20 0.100") == 1
-        assert "ef_search is 2, but 20 are asked for" in page
+        assert "because of ef_search, but 20 are needed" in page
         page = admin_client.get(reverse("admin:benchmarks_run_change", args=[narrow.pk])).content.decode()
         assert "recall@10 0.200 in 12 queries (worst 0.20)" in page
         page = admin_client.get(reverse("admin:benchmarks_run_change", args=[exact.pk])).content.decode()

@@ -75,7 +75,7 @@ def test_a_restored_database_is_whole(empty_database, process_environment, tmp_p
 
     onto_itself = manage(empty_database, process_environment, "restore", str(backup))
     assert onto_itself.returncode == 1
-    assert "is not empty, and a restore replaces nothing" in onto_itself.stderr
+    assert "must be empty for a restore" in onto_itself.stderr
 
 
 def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_path):
@@ -92,7 +92,7 @@ def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_pat
     for file, sentence in (
         (tmp_path / "absent.dump", "cannot be read: No such file or directory"),
         (other, "is no backup: it is not in the custom format of pg_dump"),
-        (newer, "does not know its migration judging.9999_later. Install the newer one."),
+        (newer, "the migration judging.9999_later is unknown. Install the newer version."),
     ):
         with pytest.raises(CommandError, match=sentence.replace(".", r"\.")):
             call_command("restore", str(file))

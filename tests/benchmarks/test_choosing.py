@@ -127,9 +127,9 @@ def test_command_finds_indexes_visible_to_its_owner(library, alice, bob):
         row.save()
     assert json_of(*plan)["indexes"] == ["trial"]
     for asked, refused in (
-        (plan, "No mapping that alice sees is called 'library'; there is none yet"),
-        (("build_index", "library", "--name", "hers"), "No collection that alice sees is called 'library'"),
-        (("import_run", "x.run", "--dataset", "questions"), "No dataset that alice sees is called 'questions'"),
+        (plan, "The mapping 'library' was not found for alice; create one with"),
+        (("build_index", "library", "--name", "hers"), "The collection 'library' was not found for alice"),
+        (("import_run", "x.run", "--dataset", "questions"), "The dataset 'questions' was not found for alice"),
     ):
         with pytest.raises(CommandError, match=refused):
             json_of(*asked, "--owner", "alice")

@@ -96,7 +96,7 @@ def test_a_benchmark_of_a_deleted_index_is_refused(mapping, monkeypatch):
         return run_of(*parts)
 
     monkeypatch.setattr(creating, "run_of", deleted_first)
-    with pytest.raises(ConflictError, match="The benchmark was not created: something that it needs was deleted"):
+    with pytest.raises(ConflictError, match="The benchmark was not created: an object that it needs was just deleted"):
         create_benchmark(mapping, name="b", matrix={"search_modes": ["dense"]})
     assert not Benchmark.objects.exists()
 
@@ -164,7 +164,7 @@ def test_preview_lists_the_builds_beyond_the_estimate(library):
     [
         (["--top-k", "5"], "--top-k: 5 is less than the greatest k to measure at, 20"),
         (["--k", "0"], "--k: 0 is not a whole number"),
-        (["--rrf-k", "60,60"], "--rrf-k: 60 is there more than once"),
+        (["--rrf-k", "60,60"], "--rrf-k: 60 occurs more than once"),
         (["--thresholds", "7"], "--thresholds: 7.0 is not a number from 0 to 1"),
         (["--top-k", "20", "--rerank", "on", "--rerank-depth", "30"], "--rerank-depth: 30 is more than the 20"),
         (["--indexes", "other"], "--indexes: 'library' has no ready index"),

@@ -162,7 +162,7 @@ def test_invalid_import_requests_are_rejected(dataset, run_file, tmp_path):
         imported(dataset, run_file, version=draft)
     with pytest.raises(BenchbenchError, match="at least 1"):
         imported(dataset, run_file, k=[0])
-    with pytest.raises(BenchbenchError, match="no measure"):
+    with pytest.raises(BenchbenchError, match="The measure 'nonsense' does not exist"):
         imported(dataset, run_file, measures=["nonsense"])
     with pytest.raises(BenchbenchError, match="at least one file"):
         imported(dataset)
@@ -186,7 +186,7 @@ def test_import_command(dataset, run_file, tmp_path, capsys):
 
 
 def test_command_reports_the_problem(dataset, run_file):
-    with pytest.raises(CommandError, match="No dataset is called 'x'; there is questions"):
+    with pytest.raises(CommandError, match="The dataset 'x' was not found; choose one of questions"):
         call_command("import_run", run_file, dataset="x")
     with pytest.raises(CommandError, match="has no version 7; there is 1"):
         call_command("import_run", run_file, dataset="questions", dataset_version=7)

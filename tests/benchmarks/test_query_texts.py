@@ -142,7 +142,7 @@ def test_an_error_is_charged_to_its_query(shelf, server):
     asked, rewritten, multiplied = benchmark.runs.order_by("run_order")
     assert (asked.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
     assert "answered 400" in rewritten.query_results.get(query__key="q2").error
-    assert "gave 2 of the 3 texts" in multiplied.query_results.get(query__key="q1").error
+    assert "returned 2 of the 3 texts" in multiplied.query_results.get(query__key="q1").error
 
 
 @pytest.mark.parametrize("method", ["rewrite", "hyde", "multi(2)"])
@@ -150,7 +150,7 @@ def test_an_empty_answer_fails_its_query(shelf, server, method):
     well, server.answer = server.answer, lambda prompt: " \n" if "olive" in prompt else "1. apple\n2. pear"
     benchmark = run_matrix(shelf, query=[method], **LLM)
     failed = benchmark.runs.get().query_results.exclude(error="")
-    assert [(row.query.key, "gave 0 of" in row.error) for row in failed] == [("q1", True)]
+    assert [(row.query.key, "returned 0 of" in row.error) for row in failed] == [("q1", True)]
     server.answer = well
     wait(retry(benchmark))
     result = benchmark.runs.get().query_results.get(query__key="q1", repetition=1)

@@ -167,7 +167,7 @@ UNFIT: list[tuple[str, dict[str, Any], str]] = [  # a part of a manifest, what i
     ("", {"schema": "else"}, "has no .schema"),
     ("", {"schema_version": "9"}, "schema_version"),
     ("", {"matrix": []}, "matrix must be an object, not a list"),
-    ("", {"runs": [{"label": "x"}]}, r"runs\[0\] lacks the key config_hash"),
+    ("", {"runs": [{"label": "x"}]}, r"runs\[0\] is missing the key config_hash"),
     ("mapping", {"truth_hash": 1}, "mapping.truth_hash must be a string, not a number"),
     ("runs.0.made_by.0", {"libraries": []}, r"runs\[0\].made_by\[0\].libraries must be an object, not a list"),
     ("matrix", {"search_modes": ["guess"]}, "search_modes"),

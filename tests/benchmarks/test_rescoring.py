@@ -156,5 +156,5 @@ def test_command_prints_the_means_on_the_version(finished):
     assert "Measured 2 runs on questions v2; nothing was searched." in told
     mean = Evaluation.objects.filter(dataset_version=version).first().means["nDCG@10"]
     assert f"{mean:.4f}" in told
-    with pytest.raises(CommandError, match="No benchmark is called 'none'"):
+    with pytest.raises(CommandError, match="The benchmark 'none' was not found"):
         call_command("rescore", "none")

@@ -68,8 +68,8 @@ def test_documents_skipped_by_a_strategy_are_reported(measured):
     lod = QueryResult.objects.get(run__index__strategy="lod_embed", query__key="q3", repetition=1)
     document = measured.mapping.collection.documents.get(external_id="A")
     (lost,) = paths_of(lod, {document.pk: 1}, hits=[], limit=5).lost
-    assert lost.sentence == "The index's strategy went on without its document, or without its section."
-    assert lost.remedy.startswith("Let the strategy go on with more: doc_top_k")
+    assert lost.sentence == "The strategy of the index did not select its document or its section."
+    assert lost.remedy.startswith("Raise doc_top_k or section_top_k")
 
 
 def test_shared_execution_finds_the_same(measured):

@@ -53,7 +53,7 @@ def test_it_reads_again(failure):
         assert site.keys() == [None] * 4
 
 
-@pytest.mark.parametrize(("failure", "told"), [((LOST, b""), "may be done or not"), (GATEWAY, "502")])
+@pytest.mark.parametrize(("failure", "told"), [((LOST, b""), "may have been carried out or not"), (GATEWAY, "502")])
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_requests_that_may_have_succeeded_are_not_retried(method, failure, told):
     with scripted(failure) as site:
@@ -170,7 +170,7 @@ def test_client_requires_an_address_and_a_valid_token(monkeypatch):
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
     with pytest.raises(ClientError, match="BENCHBENCH_URL"):
         Client()
-    with pytest.raises(ClientError, match="copy it anew"):
+    with pytest.raises(ClientError, match="copy it again"):
         Client("https://bench.example.org", token="bb_…")
 
 
@@ -225,7 +225,7 @@ def test_wait_reports_progress_of_each_kind(kind, progress, sentence):
     [
         ("failed", "The model is not here.", "operation_failed", "failed: The model is not here."),
         ("cancelled", None, "operation_cancelled", "was cancelled"),
-        ("running", None, "timeout", "After 0 s it goes on. index: running, 0 %"),
+        ("running", None, "timeout", "It is still running after 0 s. index: running, 0 %"),
     ],
 )
 def test_waiting_for_an_incomplete_operation_raises(status, error, code, told):

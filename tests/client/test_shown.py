@@ -29,8 +29,8 @@ ENDS = [
     ("floors: {ndcg@10: 0.95}", ("", ""), 1, "## Gate failed"),
     (UNDECIDED, ("", ""), 2, "## Gate"),
     ("floors: {ndcg@10: 0.8}", ABSENT, 2, "or by a command give the path of its folder."),
-    ("floors: {ndcg@10: 0.8}", ("Handbook", "Yearbook"), 2, "You see no collection named 'Yearbook'."),
-    ("floors: {ndcg@10: 0.8}", ("timeout=3600", "timeout=0"), 2, "After 0 s it goes on. benchmark: "),
+    ("floors: {ndcg@10: 0.8}", ("Handbook", "Yearbook"), 2, "No collection named 'Yearbook' was found."),
+    ("floors: {ndcg@10: 0.8}", ("timeout=3600", "timeout=0"), 2, "It is still running after 0 s. benchmark: "),
 ]
 
 
@@ -57,7 +57,7 @@ def test_ten_line_pipeline_returns_the_verdict_as_exit_status(ada, site, manage,
 def test_failed_pipeline_step_exits_with_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("benchbench.client.connection.FIRST_PAUSE", 0.001)
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
-    for address, told in (("http://127.0.0.1:9", "does the site run?"), (None, "set BENCHBENCH_URL")):
+    for address, told in (("http://127.0.0.1:9", "that the site is running"), (None, "set BENCHBENCH_URL")):
         with pytest.raises(SystemExit, match="2"), pipeline(address) as bench:
             bench.find_collection("Handbook")
         assert told in capsys.readouterr().err

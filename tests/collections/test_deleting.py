@@ -53,13 +53,13 @@ def test_collection_used_by_mapping_or_index_is_not_deleted(fruit: Collection) -
 def test_error_counts_private_objects_without_naming_them(fruit: Collection) -> None:
     bob = User.objects.create_user("bob")
     Index.objects.create(collection=fruit, name="secret", owner=bob)
-    with pytest.raises(ConflictError, match=r"used by one index that somebody else owns\. Delete"):
+    with pytest.raises(ConflictError, match=r"used by one index of another owner\. Delete"):
         delete_collection(fruit)
     Index.objects.create(collection=fruit, name="whole")
     with pytest.raises(ConflictError, match=r'it is used by 2 indexes \("whole" among them\)'):
         delete_collection(fruit)
     Index.objects.filter(name="whole").update(owner=bob)
-    with pytest.raises(ConflictError, match=r"it is used by 2 indexes \(which others own\)"):
+    with pytest.raises(ConflictError, match=r"it is used by 2 indexes \(of other owners\)"):
         delete_collection(fruit)
 
 
@@ -68,7 +68,7 @@ def test_error_hides_names_the_team_cannot_see(fruit: Collection) -> None:
     Collection.objects.update(owner=ada, team=team)
     fruit.refresh_from_db()
     Index.objects.create(collection=fruit, name="secret", owner=ada)
-    with pytest.raises(ConflictError, match=r"used by one index that the team does not see\. Delete"):
+    with pytest.raises(ConflictError, match=r"used by one index hidden from the team\. Delete"):
         delete_collection(fruit)
     Index.objects.update(team=team)
     with pytest.raises(ConflictError, match=r'used by the index "secret"'):

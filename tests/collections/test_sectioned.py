@@ -124,7 +124,7 @@ def test_it_reads_a_gzipped_corpus_or_says_why_not(tmp_path: Path) -> None:
 FAULTS = {
     "broken JSON": ('{"_id": "a", "text": }', "is not JSON: Expecting value"),
     "not an object": ('["a"]', "holds a list: each line must be an object"),
-    "blank id": ('{"_id": " ", "text": "x"}', "_id is blank"),
+    "blank id": ('{"_id": " ", "text": "x"}', "_id must not be blank"),
     "id true": ('{"_id": true, "text": "x"}', "_id must be a string, not true"),
     "id null": ('{"_id": null, "text": "x"}', "_id must be a string, not null"),
     "text a number": ('{"_id": "a", "text": 1}', "text must be a string, not a number"),

@@ -60,7 +60,7 @@ class TestTable:
             ("q1,red,u,high\n", 't.csv, line 2, has the grade "high", which is not an integer.'),
             ("q1,red,u,\n", 't.csv, line 2, has the grade "", which is not an integer.'),
             ("q1,red,,1\n", "t.csv, line 2, doc_ref is empty"),
-            ("q1,red,u\n", "t.csv, line 2, has 3 cells, and the header has 4."),
+            ("q1,red,u\n", "t.csv, line 2, has 3 cells, but the header has 4."),
             (",red,u,1\n", "t.csv, line 2, has no query_key."),
             ("q1,,u,1\n", "t.csv, line 2, has no query_text for the query 'q1', nor has a later line."),
             ('q1,"re"d,u,1\n', "t.csv, line 2, is not CSV"),
@@ -88,7 +88,7 @@ class TestTable:
             ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1}\n7\n', "t.csv, line 2, holds a number"),
             ('{"query_key": true, "query_text": "x", "uri": "u", "grade": 1}\n', "t.csv, line 1, query_key must be a"),
             ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1.0}\n', "t.csv, line 1, has the grade 1.0, "),
-            ("", "t.csv is empty: a header with the names of the columns is expected."),
+            ("", "t.csv is empty: its first line must be a header with the column names."),
         ],
     )
     def test_its_errors_name_file_and_column(self, tmp_path, content, sentence):
@@ -174,7 +174,7 @@ def test_counts_that_the_queries_contradict_are_warnings(tmp_path):
         ({"version": ["1", "1"]}, "benchmark_queries[0].version must be a version, or a list of versions, each of"),
         ({"version": [2.0]}, "benchmark_queries[0].version must be a list of strings that are"),
         ({"version": 2.0}, "benchmark_queries[0].version must be a string, not a number."),
-        ({"version": None}, "benchmark_queries[0] lacks the key version."),
+        ({"version": None}, "benchmark_queries[0] is missing the key version."),
     ],
 )
 def test_its_errors_name_the_key(tmp_path, change, sentence):

@@ -119,13 +119,13 @@ def test_missing_required_key_is_named(file, path, place, key, tmp_path):
     stated = at(FILES[file][0], path)
     without = {name: value for name, value in stated.items() if name != key}
     message = said(tmp_path, file, path, without)
-    assert re.fullmatch(rf"{re.escape(place)}( \(query 'q1'\))? lacks the key {key}\.", message)
+    assert re.fullmatch(rf"{re.escape(place)}( \(query 'q1'\))? is missing the key {key}\.", message)
 
 
 @pytest.mark.parametrize(("file", "path", "place"), [one[:3] for one in OBJECTS], ids=[one[2] for one in OBJECTS])
 def test_unknown_keys_and_non_objects_are_named(file, path, place, tmp_path):
     message = said(tmp_path, file, path, at(FILES[file][0], path) | {"colour": 1})
-    assert re.match(rf"{re.escape(place)}( \(query 'q1'\))? has the unknown key 'colour': known are \w+, ", message)
+    assert re.match(rf"{re.escape(place)}( \(query 'q1'\))? has the unknown key 'colour': choose one of \w+, ", message)
     message = said(tmp_path, file, path, 7)
     assert re.match(rf"{re.escape(place)}( \(query 'q1'\))?,? (must be an object, not|holds) (a number|7)", message)
 

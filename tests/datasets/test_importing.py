@@ -248,7 +248,7 @@ def test_command_creates_a_labelled_version_and_reports_json(tmp_path, capsys):
 
 
 def test_its_errors_are_sentences(tmp_path):
-    with pytest.raises(CommandError, match=r"queries\[0\]\.query_text \(query 'q1'\) is blank\."):
+    with pytest.raises(CommandError, match=r"queries\[0\]\.query_text \(query 'q1'\) must not be blank\."):
         call_command("import_dataset", write(tmp_path / "fruit.json", query_text=""))
     with pytest.raises(CommandError, match="absent does not exist"):
         call_command("import_dataset", tmp_path / "absent")

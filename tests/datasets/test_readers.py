@@ -252,7 +252,7 @@ class TestSectioned:
     @pytest.mark.parametrize(
         ("change", "sentence"),
         [
-            ({"question": " "}, "ground_truth.json[0].question is blank."),
+            ({"question": " "}, "ground_truth.json[0].question must not be blank."),
             ({"section_ids": "s1"}, "ground_truth.json[0].section_ids must be a list, not a string."),
             ({"section_ids": ["s1", ""]}, "ground_truth.json[0].section_ids must be a list of strings that are not"),
             ({"evidence": "x"}, "ground_truth.json[0].evidence must be a list, not a string."),

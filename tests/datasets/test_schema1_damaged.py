@@ -19,7 +19,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "schema null": (query() | {"schema_version": None}, "schema_version must be a string, not null."),
     "metadata a list": (query() | {"metadata": []}, "metadata must be an object, not a list."),
     "query key a number": (query(query_key=1), "queries[0].query_key must be a string, not a number."),
-    "query key blank": (query(query_key=" "), "queries[0].query_key is blank."),
+    "query key blank": (query(query_key=" "), "queries[0].query_key must not be blank."),
     "key and alias differ": (
         query(query_id="q2"),
         "queries[0] has query_key and its alias query_id with different values.",
@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         query(relevant_docs=[], relevant_doc_refs=["u"]),
         "queries[0] (query 'q1') has relevant_docs and its alias relevant_doc_refs with different values.",
     ),
-    "text blank": (query(query_text="\n"), "queries[0].query_text (query 'q1') is blank."),
+    "text blank": (query(query_text="\n"), "queries[0].query_text (query 'q1') must not be blank."),
     "text null": (query(query_text=None), "queries[0].query_text (query 'q1') must be a string, not null."),
     "key of two queries": (
         {"queries": [{"query_key": key, "query_text": "x"} for key in ("q1", "q2", "q1")]},
@@ -96,7 +96,7 @@ def test_grades_other_than_0_to_3_are_refused(grade):
 
 
 DAMAGED = {
-    "empty": (b"", "The file is empty: JSON is expected."),
+    "empty": (b"", "The file is empty: it must contain JSON."),
     "cut off": (b'{"queries": [', "The file is not JSON: Expecting value (line 1, column 14)."),
     "two values": (b"{} {}", "The file is not JSON: Extra data"),
     "NaN": (b'{"metadata": {"a": NaN}}', "The file holds NaN, which is not JSON."),

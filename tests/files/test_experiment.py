@@ -127,10 +127,10 @@ def test_expected_documents_are_kept_and_then_the_first_ones(most, kept):
         ("[]", "e.yaml must be an object, not a list"),
         ("id: [", "e.yaml, line 1 cannot be read as YAML"),
         ("id: a\n---\nid: b", "e.yaml, line 2 cannot be read as YAML"),
-        (MINIMAL + "id: again", "e.yaml, id is stated twice, the second time in line 7"),
+        (MINIMAL + "id: again", "e.yaml, id occurs twice, the second time in line 7"),
         (
             MINIMAL.replace("{name: flat}", "{name: flat}, {name: flat, chunk_size: 9, chunk_size: 9}"),
-            r"e.yaml, strategies\[1\].chunk_size is stated twice",
+            r"e.yaml, strategies\[1\].chunk_size occurs twice",
         ),
         ("a: &x [1]\nb: *x", "e.yaml, b is an alias"),
         ("a: !!python/object:os.system x", "e.yaml, a has the tag 'tag:yaml.org,2002:python/object:os.system'"),
@@ -153,7 +153,7 @@ def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
 @pytest.mark.parametrize(
     ("others", "said"),
     [
-        ({"id": None}, "e.yaml lacks the key id"),
+        ({"id": None}, "e.yaml is missing the key id"),
         ({"id": "../up"}, "e.yaml, id must be up to 100 letters"),
         ({"description": 3}, "e.yaml, description must be a text, not 3"),
         ({"data": {"documents_dir": " ", "ground_truth_path": "g"}}, "e.yaml, data.documents_dir must be a text of 1"),
@@ -171,7 +171,7 @@ def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
         ({"benchmark": {"top_k_values": [1, 1]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
         ({"benchmark": {"top_k_values": [0]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
         ({"benchmark": {"top_k_values": [1001]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
-        ({"embeddings": []}, "e.yaml, embeddings is an empty list"),
+        ({"embeddings": []}, "e.yaml, embeddings must not be an empty list"),
         ({"embeddings": {"model": "m"}}, "e.yaml, embeddings must be a list"),
         ({"embeddings": [{"model": ""}]}, r"e.yaml, embeddings\[0\].model must be a text of 1 to 500"),
         ({"embeddings": [{"model": "m"}, {"model": "m"}]}, r"e.yaml, embeddings\[1\] repeats embeddings\[0\]"),
@@ -185,7 +185,7 @@ def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
         ),
         (
             {"strategies": [{"name": "flat", "chunk_size": 100}]},
-            r"e.yaml, strategies\[0\].chunk_overlap: A chunk overlap of 50 does not go with a chunk size of 100",
+            r"e.yaml, strategies\[0\].chunk_overlap: The chunk overlap 50 must be at least 0 and less than half",
         ),
         (
             {"strategies": [{"name": "flat", "cluster_threshold": 2}]},
@@ -195,7 +195,7 @@ def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
         ({"strategies": [{"name": "flat", "section_top_k": 0}]}, r"e.yaml, strategies\[0\].section_top_k must be a wh"),
         (
             {"strategies": [{"name": "flat"}, {"name": "lod_llm"}]},
-            r"e.yaml, strategies\[1\] is lod_llm, which asks a language model: state one in llms",
+            r"e.yaml, strategies\[1\] \(lod_llm\) needs a language model: name one in llms",
         ),
         ({"strategies": [{"name": "flat", "max_layers": "3"}]}, r"e.yaml, strategies\[0\].max_layers must be a whole"),
     ],

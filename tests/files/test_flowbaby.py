@@ -38,9 +38,7 @@ class TestDataset:
         dataset = read_dataset(flowbaby())
         assert [topic.key for topic in dataset.of_split("train").topics] == ["q3"]
         assert list(dataset.of_split("test").qrels) == ["q1", "q2"]
-        with pytest.raises(
-            BenchbenchError, match="No topic of golden is in the split 'validation'; its topics state: "
-        ):
+        with pytest.raises(BenchbenchError, match="golden has no topic in the split 'validation'; its topics are in: "):
             dataset.of_split("validation")
 
     def test_metadata_contradicting_the_data_gives_warnings(self, flowbaby):
@@ -57,9 +55,9 @@ class TestDataset:
     @pytest.mark.parametrize(
         ("others", "sentence"),
         [
-            ({"topics": None}, r"holds no topics\.json: is it a Flowbaby dataset"),
-            ({"qrels": None}, r"holds no qrels\.json"),
-            ({"topics": []}, r"topics\.json holds no topic"),
+            ({"topics": None}, r"must contain topics\.json to be a Flowbaby dataset"),
+            ({"qrels": None}, r"must contain qrels\.json"),
+            ({"topics": []}, r"topics\.json contains no topics"),
             ({"topics": {}}, r"topics\.json must be a list, not an object"),
             ({"topics": [*TOPICS, TOPICS[0]]}, r"topics\.json has the query_id 'q1' more than once"),
             ({"topics": [TOPICS[0] | {"split": "dev"}]}, r"topics\.json\[0\]\.split must be train, validation or tes"),
@@ -69,7 +67,7 @@ class TestDataset:
                 {"topics": [TOPICS[0] | {"expected_positive_count": True}]},
                 r"topics\.json\[0\]\.expected_positive_count",
             ),
-            ({"topics": [TOPICS[0] | {"query_text": " "}]}, r"topics\.json\[0\]\.query_text is blank"),
+            ({"topics": [TOPICS[0] | {"query_text": " "}]}, r"topics\.json\[0\]\.query_text must not be blank"),
             ({"qrels": [QRELS[0] | {"relevance": 3}]}, r"qrels\.json\[0\]\.relevance must be 0, 1 or 2"),
             ({"qrels": [QRELS[0] | {"relevance": True}]}, r"relevance must be 0, 1 or 2"),
             ({"qrels": [QRELS[0] | {"query_id": "q9"}]}, r"query_id is 'q9', which topics\.json does not have"),
@@ -79,7 +77,7 @@ class TestDataset:
             ),
             (
                 {"metadata": {"canonicalization_version": "v2"}},
-                "canonicalization version 'v2' is not known: known is v1",
+                "canonicalization version 'v2' is not known; choose one of v1",
             ),
             ({"metadata": {"version": 1.0}}, r"metadata\.json, version must be a string, not a number"),
             ({"metadata": {"slice_definitions": []}}, r"metadata\.json, slice_definitions must be an object"),
@@ -98,7 +96,7 @@ class TestRun:
     def test_ranks_and_scores_that_disagree_need_a_word(self, written):
         run = read_run(written(entries(("a", 1, 0.1), ("b", 2, 0.5)), "run.json"))
         with pytest.raises(
-            BenchbenchError, match=r"query 'q1', has ranks and scores that disagree.* Say --order-by rank or --order-by"
+            BenchbenchError, match=r"query 'q1', has ranks and scores that disagree.* Use --order-by rank or --order-by"
         ):
             rankings(run)
         assert rankings(run, order_by="rank") == {"q1": ["a", "b"]}
@@ -107,7 +105,7 @@ class TestRun:
     def test_a_rank_twice_needs_the_scores(self, written):
         run = read_run(written(entries(("a", 1, 0.1), ("b", 1, 0.5)), "run.json"))
         for order_by in ("agree", "rank"):
-            with pytest.raises(BenchbenchError, match="has the rank 1 twice: say --order-by score"):
+            with pytest.raises(BenchbenchError, match="has the rank 1 twice: use --order-by score"):
                 rankings(run, order_by=order_by)
         assert rankings(run, order_by="score") == {"q1": ["b", "a"]}
 
@@ -124,7 +122,7 @@ class TestRun:
             (entries(("a", 0, 1)), r"run\.json, entries\[0\]\.rank must be an integer from 1"),
             (entries(("a", 1.0, 1)), "rank must be an integer from 1"),
             (entries(("a", 1, "high")), r"entries\[0\]\.score must be a number, not a string"),
-            (entries((" ", 1, 1)), r"entries\[0\]\.canonical_item_id is blank"),
+            (entries((" ", 1, 1)), r"entries\[0\]\.canonical_item_id must not be blank"),
         ],
     )
     def test_damaged_files_are_refused(self, written, content, sentence):
@@ -176,8 +174,8 @@ def test_incomparable_summaries_are_refused(before, after, said):
 
 def test_comparison_warns_of_other_causes_of_change():
     warnings = compare({}, {"query_count": 9, "metrics": {"mrr": 0.5, "map@5": 1}})["warnings"]
-    assert "They count 10 and 9 queries" in warnings[0]
-    assert warnings[1] == "Only one of them has ndcg@5, map@5."
+    assert "The files count 10 and 9 queries" in warnings[0]
+    assert warnings[1] == "Only one of the files has ndcg@5, map@5."
     lost = {"run_id": "nightly", "query_count": 6, "failed_queries": 29}
     (warning,) = compare({"query_count": 6, "failed_queries": 0}, lost)["warnings"]
     assert warning.startswith("nightly: Not ranked: 29 of 35 queries have no value, more than 5 %")
@@ -188,7 +186,7 @@ def test_comparison_warns_of_other_causes_of_change():
     ("content", "said"),
     [
         ([], "must be an object, not a list"),
-        (SUMMARY | {"dataset_id": None}, "lacks the key dataset_id"),
+        (SUMMARY | {"dataset_id": None}, "is missing the key dataset_id"),
         (SUMMARY | {"canonicalization_version": 1}, "canonicalization_version must be a string, not a number"),
         (SUMMARY | {"metrics": {"mrr": "high"}}, 'metrics.mrr must be a number, not "high"'),
         (SUMMARY | {"metrics": {"mrr": True}}, "metrics.mrr must be a number, not true"),

@@ -65,7 +65,7 @@ def test_full_disk_gives_an_error_and_loses_no_records(folder):
             packs.add(key("more"), more, max_bytes=MOST)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert raised.value.message.startswith(f"{pack} cannot be written: File too large. Make room for ")
+    assert raised.value.message.startswith(f"{pack} cannot be written: File too large. Free ")
     for one in (packs, Packs(folder)):
         assert one.read([*RECORDS, key("more")]) == RECORDS
     packs.add(key("more"), more, max_bytes=MOST)

@@ -41,21 +41,21 @@ XML = """<?xml version="1.0"?>
         (read_qrels, "q1 0 d1 1_0", "which is not an integer"),
         (read_qrels, "q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document 'd1' of the query 'q1' again"),
         (read_qrels, b"q\xff 0 d 1", r"has the query 'q\\ufffd', which is not UTF-8"),
-        (read_qrels, "\n", "holds no judgment"),
+        (read_qrels, "\n", "contains no judgments"),
         (read_run, "q1 Q0 d1 1 .5", r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are "),
         (read_run, "q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score 'high', which is not a number"),
         (read_run, "q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
         (read_run, "q1 Q0 d1 1 1_0 t", "line 1, has the score '1_0'"),
         (read_run, b"q\xff Q0 d 1 1 t", r"has the query 'q\\ufffd', which is not UTF-8"),
-        (read_run, "", "holds no result"),
+        (read_run, "", "contains no results"),
         (read_topics, "1 no tab", r"file\.txt, line 1, has no tab"),
         (read_topics, "1\t ", "line 1, has a topic without a text"),
         (read_topics, " \ta", "line 1, has a topic without a number"),
         (read_topics, b"1\ta\n2\t\xff", r"file\.txt, line 2, is not UTF-8"),
-        (read_topics, "1\ta\n1\tb", r"line 2, has the number '1' of file\.txt, line 1: it names one topic"),
+        (read_topics, "1\ta\n1\tb", r"line 2, repeats the number '1' of file\.txt, line 1: give each topic its own"),
         (read_topics, "<top>\n<title> t\n</top>", "line 1, has a topic without a number"),
         (read_topics, "<top><num>1<title>t</top>\n<top><num>2<narr>t</top>", "line 2, has a topic without a text"),
-        (read_topics, "<xml>", "holds no topic"),
+        (read_topics, "<xml>", "contains no topics"),
     ],
 )
 def test_it_names_the_line_at_fault(written, read, content, sentence):
@@ -149,7 +149,7 @@ def test_trec_run_ranks_by_score_then_id_descending(tmp_path, name):
 def test_pipes_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for format in ("", "trec", "flowbaby"):
-        with pytest.raises(BenchbenchError, match="pipe is a pipe, which gives its content once: write it to a file"):
+        with pytest.raises(BenchbenchError, match="pipe is a pipe, which can be read only once: save it to a file"):
             read_run_file(tmp_path / "pipe", {"q1"}, format=format)
 
 
@@ -178,7 +178,7 @@ def test_flowbaby_run_uses_its_own_or_the_requested_order(tmp_path):
         ("a.run", "q1 Q0 a 1 2 x\nq1 Q0 b 2 1 x\n\nq1 Q0 a 3 0 x\n", "a.run, line 4, ranks the document 'a' .* line 1"),
         ("a.json", flowbaby([*ENTRIES, ("q1", "b", 3, 0.1)]), r"a.json, entries\[3\], .* after entries\[0\]"),
         ("a.run", "q1 Q0 a 1 2 x\nq1 Q0 b 2 high x\n", "a.run, line 2, has the score"),
-        ("qrels.txt", "\nq1 0 a 1\n", "does not look like a run: .*, and line 2 has 4 columns;"),
+        ("qrels.txt", "\nq1 0 a 1\n", r"does not look like a run\. .*, but line 2 has 4 columns\."),
         ("empty.run", "\n", "empty.run is empty"),
     ],
 )
@@ -191,9 +191,9 @@ def test_explicit_format_skips_detection(tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a 1 2\n")
     with pytest.raises(BenchbenchError, match=r"a\.run, line 1, has 5 columns"):
         read_run_file(path, {"q1"}, format="trec")
-    with pytest.raises(BenchbenchError, match="leave the order out"):
+    with pytest.raises(BenchbenchError, match="leave out the order"):
         read_run_file(write(path, TREC_RUN), {"q1"}, order_by="rank")
-    with pytest.raises(BenchbenchError, match="there are trec, flowbaby"):
+    with pytest.raises(BenchbenchError, match="choose one of trec, flowbaby"):
         read_run_file(path, {"q1"}, format="csv")
     path = write(tmp_path / "a.run", "q1 Q0 a 1 2 x\nq2 Q0 b 2 1 x\nq2 Q0 b 3 1 x\n")
     assert read_run_file(path, {"q1"}).unknown_count == 1

@@ -141,7 +141,7 @@ BENCHMARK COMPLETED
 
 Execution Time: 45.2 seconds
 Total Queries: 3
-Failed Queries: 1, in no mean
+Failed Queries: 1, not in the means
 
 AGGREGATE METRICS:
   Precision@3:  50.0%  ████████████░░░░░░░░░░░░
@@ -192,9 +192,9 @@ def test_totals_report_missing_and_truncated_results():
     assert "  Precision@3:      –" in told
     assert "  Mean MRR:         –" in told
     assert "BY DIFFICULTY:" not in told
-    said = "Results of a Query: 5, so that measures at a greater cutoff, up to 10, see no more"
+    said = "Results per Query: 5; measures at greater cutoffs, up to 10, use no more"
     assert said in closing(content(ANSWERS, limit=5))
-    assert not any(line.startswith("Results of a Query") for line in closing(content(ANSWERS)))
+    assert not any(line.startswith("Results per Query") for line in closing(content(ANSWERS)))
 
 
 FLAT = Configuration("flat", "memory", "mini")

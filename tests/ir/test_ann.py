@@ -46,18 +46,18 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("stated", "sentence"),
         [
-            ("diskann", 'no method "diskann"; there are exact, hnsw, ivfflat.'),
-            ({"method": ["hnsw"]}, 'no method ["hnsw"]; there are'),
-            ({"m": 8}, '{"m": 8} names no method; there are exact, hnsw, ivfflat.'),
-            ("", '"" is not a setting like exact, hnsw or hnsw(ef_search=100, storage=halfvec).'),
-            ("hnsw(m=8", '"hnsw(m=8" is not a setting like'),
-            ("hnsw m=8", '"hnsw m=8" is not a setting like'),
+            ("diskann", 'The method "diskann" does not exist; choose one of exact, hnsw, ivfflat.'),
+            ({"method": ["hnsw"]}, 'The method ["hnsw"] does not exist; choose one of'),
+            ({"m": 8}, '{"m": 8} must have a method; choose one of exact, hnsw, ivfflat.'),
+            ("", '"" is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).'),
+            ("hnsw(m=8", '"hnsw(m=8" is not a setting such as'),
+            ("hnsw m=8", '"hnsw m=8" is not a setting such as'),
             ("hnsw(8)", '"8" is not an option such as ef_search=100.'),
             ("ivfflat(lists=)", '"lists=" is not an option such as probes=10.'),
-            ("hnsw(m=8, m=9)", "m is there more than once."),
+            ("hnsw(m=8, m=9)", "m occurs more than once."),
             ("hnsw(ef_serach=100)", 'hnsw has no option "ef_serach"; did you mean ef_search?'),
-            ("ivfflat(walks=1)", 'ivfflat has no option "walks"; there are lists, probes, iterative, storage.'),
-            ("exact(m=8)", 'exact has no option "m"; it has none.'),
+            ("ivfflat(walks=1)", 'ivfflat has no option "walks"; choose one of lists, probes, iterative, storage.'),
+            ("exact(m=8)", 'exact has no option "m"; it takes no options.'),
             ("hnsw(m=1)", "m: 1 is not a whole number from 2 to 100."),
             ("hnsw(ef_search=many)", 'ef_search: "many" is not a whole number from 1 to 1000.'),
             ({"method": "hnsw", "ef_search": True}, "ef_search: true is not a whole number"),
@@ -65,7 +65,7 @@ class TestErrors:
             ("hnsw(storage=int8)", 'storage: "int8" is not one of vector, halfvec, binary.'),
             ("ivfflat(iterative=strict)", 'iterative: "strict" is not one of off, relaxed.'),
             ("hnsw(m=40)", "ef_construction: 64 is less than twice m, which is 40; raise it to 80."),
-            ("ivfflat(lists=5, probes=6)", "probes: 6 is more than the 5 lists there are."),
+            ("ivfflat(lists=5, probes=6)", "probes: 6 is more than lists, which is 5."),
         ],
     )
     def test_each_error_lists_the_valid_choices(self, stated, sentence):
@@ -77,10 +77,10 @@ class TestErrors:
 class TestShortfall:
     def test_a_narrow_search_cannot_fill_a_deep_list(self):
         assert Ann.parse("hnsw").shortfall(100) == (
-            "hnsw finds at most 40 chunks a query, since ef_search is 40, but 100 are asked for: raise ef_search to "
+            "hnsw finds at most 40 chunks per query because of ef_search, but 100 are needed: raise ef_search to "
             "100, or let it scan on (iterative=strict)."
         )
-        assert "for: let it scan on" in Ann.parse("hnsw").shortfall(2000)
+        assert "needed: let it scan on" in Ann.parse("hnsw").shortfall(2000)
 
     @pytest.mark.parametrize("text", ["exact", "hnsw(ef_search=100)", "hnsw(iterative=relaxed)", "ivfflat"])
     def test_others_may_fill_it(self, text):

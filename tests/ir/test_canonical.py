@@ -31,7 +31,7 @@ def test_it_names_an_item_by_its_topic(topic_id, topic, expected):
 
 
 def test_it_refuses_rules_that_it_does_not_know():
-    with pytest.raises(CanonicalizationError, match=r"version 'v2' is not known: known is v1\."):
+    with pytest.raises(CanonicalizationError, match=r"version 'v2' is not known; choose one of v1\."):
         rules("v2")
 
 
@@ -92,9 +92,12 @@ def test_documented_example_writes_a_scorable_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("results", "sentence"),
     [
-        ({None: []}, "None is no query id"),
+        ({None: []}, "None is not a valid query id"),
         ({UUID(int=1): [], str(UUID(int=1)): []}, "Two queries have the id '00000000-"),
-        ({"q1": [result(1.0, topic_id=2.5)]}, r"2\.5 is no topic_id: it must be a text, a UUID or a whole number"),
+        (
+            {"q1": [result(1.0, topic_id=2.5)]},
+            r"2\.5 is not a valid topic_id: it must be a text, a UUID or a whole number",
+        ),
     ],
 )
 def test_invalid_ids_are_rejected(results, sentence):

@@ -172,10 +172,10 @@ def test_an_answer_is_read_as_texts():
     assert QueryText.parse("rewrite").texts("<think>pears?\n</think>\n\npear trees") == ("pear trees",)
     assert QueryText.parse("hyde").texts("1.5 million\npears") == ("1.5 million pears",)
     assert QueryText.parse("hyde").texts("An apple\nis a fruit. ") == ("An apple is a fruit.",)
-    with pytest.raises(QueryTextError, match=r"gave 1 of the 2 texts that multi\(2\) asks for"):
+    with pytest.raises(QueryTextError, match=r"returned 1 of the 2 texts that multi\(2\) asks for"):
         read("apple\napple")
     for nothing in (" \n", "<think>cut short"):
-        with pytest.raises(QueryTextError, match="gave 0 of the 1"):
+        with pytest.raises(QueryTextError, match="returned 0 of the 1"):
             QueryText.parse("rewrite").texts(nothing)
 
 
@@ -185,9 +185,9 @@ def test_a_prompt_holds_the_question_as_it_is():
 
 
 def test_a_way_without_a_model_is_refused():
-    with pytest.raises(MatrixError, match="llms: rewrite asks a language model, and none is named"):
+    with pytest.raises(MatrixError, match="llms: rewrite needs a language model: name one"):
         Matrix.parse({"query": ["as_asked", "rewrite"]})
-    with pytest.raises(MatrixError, match="query: 'anew' is none of as_asked"):
+    with pytest.raises(MatrixError, match="query: 'anew' must be one of as_asked"):
         Matrix.parse({"query": ["anew"], **LLM})
     with pytest.raises(MatrixError, match='llms: "llama3" is not a language model with its server'):
         Matrix.parse({"query": ["rewrite"], "llms": ["llama3"]})

@@ -87,7 +87,7 @@ def test_slice_floor_is_undecided_with_too_many_missing_queries():
     ("floor", "why"),
     [
         (Floor(NDCG, 0.1, "hard", 2), "1 query counted here; the rule asks for 2."),
-        (Floor(NDCG, 0.1, "easy"), "There is no slice 'easy'. There are hard."),
+        (Floor(NDCG, 0.1, "easy"), "The slice 'easy' does not exist. Choose one of hard."),
     ],
 )
 def test_missing_or_too_small_slice_is_undecided(floor, why):

@@ -111,12 +111,12 @@ class TestErrors:
         ("data", "field", "sentence"),
         [
             ({"search_mode": ["dense"]}, "search_mode", 'no key "search_mode"; did you mean search_modes?'),
-            ({"colour": ["red"]}, "colour", "its keys are primary_k, k_values_for_metrics, indexes"),
+            ({"colour": ["red"]}, "colour", "choose one of primary_k, k_values_for_metrics, indexes"),
             ({"top_k_values": []}, "top_k_values", "top_k_values: the list is empty"),
-            ({"search_modes": "dense"}, "search_modes", 'search_modes: give a list, not "dense"'),
+            ({"search_modes": "dense"}, "search_modes", 'search_modes: must be a list, not "dense"'),
             ({"search_modes": ["vector"]}, "search_modes", '"vector" is not one of "dense", "sparse", "hybrid"'),
-            ({"top_k_values": [100, 100]}, "top_k_values", "top_k_values: 100 is there more than once"),
-            ({"score_thresholds": [0, 0.0]}, "score_thresholds", "0.0 is there more than once"),
+            ({"top_k_values": [100, 100]}, "top_k_values", "top_k_values: 100 occurs more than once"),
+            ({"score_thresholds": [0, 0.0]}, "score_thresholds", "0.0 occurs more than once"),
             ({"top_k_values": [True]}, "top_k_values", "top_k_values: true is not a whole number from 1 to 1000"),
             ({"top_k_values": [1001]}, "top_k_values", "1001 is not a whole number from 1 to 1000"),
             ({"top_k_values": [50.0]}, "top_k_values", "50.0 is not a whole number"),
@@ -131,10 +131,10 @@ class TestErrors:
             ({"score_thresholds": [True]}, "score_thresholds", "true is not a number from 0 to 1"),
             ({"candidates": [0]}, "candidates", "0 is not a whole number from 1 to 10000, or null"),
             ({"indexes": [" "]}, "indexes", 'indexes: " " is not a name'),
-            ({"ann": ["flat"]}, "ann", 'ann: There is no method "flat"; there are exact, hnsw, ivfflat.'),
+            ({"ann": ["flat"]}, "ann", 'ann: The method "flat" does not exist; choose one of exact, hnsw, ivfflat.'),
             ({"ann": [7]}, "ann", "ann: 7 is not a setting such as hnsw(ef_search=100), or an object of it."),
-            ({"ann": ["hnsw", "hnsw(m=16)"]}, "ann", 'ann: "hnsw(m=16)" is there more than once'),
-            ({"ann": ["hnsw", {"method": "hnsw"}]}, "ann", 'ann: {"method": "hnsw"} is there more than once'),
+            ({"ann": ["hnsw", "hnsw(m=16)"]}, "ann", 'ann: "hnsw(m=16)" occurs more than once'),
+            ({"ann": ["hnsw", {"method": "hnsw"}]}, "ann", 'ann: {"method": "hnsw"} occurs more than once'),
             ({"lexical": ["bm42"]}, "lexical", 'lexical: "bm42" is not one of "bm25", "fts"'),
             ({"fusion": ["sum"]}, "fusion", 'fusion: "sum" is not one of "rrf", "weighted"'),
             ({"weights": [0.5]}, "weights", "weights: 0.5 is not two numbers, for dense and lexical, from 0 up"),
@@ -143,7 +143,7 @@ class TestErrors:
             ({"weights": [[-1, 2]]}, "weights", "weights: [-1, 2] is not two numbers"),
             ({"weights": [[True, 1]]}, "weights", "weights: [true, 1] is not two numbers"),
             ({"weights": [[float("inf"), 1]]}, "weights", "weights: [Infinity, 1] is not two numbers"),
-            ({"weights": [[0.7, 0.3], [7, 3]]}, "weights", "weights: [7, 3] is there more than once"),
+            ({"weights": [[0.7, 0.3], [7, 3]]}, "weights", "weights: [7, 3] occurs more than once"),
             ({"search_modes": [{"a": 1}]}, "search_modes", 'search_modes: {"a": 1} is not one of'),
             (
                 {"k_values_for_metrics": [10, 20], "top_k_values": [5]},
@@ -154,7 +154,7 @@ class TestErrors:
             (
                 {"use_reranker": [True], "rerankers": ["tiny"], "rerank_depths": [200]},
                 "rerank_depths",
-                "rerank_depths: 200 is more than the 100 candidates of a run with 100 of top_k_values",
+                "rerank_depths: 200 is more than the 100 candidates of a run with top k 100",
             ),
             ([], "matrix", "The matrix must be an object"),
         ],
@@ -195,7 +195,7 @@ class TestErrors:
 
     def test_huge_matrix_is_rejected_without_expanding_it(self):
         wide = [*range(100, 120)]
-        with pytest.raises(MatrixError, match="combines its values in 160,000 ways") as raised:
+        with pytest.raises(MatrixError, match="has 160,000 combinations") as raised:
             Matrix.parse(
                 {
                     "top_k_values": wide,

@@ -55,7 +55,7 @@ class TestMeasure:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("ndcg@10", "no measure 'ndcg'; there are P, R, nDCG"),
+            ("ndcg@10", "The measure 'ndcg' does not exist; choose one of P, R, nDCG"),
             ("P", "P needs a cutoff, such as P@10"),
             ("nDCG@ten", "'nDCG@ten' is not a measure"),
             ("nDCG@-1", "not a measure"),

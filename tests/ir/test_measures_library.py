@@ -58,7 +58,7 @@ def test_unsupported_measures_are_rejected_with_a_message(text, sentence):
 
 
 def test_a_measure_has_one_name():
-    with pytest.raises(MeasureError, match="The measure MAP is written AP"):
+    with pytest.raises(MeasureError, match="The measure MAP must be written as AP"):
         Measure("MAP")
 
 
@@ -103,7 +103,7 @@ def test_grade_above_the_script_limit_raises_an_error():
 
 
 def test_a_broken_grade_is_refused():
-    with pytest.raises(MeasureError, match=r"whole grades; 0\.5 is none"):
+    with pytest.raises(MeasureError, match=r"need whole-number grades, not 0\.5"):
         evaluate([Measure("infAP")], GradedRankings.from_rankings([["a"]], [{"a": 0.5}]))
 
 

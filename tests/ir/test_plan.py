@@ -129,7 +129,7 @@ class TestTruth:
         assert planned.stages[-1] == DenseStage(None, "exact", 90)
         assert [run.run_key for run in planned.truths] == ["0", "1"]
         assert planned.distinct(10)["dense"] == 30
-        assert "counterparts of 2 approximate runs" in planned.explain(10)
+        assert "to check 2 approximate runs" in planned.explain(10)
 
     def test_exact_runs_need_none(self):
         assert plan_of(Configuration(), Configuration(search_mode="sparse", ann="hnsw")).truths == ()

@@ -23,7 +23,9 @@ class TestCommonQueries:
         assert common_queries(np.array([[1, NAN, 0, 1], [0, 1, 0, NAN]])).tolist() == [True, False, True, False]
 
     def test_it_names_the_run_that_leaves_too_few(self):
-        with pytest.raises(ComparisonError, match="Of 3 queries 1 has a value in every compared run; run 1 answered"):
+        with pytest.raises(
+            ComparisonError, match="Only 1 of 3 queries has a value in every compared run; run 1 answered"
+        ):
             common_queries(np.array([[1, 0, 1], [NAN, NAN, 1]]))
 
     def test_it_refuses_other_shapes_and_infinite_values(self):

@@ -89,7 +89,7 @@ class TestByHand:
             assert pair.p_adjusted <= same.p_adjusted
             assert pair.p_t == pytest.approx(same.p_t)
             assert pair.interval.low == pytest.approx(same.interval.low)
-        with pytest.raises(ComparisonError, match=r"Runs 0 and 1 are not a pair .* against run 2"):
+        with pytest.raises(ComparisonError, match=r"Runs 0 and 1 are not a pair .* with run 2"):
             against.pair(0, 1)
 
     def test_the_detectable_difference_is_critical_plus_z_standard_errors(self):
@@ -157,11 +157,11 @@ class TestInput:
     @pytest.mark.parametrize(
         ("values", "options", "message"),
         [
-            ([[1, NAN, 0], [0, 1, NAN]], {}, "Of 3 queries 1 has a value in every compared run"),
-            ([[1, 0, 1]], {}, "needs at least 2 runs; here is 1"),
-            ([[1, 0], [0, 1]], {"baseline": 2}, "The baseline is run 2, but runs go from 0 to 1"),
-            ([[1, 0], [0, 1]], {"alpha": 0}, "alpha is 0"),
-            ([[1, 0], [0, 1]], {"power": 1.0}, "power is 1.0"),
+            ([[1, NAN, 0], [0, 1, NAN]], {}, "Only 1 of 3 queries has a value in every compared run"),
+            ([[1, 0, 1]], {}, "needs at least 2 runs, not 1"),
+            ([[1, 0], [0, 1]], {"baseline": 2}, "The baseline must be a run from 0 to 1, not 2"),
+            ([[1, 0], [0, 1]], {"alpha": 0}, "alpha must be above 0 and below 1, not 0"),
+            ([[1, 0], [0, 1]], {"power": 1.0}, "power must be above 0 and below 1, not 1.0"),
             ([[1, 0], [0, 1]], {"resamples": 10}, "With 10 resamples no p-value can be as small as alpha = 0.05"),
         ],
     )

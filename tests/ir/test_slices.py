@@ -140,7 +140,9 @@ VALUES = np.array([1.0, 0.5, 0.0])
 
 def test_names_parse_back():
     assert [str(Profile.parse(name)) for name in PROFILES] == ["plain", "flowbaby-1.0", "flowbaby-1.1"]
-    with pytest.raises(ProfileError, match=r"no aggregation profile 'fancy'; there are plain, flowbaby-1\.0"):
+    with pytest.raises(
+        ProfileError, match=r"The aggregation profile 'fancy' does not exist; choose one of plain, flowbaby-1\.0"
+    ):
         Profile.parse("fancy")
 
 

@@ -98,7 +98,7 @@ class TestClusters:
         assert [len(part) for part in clustered(np.ones((8, 2), np.float32), most=450)] == [4, 4]
 
     def test_texts_too_long_for_a_summary_are_rejected(self):
-        with pytest.raises(trees.TreeError, match="A text has 101 characters, and a summary is made of at most 100"):
+        with pytest.raises(trees.TreeError, match="A text has 101 characters, but a summary takes at most 100"):
             trees.clusters(near_topics()[:2], np.array([50, 101]), limit=100, threshold=0.1, seed=42)
 
     @limits(max_examples=8)
@@ -223,7 +223,7 @@ def test_a_window_of_white_space_is_left_out():
 
 @pytest.mark.parametrize(("size", "overlap"), [(500, 250), (500, -1), (0, 0), (10, 12)])
 def test_overlap_of_half_the_size_is_rejected(size, overlap):
-    with pytest.raises(ChunkingError, match=rf"overlap of {overlap} .* size of {size}"):
+    with pytest.raises(ChunkingError, match=rf"overlap {overlap} must be .*, which is {size}"):
         spans("text", size=size, overlap=overlap)
 
 

@@ -175,7 +175,7 @@ def test_failed_index_error_lists_the_imported_objects(fruit, capsys):
     ("damage", "sentence"),
     [
         (lambda folder: (folder / "corpus.jsonl").unlink(), "holds no corpus.jsonl"),
-        (lambda folder: (folder / "queries.jsonl").unlink(), "holds no queries.jsonl"),
+        (lambda folder: (folder / "queries.jsonl").unlink(), "must contain queries.jsonl"),
         (lambda folder: (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": "x"}\n{"_id": 2.5}\n'), "line 2"),
         (lambda folder: judge(folder, "q1 d1 1", "q7 d1 1"), "line 3, judges the query 'q7'"),
         (lambda folder: write_vectors(folder / "vectors.npz", ("d1", "d2")), "no vectors of"),

@@ -118,10 +118,10 @@ def test_resolve_mapping_waits_and_reports_the_result(mapping, capsys, settings,
 
 
 def test_resolve_mapping_needs_one_mapping(mapping, admin_user):
-    with pytest.raises(CommandError, match=r"No mapping is called 'trail'; there is trial\."):
+    with pytest.raises(CommandError, match=r"The mapping 'trail' was not found; choose one of trial\."):
         call_command("resolve_mapping", "trail")
     create_mapping(make_dataset(name="other"), mapping.collection, name="trial", owner=admin_user)
-    with pytest.raises(CommandError, match="Several mappings are called 'trial'"):
+    with pytest.raises(CommandError, match="Several mappings are named 'trial'"):
         call_command("resolve_mapping", "trial")
 
 
@@ -221,8 +221,8 @@ NO_KEY = "The reference has none of the keys document_id, uri, content_hash, pat
         ({"document_id": 17}, "document_id", "The document_id is not a string."),
         ({"uri": ["file:///a.md"]}, "uri", "The uri is not a string."),
         ({"uri": False}, "uri", "The uri is not a string."),
-        ({"uri": ""}, "uri", "The uri is blank."),
-        ({"file_name": " \t"}, "file_name", "The file_name is blank."),
+        ({"uri": ""}, "uri", "The uri must not be blank."),
+        ({"file_name": " \t"}, "file_name", "The file_name must not be blank."),
         ({"content_hash": "abc"}, "content_hash", "The content_hash 'abc' is not 64 hexadecimal digits (SHA-256)."),
         (
             {"content_hash": "g" * 64},

@@ -114,10 +114,10 @@ class TestCommand:
 
     def test_its_errors_are_sentences(self, mapping, tmp_path):
         for arguments, sentence in (
-            (["nothing", "--format", "trec"], "No dataset is called 'nothing'; there is questions"),
+            (["nothing", "--format", "trec"], "The dataset 'nothing' was not found; choose one of questions"),
             (["questions", "--format", "trec", "--dataset-version", "9"], "has no version 9; there is 1"),
             (["questions", "--format", "trec"], "which has no document_id, and TREC names documents by it"),
-            (["questions", "--format", "trec", "--mapping", "none"], "No mapping is called 'none'"),
+            (["questions", "--format", "trec", "--mapping", "none"], "The mapping 'none' was not found"),
         ):
             with pytest.raises(CommandError, match=sentence) as caught:
                 call_command("export_dataset", *arguments, "--output", str(tmp_path / "out"))

@@ -64,7 +64,7 @@ ALL_STORED = [
     ("q2", None, "ambiguous", "file_name", "2 documents have the file_name 'README.md'."),
     ("q2", None, "ambiguous", "content_hash", f"2 documents have the content_hash '{'bb' * 32}'."),
     ("q2", None, "not_found", "document_id", "No document has the document_id 'gone'."),
-    ("q2", None, "invalid_ref", "uri", "The uri is blank."),
+    ("q2", None, "invalid_ref", "uri", "The uri must not be blank."),
 ]
 
 

@@ -112,7 +112,7 @@ def test_slices_are_compared_separately_and_small_ones_are_untested(db):
     evaluation.values = [[*[None] * 26, *column[26:]] for column in evaluation.values]
     evaluation.save()
     assert not compare_runs(runs, slice="category: billing").is_tested, "nine queries have a value in every run"
-    with pytest.raises(ComparingError, match='no slice "category: none"; there is category: billing'):
+    with pytest.raises(ComparingError, match='no slice "category: none"; choose one of category: billing'):
         compare_runs(runs, slice="category: none")
 
 
@@ -152,7 +152,7 @@ def test_invalid_requests_raise_explanatory_errors(runs):
         compare_runs(runs[:1])
     with pytest.raises(ComparingError, match="is not among the compared runs"):
         compare_runs(runs[:2], baseline=runs[2])
-    with pytest.raises(ComparingError, match='no common measure "ERR@5"; there is nDCG@5'):
+    with pytest.raises(ComparingError, match='no common measure "ERR@5"; choose one of nDCG@5'):
         compare_runs(runs, measure="ERR@5")
 
 
@@ -186,7 +186,9 @@ def test_too_few_common_queries_are_no_comparison(db):
     values = VALUES[:2].copy()
     values[1, 1:] = np.nan
     runs = make_compared(make_queries(40), values).runs.all()
-    with pytest.raises(ComparingError, match=r"Of 40 queries 1 has a value in every compared run.*top 20 answered"):
+    with pytest.raises(
+        ComparingError, match=r"Only 1 of 40 queries has a value in every compared run.*top 20 answered"
+    ):
         compare_runs(runs)
 
 
@@ -264,7 +266,7 @@ def test_it_refuses_runs_of_different_datasets(compared):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("nightly", "is a benchmark: say which of its runs, as in nightly:1"), ("nightly:9", "has no run 9")],
+    [("nightly", "is a benchmark: name one of its runs, such as nightly:1"), ("nightly:9", "has no run 9")],
 )
 def test_it_says_how_to_name_a_run(compared, name, said):
     with pytest.raises(CommandError, match=said) as caught:
@@ -281,7 +283,7 @@ def test_it_compares_the_summaries_that_we_export(db, tmp_path, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["measures"]["mrr"]["difference"] == pytest.approx(1 - 1 / 3)
     assert facts["duration_ms"]["difference"] == 10 * 8 - 20 * 7  # what their own searches took
-    assert "They count 7 and 8 queries" in facts["warnings"][0]
+    assert "The files count 7 and 8 queries" in facts["warnings"][0]
     call_command("compare", *map(str, paths))
     told = capsys.readouterr().out
     assert "mrr" in told
@@ -291,6 +293,6 @@ def test_it_compares_the_summaries_that_we_export(db, tmp_path, capsys):
     with pytest.raises(CommandError, match="different versions of the canonical ids: 'v1' and 'v2'") as caught:
         call_command("compare", *map(str, paths))
     assert caught.value.returncode == 1
-    with pytest.raises(CommandError, match="'nightly:1' is not a file while the other is") as mixed:
+    with pytest.raises(CommandError, match="'nightly:1' is not a file, but the other is") as mixed:
         call_command("compare", str(paths[0]), "nightly:1")
     assert mixed.value.returncode == 2

@@ -206,7 +206,7 @@ def test_incomparable_selection_shows_the_reason_and_remedy(admin_client, benchm
 
 def test_runs_that_are_not_judged_alike_are_flagged(admin_client, db):
     benchmark = make_compared(make_queries(40), VALUES, measures=["nDCG@10", "Judged@10"])
-    assert "The runs are not judged alike" in text_of(page(admin_client, benchmark=benchmark.pk))
+    assert "Judgment coverage differs" in text_of(page(admin_client, benchmark=benchmark.pk))
 
 
 def test_benchmarks_of_other_owners_are_not_found(client, benchmark, make_staff):

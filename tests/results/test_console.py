@@ -117,7 +117,7 @@ def test_failed_query_shows_its_reason_and_is_not_averaged(odoo, queries):
     Console(Benchmark.objects.get(), lines.append).close({})
     told = "\n".join(lines)
     assert "      ✗ Failed: The query took 60 s.\n" in told
-    assert "Failed Queries: 1, in no mean" in told
+    assert "Failed Queries: 1, not in the means" in told
     assert told.count("Metrics: P@3") == 1
 
 
@@ -238,7 +238,7 @@ def test_an_unreadable_file_ends_in_a_sentence(odoo, tmp_path, content, said):
 
 
 def test_invalid_output_folder_is_reported_before_searching(odoo, queries, tmp_path):
-    with pytest.raises(CommandError, match=r"results cannot be made a folder: Not a directory"):
+    with pytest.raises(CommandError, match=r"results cannot be created: Not a directory"):
         run("--queries", queries, "--collection", "odoo", "--output-dir", queries / "results")
     assert not QueryResult.objects.exists()
 

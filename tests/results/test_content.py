@@ -126,9 +126,9 @@ def test_statement_count_is_independent_of_query_count(admin_client, benchmark):
 def test_unavailable_content_values_are_explained(admin_client, benchmark):
     run, evaluation = benchmark.runs.get(), Evaluation.objects.get()
     Query.objects.filter(key="both").update(evidence=[{"page": 3}])
-    with pytest.raises(ContentError, match="evidence of the query 'both' is not a list of texts"):
+    with pytest.raises(ContentError, match="evidence of the query 'both' must be a list of texts"):
         content_of(evaluation)
-    assert "state each passage as a text" in text_of(admin_client.get(fragment_of(run)))
+    assert "write each passage as a text" in text_of(admin_client.get(fragment_of(run)))
     Query.objects.filter(key="both").update(evidence=[])
     own_rankings(run.benchmark)
     change_rankings(QueryResult.objects.filter(query__key="pear"), document_ids=[], chunk_ids=[], scores=[])
@@ -182,7 +182,7 @@ def test_the_page_of_the_run_shows_them(admin_client, sectioned):
 
 def test_values_measured_before_resolving_again_are_rejected(sectioned):
     Evaluation.objects.update(truth_hash="of another resolution")
-    with pytest.raises(CutError, match="resolved again since this run was measured"):
+    with pytest.raises(CutError, match="resolved again after this run was measured"):
         section_means(Evaluation.objects.get())
 
 

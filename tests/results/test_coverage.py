@@ -99,14 +99,14 @@ def test_the_leaderboard_shows_how_much_is_judged(admin_client, mapping):
     page = text_of(admin_client.get(results_url(benchmark), {"k": "2"}))
     assert "judged 100.0 %" in page
     assert "judged 25.0 %" in page
-    told = "The runs are not judged alike: 25.0 % of what “top 20” returns first is judged, and 100.0 % of “top 10”"
+    told = "Judgment coverage differs: 25.0 % of the top results of “top 20” are judged, but 100.0 % of “top 10”"
     assert told in page
 
 
 def test_runs_that_are_judged_alike_need_no_sentence(admin_client, first):
     assert uneven_warning({"a": 0.5, "b": 0.54, "c": None}) == ""
     assert uneven_warning({}) == ""
-    assert "not judged alike" not in text_of(admin_client.get(results_url(first)))
+    assert "Judgment coverage differs" not in text_of(admin_client.get(results_url(first)))
 
 
 def test_leaderboard_warns_of_few_judgments(admin_client, mapping):

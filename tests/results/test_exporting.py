@@ -135,14 +135,14 @@ def test_the_page_needs_nothing_from_elsewhere(exported):
     assert "http" not in ours.replace("http-equiv", "")
     assert "src=" not in ours
     assert HOSTILE not in page
-    assert "cannot be told apart" in page
+    assert "are not distinguishable" in page
     assert "The encoder is gone." in page
 
 
 def test_impossible_export_raises_an_explanation(exported):
-    with pytest.raises(ExportError, match="The format csv is of a benchmark; of a run there is csv-run, trec-run"):
+    with pytest.raises(ExportError, match=r"csv exports a benchmark\. For a run choose one of csv-run, trec-run"):
         export(exported.runs.get(run_order=1), "csv")
-    with pytest.raises(ExportError, match="There is no format 'xml'; of a benchmark there is json"):
+    with pytest.raises(ExportError, match=r"The format 'xml' does not exist\. For a benchmark choose one of json"):
         export(exported, "xml")
     with pytest.raises(ExportError, match=r"is failed and has nothing to export: The encoder is gone\."):
         whole(exported.runs.get(run_order=4), "trec-run")

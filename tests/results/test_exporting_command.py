@@ -46,7 +46,7 @@ def test_it_names_the_file_in_a_folder(exported, tmp_path, capsys):
     told = json.loads(captured.out)
     assert told["path"].endswith("run-2.run")
     assert told["run"] == 2
-    assert "1 query of the run failed and is not in this file" in captured.err
+    assert "1 query of the run failed and is missing from this file" in captured.err
 
 
 def test_it_says_which_run_it_wrote(exported, tmp_path, capsys):

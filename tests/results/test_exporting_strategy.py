@@ -131,7 +131,7 @@ def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
     told = [line for line in (first / "config.yaml").read_text().splitlines() if line.startswith("#")]
     assert told[0] == "# To run it again: manage.py run_benchmark --experiment config.yaml"
     assert told[2].startswith(
-        "# Its index \"broken\" is left out, with the runs over it: it could not be built. 'keyword:' names no distinct"
+        "# The index \"broken\" could not be built: it and its runs are left out. 'keyword:' names no distinct"
     )
     for model, name in ((Benchmark, "1e5"), (Collection, "shelf"), (Dataset, "what was asked")):
         model.objects.update(name=name)  # the data is found whatever it is called by then
@@ -147,7 +147,7 @@ def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
     stated, restated = [yaml.safe_load((one / "config.yaml").read_text()) for one in (first, again)]
     keys = ("matrix", "indexes", "id")
     assert [stated[key] for key in keys] == [restated[key] for key in keys]
-    for wrong, said in ((["--preset", "full"], "states one benchmark"), (["--output-dir", "again"], "exists already")):
+    for wrong, said in ((["--preset", "full"], "defines one benchmark"), (["--output-dir", "again"], "exists already")):
         with pytest.raises(CommandError, match=said):
             call_command("run_benchmark", "--experiment", "config.yaml", *wrong)
     Collection.objects.update(fingerprint="0" * 64)
@@ -230,5 +230,5 @@ class TestOfAnyBenchmark:
 
     def test_a_file_is_no_place_for_a_directory(self, exported, tmp_path):
         (tmp_path / "file").write_text("")
-        with pytest.raises(CommandError, match="file cannot be made a folder: File exists"):
+        with pytest.raises(CommandError, match="file cannot be created: File exists"):
             call_command("export_results", str(exported.pk), "--format", "strategy", "--output", str(tmp_path / "file"))

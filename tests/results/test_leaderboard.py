@@ -65,7 +65,7 @@ def test_warning_common_to_all_runs_is_shown_once(mapping, admin_client):
     benchmark.runs.filter(run_order=3).update(warnings=["Short lists.", "Slow."])
     page = admin_client.get(results_url(benchmark)).content.decode()
     for told in (text_of(benchmark), page):
-        assert told.count("Short lists.") == told.count("Every run: Short lists.") == 1
+        assert told.count("Short lists.") == told.count("All runs: Short lists.") == 1
         assert told.count("Slow.") == 1
 
 

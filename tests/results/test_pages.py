@@ -230,7 +230,7 @@ def test_nothing_that_people_upload_is_markup(admin_client, mapping):
 
 def test_the_start_page_leads_through_five_steps(admin_client, db):
     page = admin_client.get(reverse("admin:index"))
-    assert page.context["next_step"]["title"] == "Bring documents"
+    assert page.context["next_step"]["title"] == "Add documents"
     for add in ("collections_collection", "retrieval_index", "datasets_dataset", "mappings_mapping"):
         assert reverse(f"admin:{add}_add") in page.content.decode()
 

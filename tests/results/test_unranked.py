@@ -31,7 +31,7 @@ from tests.results.test_pages import results_url
 
 LOST = [1] * 8 + [0] * 12  # the best mean of all, over 9 of 21 queries
 ONE_LOST = [1] * 11 + [2] * 8 + [0]  # 1 of 21 is less than 5 %
-WHY = "Not ranked: 12 of 21 queries have no value, more than 5 %; 12 failed: retry it."
+WHY = "Not ranked: 12 of 21 queries have no value, more than 5 %; 12 failed: retry the run."
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,9 @@ def test_each_format_says_why_or_which_queries_failed(benchmark, format):
     if format in RANKS:
         assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " ")
     elif not exporter.marks_failures:
-        assert lost_failures(subject, exporter).startswith("12 queries of the run failed and are not in this file")
+        assert lost_failures(subject, exporter).startswith(
+            "12 queries of the run failed and are missing from this file"
+        )
     elif format not in NO_RUNS:
         assert "The index was away." in written or '"failed_queries": 12' in written
 
@@ -206,7 +208,7 @@ def test_run_missing_half_a_slice_is_unranked_only_there(db):
     board = leaderboard(benchmark, within=hard)
     assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (3, 1), (1, None)]
     assert board.rows[-1].unranked == (
-        "In this slice: Not ranked: 1 of 2 queries has no value, more than 5 %; 1 failed: retry it."
+        "In this slice: Not ranked: 1 of 2 queries has no value, more than 5 %; 1 failed: retry the run."
     )
 
 

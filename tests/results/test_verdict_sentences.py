@@ -32,7 +32,7 @@ def compared(values: Any, **asked: Any) -> RunComparison:
 
 def test_a_winner_beats_every_other_run():
     found = compared(noisy([0.2, 0.9, 0.3], 50))
-    told = "top 20 beats every other run: the difference is more than the luck of the queries."
+    told = "top 20 beats every other run: the difference is significant."
     assert verdict_sentence(found) == told
     assert verdict_sentence(compared(noisy([0.2, 0.9], 50))).startswith("top 20 beats top 10:")
 
@@ -40,7 +40,7 @@ def test_a_winner_beats_every_other_run():
 def test_verdict_counts_indistinguishable_runs_and_the_queries_needed():
     found = compared(noisy([0.5, 0.52, 0.51, 0.1], 50))
     assert verdict_sentence(found) == (
-        f"2 runs cannot be told apart from the best, {found.labels[found.reference]}; it beats the other 1. "
+        f"{found.labels[found.reference]} beats 1 of the other runs but is not distinguishable from the other 2. "
         f"About {found.verdict.settled_by:,} more queries would settle it."
     )
 
@@ -48,7 +48,7 @@ def test_verdict_counts_indistinguishable_runs_and_the_queries_needed():
 def test_equal_runs_are_settled_by_no_number_of_queries():
     values = noisy([0.5], 50)[0]
     assert verdict_sentence(compared([values, values])) == (
-        "top 10 and top 20 cannot be told apart. No realistic number of queries would settle it."
+        "top 10 and top 20 are not distinguishable. No realistic number of queries would settle it."
     )
 
 
@@ -65,10 +65,10 @@ def test_sentences_name_the_tests_and_the_omitted_queries():
         "nDCG@10 of all 3 pairs of 3 runs, paired by query over 48 queries; 10,000 sign flips, seed 42, family-wise "
         "error at most 5% by max-|t|, power 80%."
     )
-    assert left_out_sentence(found) == "Queries left out: 2 that some run did not answer."
+    assert left_out_sentence(found) == "Queries left out: 2 without an answer from every run."
     few = compared(noisy([0.5, 0.6], 8), baseline=1)
     assert "of 1 run against the baseline" in family_sentence(few)
-    assert "all 128 patterns of signs" in family_sentence(few)
+    assert "all 128 sign patterns" in family_sentence(few)
 
 
 def test_cheapest_good_run_is_named_with_its_possible_loss():
@@ -78,10 +78,10 @@ def test_cheapest_good_run_is_named_with_its_possible_loss():
     pair = found.comparison.pair(2, 1)
     assert choice_sentence(found, costs) == (
         "top 20 is the cheapest run that is not significantly worse than the best, top 30; it loses at most "
-        f"{f'{pair.simultaneous.high:.4f}'.removeprefix('0')} nDCG@10 to it, with 95 % confidence."
+        f"{f'{pair.simultaneous.high:.4f}'.removeprefix('0')} nDCG@10, with 95 % confidence."
     )
     within = costs_of(found, Bounds(latency_ms=15))
-    assert choice_sentence(found, within) == "top 10 is the best within the bounds, and the cheapest too."
+    assert choice_sentence(found, within) == "top 10 is the best within the bounds, and also the cheapest."
     assert choice_sentence(found, costs_of(found, Bounds(latency_ms=1))) == "No run is within these bounds."
     dear = compared(noisy([0.1, 0.9], 50))
     assert choice_sentence(dear, costs_of(dear, Bounds())).endswith("and every cheaper run is significantly worse.")
@@ -104,7 +104,7 @@ def test_worse_run_above_an_indistinguishable_one_is_explained():
     odd = np.arange(50) % 2
     steady, erratic = best - 0.05 + 0.01 * odd, best - 0.06 + np.where(odd, 0.5, -0.5)
     said = disorder_sentence(compared([best, steady, erratic]))
-    assert said.startswith("top 20 is worse and top 30, whose mean is lower, is not distinguishable: significance")
+    assert said.startswith("top 20 is significantly worse, but top 30, whose mean is lower, is not: significance")
     assert disorder_sentence(compared([best, steady])) == ""
 
 

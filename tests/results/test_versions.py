@@ -73,7 +73,7 @@ def test_reader_can_rescore_and_choose_the_version_to_view(admin_client, finishe
         assert "versions with values: 1, 2." in refused.content.decode()
     cut = admin_client.get(results_url(finished), {"k": "7"})
     assert cut.status_code == 404
-    assert "has no values at k = 7; there are k = 5, 10." in cut.content.decode()
+    assert "has no values at k = 7; choose one of k = 5, 10." in cut.content.decode()
 
 
 def test_rescored_benchmark_shows_the_changed_values(admin_client, finished):

@@ -182,7 +182,7 @@ def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["vegetables", "--name", "a"], "No collection is called 'vegetables'; there is fruit"),
+        (["vegetables", "--name", "a"], "The collection 'vegetables' was not found; choose one of fruit"),
         (["fruit", "--name", "a", "--no-lexical"], "would find nothing"),
         (["fruit", "--name", "a", "--overlap", "5"], "go with --size"),
         (["fruit", "--name", "a", "--size", "10", "--overlap", "5"], "less than half the size"),

@@ -55,7 +55,7 @@ def test_command_prints_a_table_and_warns_of_omitted_queries(trec, capsys):
     ]
     assert err.splitlines() == [
         "Judged queries that bm25.run lacks, counted as 0: 1 of 3.",
-        "Queries of bm25.run that are not among the judged ones, left out: 1.",
+        "Queries of bm25.run without judgments, left out: 1.",
     ]
 
 
@@ -157,7 +157,7 @@ def test_warnings_go_to_stderr(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-m", "nDGC@10"], "There is no measure 'nDGC'"),
+        (["-m", "nDGC@10"], "The measure 'nDGC' does not exist"),
         (["-m", "P"], "The measure P needs a cutoff, such as P@10."),
         (["--run", "missing.run"], "missing.run cannot be read: No such file or directory."),
         (["--run", "missing.json"], "missing.json cannot be read: No such file or directory."),
@@ -182,13 +182,13 @@ def test_a_file_that_cannot_be_written_is_a_sentence(golden, tmp_path, capsys):
     ("arguments", "sentence"),
     [
         ([], "one of the arguments --qrels --dataset is required"),
-        (["--qrels", "q", "--output", "o"], "belong to --dataset"),
-        (["--qrels", "q", "--evaluation-split", "test"], "belong to --dataset"),
-        (["--qrels", "q", "-m", "RR", "-k", "5"], "-m names measures one by one"),
-        (["--dataset", "d", "-m", "RR", "--summary", "s"], "-m names measures one by one"),
-        (["--qrels", "q", "-k", "0"], "-k takes cutoffs from 1, each once"),
-        (["--qrels", "q", "-k", "5", "5"], "-k takes cutoffs from 1, each once"),
-        (["--qrels", "q", "--order-by", "rank"], "--order-by is for a Flowbaby run.json"),
+        (["--qrels", "q", "--output", "o"], "need --dataset"),
+        (["--qrels", "q", "--evaluation-split", "test"], "need --dataset"),
+        (["--qrels", "q", "-m", "RR", "-k", "5"], "-m cannot be used with -k"),
+        (["--dataset", "d", "-m", "RR", "--summary", "s"], "-m cannot be used with -k"),
+        (["--qrels", "q", "-k", "0"], "-k takes different cutoffs of at least 1"),
+        (["--qrels", "q", "-k", "5", "5"], "-k takes different cutoffs of at least 1"),
+        (["--qrels", "q", "--order-by", "rank"], "--order-by is only for a Flowbaby run.json"),
         (["--qrels", "q", "--profile", "fancy"], "invalid choice: 'fancy'"),
     ],
 )

@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
                     "owner",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Sees and changes it. Empty: every staff member does.",
+                        help_text="The user who can see and change it. Empty: all staff can.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -182,7 +182,7 @@ class Migration(migrations.Migration):
                     "team",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Members of this group see it as the owner does.",
+                        help_text="Members of this group can see it too.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",

@@ -173,10 +173,10 @@ def compare_runs(
     # Programs use wire names (`ndcg@10`), people the names on the pages (`nDCG@10`).
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     measure_name = by_wire_name.get(measure, measure) if measure else compared.primary
-    measure = _check_name(measure_name, list(compared.values), "measure", "They have no common")
+    measure = _check_name(measure_name, list(compared.values), "measure", "The runs have no common")
     if falls(measure):  # the verdict calls the greatest mean the best, which is the worst for ranks
         raise ComparingError(
-            f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
+            f"{measure} falls as a run improves, so it cannot say which run is best: use RR, its reciprocal.",
             field="measure",
         )
     slices = {slice_.name: slice_ for slice_ in compared.slices}
@@ -241,7 +241,7 @@ def _ranked(runs: list[Run], baseline: Run | None, version: DatasetVersion | Non
 
 def _check_name(name: str, names: Sequence[str], kind: str, lacking: str) -> str:
     if name not in names:
-        raise ComparingError(f'{lacking} {kind} "{name}"; there is {", ".join(names) or "none"}.', field=kind)
+        raise ComparingError(f'{lacking} {kind} "{name}"; choose one of {", ".join(names) or "none"}.', field=kind)
     return name
 
 
@@ -252,9 +252,9 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
     if common < 2:
         fewest = int(answered.sum(axis=1).argmin())
         raise ComparingError(
-            f"Of {counted(values.shape[1], 'query')} {common} {'has' if common == 1 else 'have'} a value in every "
-            f"compared run, and a comparison needs 2 at least. {labels[fewest]} answered fewest, "
-            f"{answered[fewest].sum():,}."
+            f"Only {common} of {counted(values.shape[1], 'query')} {'has' if common == 1 else 'have'} "
+            f"a value in every compared run; a comparison needs at least 2. {labels[fewest]} answered "
+            f"the fewest, {answered[fewest].sum():,}."
         )
 
 

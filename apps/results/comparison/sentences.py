@@ -20,16 +20,16 @@ def verdict_sentence(comparison: RunComparison) -> str:
     rival_count = len(comparison.runs) - 1
     if verdict.winner is not None:
         beaten = labels[1 - verdict.reference] if rival_count == 1 else "every other run"
-        return f"{best} beats {beaten}: the difference is more than the luck of the queries."
+        return f"{best} beats {beaten}: the difference is significant."
     undecided = len(verdict.undecided)
     if rival_count == 1:
-        sentence = f"{labels[0]} and {labels[1]} cannot be told apart."
+        sentence = f"{labels[0]} and {labels[1]} are not distinguishable."
     elif undecided == rival_count:
-        sentence = f"None of the other {rival_count} runs can be told apart from {best}, which has the greatest mean."
+        sentence = f"{best} has the highest mean, but none of the other {rival_count} runs is distinguishable from it."
     else:
-        subject = f"{undecided} runs" if undecided > 1 else labels[verdict.undecided[0]]
+        subject = f"the other {undecided}" if undecided > 1 else labels[verdict.undecided[0]]
         sentence = (
-            f"{subject} cannot be told apart from the best, {best}; it beats the other {rival_count - undecided}."
+            f"{best} beats {rival_count - undecided} of the other runs but is not distinguishable from {subject}."
         )
     return f"{sentence} {_settling_sentence(comparison)}"
 
@@ -57,7 +57,10 @@ def _settling_sentence(comparison: RunComparison) -> str:
     if all(number is None for number in verdict.more_queries):
         return "No realistic number of queries would settle it."
     max_queries = max(number for number in verdict.more_queries if number is not None)
-    return f"About {counted(max_queries, 'more query')} would settle some of it, and no realistic number the rest."
+    return (
+        f"About {counted(max_queries, 'more query')} would settle some of it; no realistic number would "
+        "settle the rest."
+    )
 
 
 def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
@@ -65,7 +68,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
     choice = costs.choice
     if choice is None:
         if comparison.comparison.baseline is not None:
-            return "The cheapest good run is chosen from a comparison of all pairs: choose no baseline."
+            return "The cheapest good run needs a comparison of all pairs: choose no baseline."
         return "No run is within these bounds." if comparison.is_tested else ""
     label, best = comparison.labels[choice.run], comparison.labels[choice.best]
     within = " within the bounds" if len(choice.within) < len(comparison.runs) else ""
@@ -73,11 +76,11 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
     if choice.run == choice.best:
         latency = costs.points[choice.run].latency_ms or 0.0
         cheaper = any((costs.points[run].latency_ms or latency) < latency for run in choice.within)
-        then = "and every cheaper run is significantly worse" if cheaper else "and the cheapest too"
+        then = "and every cheaper run is significantly worse" if cheaper else "and also the cheapest"
         return f"{label} is the best{within}, {then}."
-    lost = "how much it may lose, so few queries do not say"
+    lost = "there are too few queries to bound its loss"
     if choice.most_lost is not None:
-        lost = f"it loses at most {figure(choice.most_lost)} {comparison.measure} to it, with 95 % confidence"
+        lost = f"it loses at most {figure(choice.most_lost)} {comparison.measure}, with 95 % confidence"
     return (
         f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
     )
@@ -94,8 +97,8 @@ def disorder_sentence(comparison: RunComparison) -> str:
         return ""
     worse, lower = comparison.labels[above[0]], comparison.labels[order[last]]
     return (
-        f"{worse} is worse and {lower}, whose mean is lower, is not distinguishable: significance depends on how "
-        "evenly the differences fall over the queries, not on the rank."
+        f"{worse} is significantly worse, but {lower}, whose mean is lower, is not: significance also "
+        "depends on how evenly the differences are spread over the queries."
     )
 
 
@@ -108,7 +111,7 @@ def family_sentence(comparison: RunComparison) -> str:
     else:
         family = f"{counted(pairs, 'run')} against the baseline"
     flips = (
-        f"all {statistics.resamples + 1:,} patterns of signs"
+        f"all {statistics.resamples + 1:,} sign patterns"
         if statistics.exact
         else f"{statistics.resamples:,} sign flips"
     )
@@ -149,7 +152,7 @@ def left_out_sentence(comparison: RunComparison) -> str:
     """Return a sentence on the queries that are left out of the comparison, else ""."""
     clauses = []
     if comparison.comparison.left_out:
-        clauses.append(f"{comparison.comparison.left_out:,} that some run did not answer")
+        clauses.append(f"{comparison.comparison.left_out:,} without an answer from every run")
     if comparison.skipped:
         clauses.append(f"{comparison.skipped:,} without a relevant judgment, which the benchmark's policy skips")
     return f"Queries left out: {' and '.join(clauses)}." if clauses else ""

@@ -92,7 +92,7 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
 
 def _compare(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:
     if len(runs) < 2:
-        return None, "No verdict: that takes two runs with values."
+        return None, "No verdict: it needs two runs with values."
     try:
         return compare_runs(runs, version=version), ""
     except BenchbenchError as error:
@@ -105,12 +105,12 @@ def _notes(sentences: VerdictText | None, board: Leaderboard, original: DatasetV
     if board.version != original:
         notes.append(f"The values are those on {board.version}, measured from the rankings for {original}.")
     if failed and not sentences:  # its warnings would cover this
-        notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
+        notes.append(f"{len(failed)} of the runs failed on some queries, which their means leave out.")
     if board.evaluation and board.evaluation.unresolved_count:
         lost = board.evaluation
         notes.append(
-            f"{lost.unresolved_count:,} judgments name no document of the collection; they hold "
-            f"{lost.unresolved_share:.1%} of the ideal gain."
+            f"{lost.unresolved_count:,} judgments are unresolved, with {lost.unresolved_share:.1%} of "
+            "the ideal gain: their documents were not found in the collection."
         )
     return notes
 
@@ -241,7 +241,7 @@ def text_of(benchmark: Benchmark) -> str:
     measures = (board.primary, f"P@{k}", f"R@{k}", "RR")
     lines = [line for row in board.rows for line in _text_lines(row, measures, width, warnings)]
     # Benchmark means, one of the three kinds of a run's means: see docs/measures.md.
-    return "\n".join([f"{about}; benchmark means", head, *lines, *(f"Every run: {warning}" for warning in warnings)])
+    return "\n".join([f"{about}; benchmark means", head, *lines, *(f"All runs: {warning}" for warning in warnings)])
 
 
 def _text_lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from benchbench.database.binary import batched
 from benchbench.errors import BenchbenchError, ConflictError
 
 AT_ONCE = 500
-NOT_ASKED = "The run was never asked this query."
+NOT_ASKED = "The run did not include this query."
 UNRESOLVED = "unresolved:"
 
 

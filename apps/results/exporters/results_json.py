@@ -26,8 +26,8 @@ Values = dict[str, float | None]
 class Timing:
     """What a run costs by itself, in milliseconds; runs are at work together, so the wall clock is the benchmark's."""
 
-    indexing_ms: Annotated[int | None, "Building its index."]
-    evaluation_ms: Annotated[int | None, "Its stages, summed over all its queries."]
+    indexing_ms: Annotated[int | None, "Time to build its index."]
+    evaluation_ms: Annotated[int | None, "Sum of the stages over all queries."]
     total_ms: int | None
     per_query: Annotated[
         dict[str, Any], "Milliseconds per query by stage, how many were timed, and `execution`: shared or isolated."
@@ -49,7 +49,7 @@ class RunResult:
     timing: Timing
     label: str
     failed_queries: Annotated[int, "Left out of the means."]
-    unranked: Annotated[str | None, "Why it has no rank: it lost too many queries."]
+    unranked: Annotated[str | None, "Why the run has no rank: too many queries have no value."]
     warnings: list[str]
 
 
@@ -60,7 +60,7 @@ class Summary:
     total_runs: int
     completed_runs: int
     failed_runs: int
-    best_run: Annotated[UUID | None, "By nDCG at the primary k, of the runs that completed."]
+    best_run: Annotated[UUID | None, "The completed run with the best nDCG at the primary k."]
     best_primary_metric: float | None
 
 
@@ -70,7 +70,7 @@ class Results:
 
     benchmark_id: UUID
     dataset_version: int
-    duration_ms: Annotated[int | None, "From start to end, of all runs together."]
+    duration_ms: Annotated[int | None, "From start to end of the benchmark."]
     primary_k: int
     k_values_for_metrics: list[int]
     runs: list[RunResult]
@@ -91,19 +91,20 @@ class QueryOutcome:
     reciprocal_rank: float | None
     ndcg_at_k: float | None
     rewrite_time_ms: Annotated[
-        float | None, "What a language model took for the text that was searched for; null: as asked."
+        float | None, "Time in which a language model rewrote the query; null if it is searched as asked."
     ]
     search_time_ms: float | None
     rerank_time_ms: float | None
-    total_time_ms: Annotated[float | None, "Of all stages, encoding and fusing too."]
-    execution: Annotated[str | None, "How that was timed: shared, or isolated."]
-    embed_calls: Annotated[int | None, "Encodings that the run needs for it alone; null of an external run."]
-    llm_calls: Annotated[int | None, "The same of a language model's answers."]
-    llm_cached: Annotated[int | None, "How many of these were cached."]
+    total_time_ms: Annotated[float | None, "All stages, including encoding and fusion."]
+    execution: Annotated[str | None, "How the times were measured: shared or isolated."]
+    embed_calls: Annotated[int | None, "Encodings that the run alone would need; null for an external run."]
+    llm_calls: Annotated[int | None, "Calls of a language model that the run alone would need."]
+    llm_cached: Annotated[int | None, "How many of these calls were cached."]
     fallback_used: Annotated[
-        bool | None, "Whether a language model named nothing that it was offered, so the nearest were used instead."
+        bool | None,
+        "Whether the language model chose none of the offered documents or sections, so the nearest were used.",
     ]
-    error: Annotated[str | None, "Why there is no ranking, where the query failed."]
+    error: Annotated[str | None, "Why the query failed and has no ranking."]
     metrics_flat: Annotated[Values, FLAT]
 
 

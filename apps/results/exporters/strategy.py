@@ -99,9 +99,9 @@ def _entry(when: Any, level: str, text: str) -> str:
 
 AGAIN = (
     "To run it again: manage.py run_benchmark --experiment config.yaml",
-    "Its data is in the database, and is found there by the hashes below, whatever it is called by then.",
+    "Its data is in the database: the hashes below identify it, even after a rename.",
 )
-EXTERNAL = "This does not run: its rankings were made elsewhere, and nothing here can make them again."
+EXTERNAL = "This cannot be run: its rankings were imported, so BenchBench cannot reproduce them."
 MAX_ID = 100
 BLOCK = 2**20
 Configurations = Mapping[Any, Configuration]  # by run id
@@ -222,9 +222,9 @@ def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]
 def _left_out(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]) -> Iterator[str]:
     """Yield a sentence for each part of the runs or the other files that running it again would not give."""
     for index in dict.fromkeys(run.index for run in runs if run.index and run.index.status == Index.Status.FAILED):
-        yield f'Its index "{index}" is left out, with the runs over it: it could not be built. {index.error}'
+        yield f'The index "{index}" could not be built: it and its runs are left out. {index.error}'
     if version != benchmark.dataset_version:
         yield (
-            f"It asks version {benchmark.dataset_version.number} of the dataset, as the benchmark did; the values in "
-            f"the files beside it are of version {version.number}, on which it was re-scored."
+            f"This file and the benchmark use version {benchmark.dataset_version.number} of the "
+            f"dataset. The values in the other files are re-scored on version {version.number}."
         )

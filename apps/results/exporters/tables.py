@@ -127,7 +127,5 @@ def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
 def _column(text: str, kind: str) -> str:
     if not fits_column(text):
-        raise ExportError(
-            f"The {kind} {text[:80]!r} has white space, which a column of a TREC file cannot hold: export as CSV."
-        )
+        raise ExportError(f"The {kind} {text[:80]!r} has white space, which a TREC column cannot hold: export as CSV.")
     return text

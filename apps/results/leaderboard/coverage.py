@@ -78,9 +78,9 @@ def uneven_warning(judged: Mapping[str, float | None]) -> str:
         return ""
     low, high = min(shares, key=lambda label: shares[label]), max(shares, key=lambda label: shares[label])
     return (
-        f"The runs are not judged alike: {100 * shares[low]:.1f} % of what “{low}” returns first is judged, and "
-        f"{100 * shares[high]:.1f} % of “{high}”. The less judged run may be better than its values say; compare the "
-        "condensed values and the bounds on the pages of the runs."
+        f"Judgment coverage differs: {100 * shares[low]:.1f} % of the top results of “{low}” are "
+        f"judged, but {100 * shares[high]:.1f} % of “{high}”. The less judged run may be better than "
+        "its values show: compare the condensed values and bounds on the run pages."
     )
 
 
@@ -89,8 +89,8 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
     ground_truth = truth_of(benchmark, evaluation.dataset_version)
     if truth_hash(ground_truth) != evaluation.truth_hash:
         raise CoverageError(
-            "The mapping was resolved again since these values were measured, so their bounds are not known: re-score "
-            "the benchmark."
+            "The mapping was resolved again after these values were measured, so their bounds are "
+            "unknown: re-score the benchmark."
         )
     names = [name for name in evaluation.measures if not is_coverage(name)]
     rankings = rankings_of(evaluation.run)

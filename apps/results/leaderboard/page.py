@@ -159,36 +159,36 @@ class Step:
 
 STEPS = (
     Step(
-        "Bring documents",
-        "A collection is what is searched. Upload a corpus file, or import a folder by command.",
+        "Add documents",
+        "A collection holds the documents to search. Upload a corpus file, or import a folder with a command.",
         "Upload a collection",
         Collection.objects.filter(kind=Collection.Kind.DOCUMENTS),
         "collection",
     ),
     Step(
         "Make them searchable",
-        "An index cuts documents into chunks and encodes them; build as many kinds as you want to compare.",
+        "An index cuts documents into chunks and encodes them. Build one for each setup that you want to compare.",
         "Build an index",
         Index.objects.filter(status=Index.Status.READY),
         "ready index",
     ),
     Step(
-        "Bring judged queries",
-        "A dataset says what people ask, which documents answer it, and how well.",
+        "Add judged queries",
+        "A dataset holds queries, the documents that answer them, and grades.",
         "Upload a dataset",
         Dataset.objects.all(),
         "dataset",
     ),
     Step(
         "Map and resolve",
-        "A mapping finds the document that each judgment means, or says why there is none.",
+        "A mapping finds the document of each judgment, or says why it cannot.",
         "Map a dataset",
         Mapping.objects.exclude(status=Mapping.Status.PENDING),
         "resolved mapping",
     ),
     Step(
         "Benchmark",
-        "Choose configurations, start, watch, and read which one finds more.",
+        "Choose configurations, start the benchmark, and see which one finds more.",
         "New benchmark",
         Benchmark.objects.filter(status=Status.COMPLETED),
         "finished benchmark",

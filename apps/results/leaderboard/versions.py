@@ -43,8 +43,8 @@ def choose_version(benchmark: Benchmark, number: str) -> VersionView:
     if number and number not in numbers:
         available = ", ".join(str(version.number) for version in choices) or "none"
         raise NoValuesError(
-            f'"{benchmark}" has no values on version {number[:MOST_SHOWN]} of its dataset; versions with values: '
-            f"{available}. Re-score it (`manage.py rescore`) to have more.",
+            f'"{benchmark}" has no values on version {number[:MOST_SHOWN]} of its dataset; versions '
+            f"with values: {available}. Re-score it with `manage.py rescore`.",
             field="version",
         )
     return VersionView(numbers[number] if number else original, original, choices)

@@ -89,8 +89,8 @@ class SliceMeans:
     name: Annotated[str, "The value for the parameter `slice`."]
     partition: str
     label: str
-    queries: Annotated[int, "Those that are in the mean of the primary measure."]
-    is_small: Annotated[bool, "Too few queries to conclude anything from."]
+    queries: Annotated[int, "Queries in the mean of the primary measure."]
+    is_small: Annotated[bool, "Too few queries to draw a conclusion."]
     metrics_flat: dict[str, float | None]
     weak: WeakMeans | None
 
@@ -101,7 +101,7 @@ class RunSlices:
 
     run_id: UUID
     dataset_version: int
-    primary: Annotated[str, "The measure by which slices are weak."]
+    primary: Annotated[str, "The measure that shows which slices are weak."]
     metrics_flat: Annotated[dict[str, float | None], "Over all queries."]
     slices: list[SliceMeans]
 
@@ -166,4 +166,4 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
 def _hover_note(row: SliceRow) -> str:
     if row.weak:
         return f"<br>area to improve, p {row.weak.p:.3f}"
-    return "<br>too few queries to conclude from" if row.slice.is_small else ""
+    return "<br>too few queries to draw a conclusion" if row.slice.is_small else ""

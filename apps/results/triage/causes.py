@@ -19,24 +19,22 @@ class Cause:
 
 CAUSES = {
     Loss.NOT_IN_COLLECTION: Cause(
-        "Not in the collection", "Import the document, resolve the mapping, build a new version of the index."
+        "Not in the collection", "Import the document, resolve the mapping, and build a new version of the index."
     ),
     Loss.UNRESOLVED: Cause(
-        "Judgment not resolved", "Mend the reference or what it refers to, then resolve the mapping again."
+        "Judgment not resolved", "Correct the reference or its document, then resolve the mapping again."
     ),
-    Loss.NOT_INDEXED: Cause("Not indexed", "See that the document has text, and build a new version of the index."),
-    Loss.FILTERED: Cause("Kept out by the query's filter", "Correct the filter, or the metadata of the document."),
-    Loss.NO_SHARED_WORD: Cause("No word in common", "Search by vectors too: hybrid."),
-    Loss.NOT_REACHED: Cause(
-        "Not reached by the strategy", "Let the strategy go on with more: doc_top_k, section_top_k; or search flat."
-    ),
+    Loss.NOT_INDEXED: Cause("Not indexed", "Check that the document has text, then build a new version of the index."),
+    Loss.FILTERED: Cause("Excluded by the query's filter", "Correct the filter, or the metadata of the document."),
+    Loss.NO_SHARED_WORD: Cause("No word in common", "Use hybrid search, which also uses vectors."),
+    Loss.NOT_REACHED: Cause("Not reached by the strategy", "Raise doc_top_k or section_top_k, or use a flat index."),
     Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
     Loss.BELOW_FUSED: Cause("Below fused depth", "Raise candidates, or give more weight to the search that found it."),
     Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depths."),
     Loss.CUT_BY_THRESHOLD: Cause("Cut by the threshold", "Lower the score threshold."),
     Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or smaller rerank_depths."),
     Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k_values."),
-    Loss.BELOW_K: Cause("Found too low", "It is found: rerank, or give the searches other weights."),
+    Loss.BELOW_K: Cause("Found too low", "It is found: use a reranker, or change the fusion weights."),
 }
 
 
@@ -58,14 +56,14 @@ def sentence_of(loss: Loss, configuration: Configuration, *, k: int, before: int
     candidates = f"{configuration.effective_candidates:,}"
     was = f"; it was at rank {before:,}" if before else ""
     sentences = {
-        Loss.NOT_IN_COLLECTION: "The collection has no such document.",
+        Loss.NOT_IN_COLLECTION: "The document is not in the collection.",
         Loss.UNRESOLVED: "The judgment could not be resolved to one document.",
-        Loss.NOT_INDEXED: "The index has no chunk of it.",
+        Loss.NOT_INDEXED: "The index has no chunk of the document.",
         Loss.FILTERED: "The filter of the query excludes it.",
-        Loss.NO_SHARED_WORD: "It shares no word with the query, as the lexical index sees words.",
-        Loss.NOT_REACHED: "The index's strategy went on without its document, or without its section.",
-        Loss.BELOW_FIRST_STAGE: f"No search had it among its first {candidates} chunks"
-        + (f"; its best rank there is {before:,}." if before else "."),
+        Loss.NO_SHARED_WORD: "It shares no word with the query in the lexical index.",
+        Loss.NOT_REACHED: "The strategy of the index did not select its document or its section.",
+        Loss.BELOW_FIRST_STAGE: f"No search found it among its first {candidates} chunks"
+        + (f"; its best rank is {before:,}." if before else "."),
         Loss.BELOW_FUSED: f"Fusion did not keep it among its first {candidates} chunks{was}.",
         Loss.BELOW_RERANK_DEPTH: f"The reranker read only the first {configuration.effective_rerank_depth:,} chunks"
         f"{was}.",

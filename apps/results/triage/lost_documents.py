@@ -32,11 +32,11 @@ class LostRow:
     query_key: str
     query_text: str
     document: str | None
-    reference: Annotated[str, "How the judgment names it, where there is no document."]
+    reference: Annotated[str, "The reference of the judgment, if no document was found."]
     grade: int
     loss: Loss
-    share: Annotated[float, "The share of the ideal DCG@k that it would add."]
-    sentence: Annotated[str, "What happened to it."]
+    share: Annotated[float, "The share of the ideal DCG@k that the document would add."]
+    sentence: Annotated[str, "Why the document was lost."]
     remedy: str
 
 
@@ -100,7 +100,5 @@ def triage_of(run: Run, *, version: int | None = None) -> Triage:
     evaluation = values_on(run, version)
     plan = stored_plan(run)
     if plan is None:
-        raise UntracedError(
-            f'The run "{run}" was made elsewhere: its stages are not known, and so not which of them lost a document.'
-        )
+        raise UntracedError(f'The run "{run}" was imported, so the stage that lost a document is unknown.')
     return Triage(run, evaluation, plan, *losses_by(plan, run, evaluation))

@@ -90,7 +90,7 @@ def _draft_step(draft: DatasetVersion, user: Any) -> Step:
         discard = reverse("admin:datasets_datasetversion_delete", args=[draft.pk])
         buttons.append(Button("Discard draft", "delete", href=discard))
     sentence = f"Draft of version {draft.number} of {draft.dataset}, with {changes.sentence}."
-    return Step(f"{sentence} No value changes before it is frozen.", draft.dataset, buttons)
+    return Step(f"{sentence} Values do not change until you freeze it.", draft.dataset, buttons)
 
 
 def _resolve_step(mapping: Mapping, newest: DatasetVersion, user: Any) -> Step:
@@ -99,8 +99,8 @@ def _resolve_step(mapping: Mapping, newest: DatasetVersion, user: Any) -> Step:
     label = "Resolve the mapping again"
     buttons = [Button(label, "join_inner", "resolve_selected", primary=True)] if may_change(mapping, user) else []
     return Step(
-        f"Version {newest.number} is frozen. The mapping “{mapping}” was resolved for version {resolved_for.number}: "
-        "resolve it again, so that every judgment has its document.",
+        f"Version {newest.number} is frozen, but the mapping “{mapping}” was resolved for version "
+        f"{resolved_for.number}: resolve it again to find the document of each judgment.",
         mapping,
         buttons,
     )
@@ -110,8 +110,8 @@ def _rescore_step(benchmark: Benchmark, newest: DatasetVersion, user: Any) -> St
     label = f"Re-score on v{newest.number}"
     buttons = [Button(label, "rule", "rescore_selected", primary=True)] if may_change(benchmark, user) else []
     return Step(
-        f"The benchmark “{benchmark}” has values on version {benchmark.dataset_version.number}: re-score it on version "
-        f"{newest.number} from the rankings that it has. Nothing is searched.",
+        f"The benchmark “{benchmark}” has values on version {benchmark.dataset_version.number}: "
+        f"re-score it on version {newest.number} from its stored rankings, without searching again.",
         benchmark,
         buttons,
     )

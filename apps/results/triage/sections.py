@@ -105,8 +105,8 @@ def found_sections(evaluation: Evaluation) -> list[SectionHits]:
         return []
     if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
         raise CutError(
-            "The mapping was resolved again since this run was measured, and its judgments stand for other documents: "
-            "re-score the benchmark."
+            "The mapping was resolved again after this run was measured, and its judgments now match "
+            "other documents: re-score the benchmark."
         )
     hits = _hits(find_kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in judgments}))
     return [SectionHits(judgment, hits[judgment.query_id]) for judgment in judgments]
@@ -266,8 +266,8 @@ def _compare_texts(query: Query, texts: Sequence[str]) -> QueryContent:
     passages, answer = query.evidence, query.expected_answer
     if not isinstance(passages, list) or not all(isinstance(passage, str) for passage in passages):
         raise ContentError(
-            f"The evidence of the query {query.key!r} is not a list of texts, so nothing can be compared with it: "
-            "state each passage as a text, and import the dataset as a new version."
+            f"The evidence of the query {query.key!r} must be a list of texts: write each passage as a "
+            "text, and import the dataset as a new version."
         )
     return QueryContent(
         query.pk, evidence_recall(passages, texts), answer_token_overlap(answer, texts), rouge_l(answer, texts)

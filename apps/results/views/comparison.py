@@ -115,14 +115,14 @@ def _find_runs(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
         keys = {uuid.UUID(key) for key in request.GET.getlist("run")}
         benchmarks = {uuid.UUID(key) for key in request.GET.getlist("benchmark")}
     except ValueError:
-        raise Http404("A run is named by its id.") from None
+        raise Http404("Each run and benchmark must be given by its id.") from None
     seen = model_admin.get_queryset(request)
     runs = {run.pk: run for run in seen.filter(pk__in=keys)}
     if len(runs) < len(keys):
-        raise Http404("There is no such run that you may see.")
+        raise Http404("A run was not found: check its id and your permissions.")
     completed = list(seen.filter(benchmark__in=benchmarks, status=Run.Status.COMPLETED))
     if {run.benchmark_id for run in completed} < benchmarks:
-        raise Http404("There is no such benchmark with completed runs that you may see.")
+        raise Http404("A benchmark was not found, or none of its runs is completed.")
     return list((runs | {run.pk: run for run in completed}).values())
 
 
@@ -131,7 +131,7 @@ def _baseline(key: str, runs: list[Run]) -> Run | None:
         return None
     by_key = {str(run.pk): run for run in runs}
     if key not in by_key:
-        raise Http404("The baseline is not one of the compared runs.")
+        raise Http404("The baseline must be one of the compared runs.")
     return by_key[key]
 
 
@@ -142,7 +142,7 @@ def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
     versions = DatasetVersion.objects.filter(dataset__versions__benchmarks__runs=runs[0].pk).select_related("dataset")
     by_number = {str(version.number): version for version in versions.distinct()}
     if number not in by_number:
-        raise Http404("The dataset has no such version.")
+        raise Http404("The dataset version does not exist.")
     return by_number[number]
 
 
@@ -153,7 +153,7 @@ def _bounds(request: HttpRequest) -> Bounds:
 
 def _parse_seed(text: str) -> int | None:
     if len(text) > MOST_DIGITS:
-        raise Http404(f"A seed has at most {MOST_DIGITS} digits.")
+        raise Http404(f"The seed must have at most {MOST_DIGITS} digits.")
     return int(text) if text.isdecimal() else None
 
 

@@ -53,7 +53,9 @@ def parse_cutoff(request: HttpRequest, benchmark: Benchmark) -> int:
     cutoff = request.GET.get("k", "")
     cutoffs = {str(k): k for k in benchmark.k_values}
     if cutoff and cutoff not in cutoffs:
-        raise Http404(f'"{benchmark}" has no values at k = {cutoff[:MOST_SHOWN]}; there are k = {", ".join(cutoffs)}.')
+        raise Http404(
+            f'"{benchmark}" has no values at k = {cutoff[:MOST_SHOWN]}; choose one of k = {", ".join(cutoffs)}.'
+        )
     return cutoffs[cutoff] if cutoff else benchmark.primary_k
 
 
@@ -65,7 +67,7 @@ def run_against(request: HttpRequest) -> Run | None:
     try:
         return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=run_id)
     except (Run.DoesNotExist, ValidationError):
-        raise Http404(f"There is no run {run_id} that you may see.") from None
+        raise Http404(f"The run {run_id} was not found.") from None
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +186,7 @@ def _version(request: HttpRequest) -> int | None:
     """Return the dataset version number in `?version=`; None for the benchmark's own."""
     number = request.GET.get("version", "")
     if number and not (number.isdecimal() and len(number) < 10):
-        raise Http404(f"There is no version {number[:20]!r}.")
+        raise Http404(f"The version {number[:20]!r} does not exist.")
     return int(number) if number else None
 
 

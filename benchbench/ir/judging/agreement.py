@@ -139,5 +139,5 @@ def _bootstrap_alphas(counts: NDArray[np.int64], *, seed: int, resamples: int) -
 def _check_grades(grades: Values) -> Values:
     array = np.asarray(grades, np.float64)
     if array.ndim != 2 or np.isinf(array).any():
-        raise JudgingError("Grades are given as judges × items, finite numbers, NaN where there is no grade.")
+        raise JudgingError("Grades must be judges × items, with finite numbers, or NaN for no grade.")
     return array

@@ -59,7 +59,7 @@ def calibrate(person: Sequence[float], model: Sequence[float], scale: Sequence[f
     Raises JudgingError for different numbers of grades, no grades, or a grade outside the scale.
     """
     if len(person) != len(model) or not person:
-        raise JudgingError("A calibration needs the same pairs judged by a person and by the model, and at least one.")
+        raise JudgingError("A calibration needs the same pairs judged by a person and by the model, at least one.")
     both = np.array([person, model], np.float64)
     differences = both[1] - both[0]
     return Calibration(
@@ -76,10 +76,12 @@ def order_effect(person: Values, model: Values) -> OrderEffect:
     Only queries in which every value is present count. Raises JudgingError if no query has all values.
     """
     if person.shape != model.shape or person.ndim != 2:
-        raise JudgingError("Values by the person's and by the model's grades are given for the same runs and queries.")
+        raise JudgingError(
+            "Values by the person's and by the model's grades must be given for the same runs and queries."
+        )
     both = ~(np.isnan(person).any(axis=0) | np.isnan(model).any(axis=0))
     if not both.any():
-        raise JudgingError("No query has values by a person's grades and by the model's.")
+        raise JudgingError("No query has values by the grades of a person and of the model.")
     differences = model[:, both] - person[:, both]
     return OrderEffect(
         tau=_kendall(person[:, both].mean(axis=1), model[:, both].mean(axis=1)),

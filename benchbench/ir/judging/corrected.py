@@ -67,7 +67,7 @@ def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples:
     n, n_unseen = int(sampled.sum()), int((everywhere & ~sampled).sum())
     require_settings(alpha=ALPHA, resamples=resamples)
     if n < FEWEST_QUERIES:
-        raise JudgingError(f"{n} queries are judged by a person; a correction needs at least {FEWEST_QUERIES}.")
+        raise JudgingError(f"A person has judged {n} queries; a correction needs at least {FEWEST_QUERIES}.")
     first, second = family_of(len(model), None)
     y = person[first][:, sampled] - person[second][:, sampled]
     predicted = model[first] - model[second]
@@ -187,6 +187,8 @@ def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
 def _find_masks(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return masks of the queries with a value by the model in every run, and of those with a person's value too."""
     if check_values(model).shape != check_values(person).shape:
-        raise JudgingError("Values by the model's grades and by the person's are given for the same runs and queries.")
+        raise JudgingError(
+            "Values by the model's grades and by the person's must be given for the same runs and queries."
+        )
     everywhere = np.asarray(~np.isnan(model).any(axis=0), np.bool_)
     return everywhere, everywhere & ~np.isnan(person).any(axis=0)

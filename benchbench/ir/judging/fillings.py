@@ -24,21 +24,21 @@ def require_measure(measure: Measure) -> None:
         return
     if measure.is_ours:
         raise JudgingError(
-            f"{measure} cannot decide a round: {_REASONS.get(measure.name, UNKNOWN)}. Take nDCG@10, P@10, R@100, AP, "
-            "RR, Success@10 or Hits@10.",
+            f"{measure} cannot decide a round: {_REASONS.get(measure.name, UNKNOWN)}. Use nDCG@10, "
+            "P@10, R@100, AP, RR, Success@10 or Hits@10.",
             field="measure",
         )
     raise JudgingError(
-        f"{measure} is computed by the library ir_measures, and what unjudged documents could make of it is not known. "
-        "Take nDCG@10, P@10, R@100, AP, RR, Success@10 or Hits@10.",
+        f"{measure} is computed by the library ir_measures, and the effect of unjudged documents on it "
+        "is not known. Use nDCG@10, P@10, R@100, AP, RR, Success@10 or Hits@10.",
         field="measure",
     )
 
 
-UNKNOWN = "what unjudged documents could make of it is not known"
+UNKNOWN = "the effect of unjudged documents on it is not known"
 _REASONS = {
-    "Judged": "it counts judgments, whatever their grades",
-    "FirstRelevant": "it has no value where nothing relevant is found, so that runs differ in the queries that count",
+    "Judged": "it counts judgments but ignores their grades",
+    "FirstRelevant": "it has no value if nothing relevant is found, so runs would differ in the queries that count",
 }
 
 
@@ -58,7 +58,7 @@ class Shape:
         require_measure(measure)
         levels = tuple(sorted({float(grade) for grade in scale if grade > 0}))
         if not levels:
-            raise JudgingError("The scale has no grade above 0, so that nothing can be relevant.", field="scale")
+            raise JudgingError("The scale needs a grade above 0, so that documents can be relevant.", field="scale")
         k = np.inf if measure.cutoff is None else measure.cutoff
         within = np.isfinite(pool.ranks) & (pool.ranks <= k)
         if measure.name == "nDCG":

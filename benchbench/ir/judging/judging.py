@@ -178,14 +178,14 @@ class Judging:
         if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
             return None
         requirement = (
-            f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} are relevant"
+            f"To settle a result, at least {FEWEST_GRADES} pairs must be judged and {FEWEST_RELEVANT} relevant"
         )
         if not self._truths_teach:
             return (
-                f"{requirement}; by grades of this round, which alone count since the dataset states relevant"
-                f" documents only, these are {judged} and {relevant}."
+                f"{requirement}; this round has {judged} and {relevant}. Only its own grades count, "
+                "because the dataset has relevant documents only."
             )
-        return f"{requirement}; here are {judged} and {relevant}."
+        return f"{requirement}; so far there are {judged} and {relevant}."
 
     @property
     def _required_probability(self) -> float:

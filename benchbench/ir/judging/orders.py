@@ -110,4 +110,4 @@ def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE)
 
 def require_share(share: float) -> None:
     if not 0 <= share <= 1:
-        raise JudgingError(f"The share of random pairs is {share}; it lies between 0 and 1.", field="share")
+        raise JudgingError(f"The share of random pairs must be between 0 and 1, not {share}.", field="share")

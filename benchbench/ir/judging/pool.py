@@ -138,7 +138,7 @@ class Pool:
 
     def require_truths(self, truths: Sequence[Mapping[Any, float]]) -> None:
         if len(truths) != self.queries:
-            raise JudgingError(f"The pool has {self.queries} queries, and there are truths of {len(truths)}.")
+            raise JudgingError(f"The pool has {self.queries} queries, but truths are given for {len(truths)}.")
 
 
 def _ordered(rankings: Sequence[Sequence[Hashable]]) -> tuple[Hashable, ...]:

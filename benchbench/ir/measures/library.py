@@ -55,8 +55,8 @@ def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
             values[measures[metric.measure], int(metric.query_id)] = metric.value
     except subprocess.CalledProcessError as error:
         raise MeasureError(
-            f"{', '.join(texts)}: gdeval, the script that the library runs for ERR and for exponential gains, failed. "
-            "It wants grades of at most 4; leave the measure out, or use another scale."
+            f"{', '.join(texts)}: gdeval, the script that the library runs for ERR and for exponential "
+            "gains, failed. It needs grades of at most 4: leave the measure out, or use another scale."
         ) from error
     return values
 
@@ -103,8 +103,8 @@ def _parsed(text: str) -> Any:
     kind = registry.get(written["name"])
     if kind is None:
         raise MeasureError(
-            f"There is no measure {written['name']!r}; there are {', '.join(DEFINITIONS)}, and those of the library "
-            "ir_measures, such as ERR@20 and RBP(p=0.8)."
+            f"The measure {written['name']!r} does not exist; choose one of {', '.join(DEFINITIONS)}, "
+            "or of the library ir_measures, such as ERR@20 and RBP(p=0.8)."
         )
     parameters = _parameters(text, written["parameters"] or "")
     if written["at"]:
@@ -140,8 +140,9 @@ def _require_computable(measure: Any) -> None:
     if not computable:
         takes = ", ".join(measure.SUPPORTED_PARAMS) or "none"
         raise MeasureError(
-            f"The library ir_measures cannot compute {measure} as it is written; its parameters are: {takes}. "
-            "It may need another of them, such as a cutoff (ERR@20), or a program that is not installed (perl for ERR)."
+            f"The library ir_measures cannot compute {measure} as it is written; its parameters are: "
+            f"{takes}. It may need another parameter, such as a cutoff (ERR@20), or a program that is "
+            "not installed (perl for ERR)."
         )
 
 
@@ -168,5 +169,5 @@ def _judgments(graded: GradedRankings) -> Iterator[Any]:
         unfound = {f"unfound-{number}": grade for number, grade in enumerate(missed.elements())}
         for document, grade in (ranked | unfound).items():
             if not grade.is_integer():
-                raise MeasureError(f"Measures of the library ir_measures want whole grades; {grade} is none.")
+                raise MeasureError(f"Measures of the library ir_measures need whole-number grades, not {grade}.")
             yield Qrel(str(query), document, int(max(grade, lowest)))

@@ -73,8 +73,8 @@ def unranked_reason(*, counted: int, failed: int, unsearched: int) -> str:
     lost = failed + unsearched
     if not too_many_lost(counted=counted, lost=lost):
         return ""
-    reasons = [f"{failed:,} failed: retry it"] if failed else []
-    reasons += [f"{unsearched:,} it was never asked: clone the benchmark, which asks them"] if unsearched else []
+    reasons = [f"{failed:,} failed: retry the run"] if failed else []
+    reasons += [f"{unsearched:,} were not run: clone the benchmark to run them"] if unsearched else []
     verb = "has" if lost == 1 else "have"
     return (
         f"Not ranked: {lost:,} of {counted + lost:,} queries {verb} no value, more than {MAX_LOST_PERCENT} %; "

@@ -29,7 +29,7 @@ class Measure:
         if not self.is_ours:
             canonical = library.canonical(str(self))
             if canonical != str(self):
-                raise MeasureError(f"The measure {self} is written {canonical}.")
+                raise MeasureError(f"The measure {self} must be written as {canonical}.")
         elif self.cutoff is None and DEFINITIONS[self.name].needs_cutoff:
             raise MeasureError(f"The measure {self.name} needs a cutoff, such as {self.name}@10.")
 

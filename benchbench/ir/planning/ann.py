@@ -171,15 +171,15 @@ class Ann:
             return ""
         if self.store == "chromadb":
             return (
-                f"{self} looks at {depth} chunks a query, as many as are asked for, since ChromaDB raises an "
-                f"ef_search below that: name {depth} or more."
+                f"{self}: ChromaDB raises ef_search to the {depth} chunks that a query needs: set it "
+                f"to {depth} or more."
             )
         if self["iterative"] != "off":
             return ""
         raising = f"raise ef_search to {depth}, or " if self._options["ef_search"].kind.holds(depth) else ""
         return (
-            f"{self} finds at most {self['ef_search']} chunks a query, since ef_search is {self['ef_search']}, but "
-            f"{depth} are asked for: {raising}let it scan on (iterative=strict)."
+            f"{self} finds at most {self['ef_search']} chunks per query because of ef_search, but "
+            f"{depth} are needed: {raising}let it scan on (iterative=strict)."
         )
 
     @property
@@ -208,12 +208,16 @@ def _resolve_method(store: Any, method: Any) -> tuple[str, str]:
     """Return the named store and method. A method without a store belongs to the first store that has it."""
     if store is None:
         if not isinstance(method, str) or method not in STORE_OF:
-            raise AnnError(f"There is no method {format_value(method)}; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
+            raise AnnError(
+                f"The method {format_value(method)} does not exist; choose one of {', '.join(STORE_OF)}.{OF_A_STORE}"
+            )
         return STORE_OF[method], method
     if not isinstance(store, str) or store not in STORES:
-        raise AnnError(f"There is no store {format_value(store)}; there are {', '.join(STORES)}.")
+        raise AnnError(f"The store {format_value(store)} does not exist; choose one of {', '.join(STORES)}.")
     if not isinstance(method, str) or method not in STORES[store]:
-        raise AnnError(f"The store {store} has no method {format_value(method)}; it has {', '.join(STORES[store])}.")
+        raise AnnError(
+            f"The store {store} has no method {format_value(method)}; choose one of {', '.join(STORES[store])}."
+        )
     return store, method
 
 
@@ -222,7 +226,9 @@ OF_A_STORE = f" With a store before it: {', '.join(OF_STORES)}."
 
 def _read_object(setting: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     if "method" not in setting:
-        raise AnnError(f"{format_value(dict(setting))} names no method; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
+        raise AnnError(
+            f"{format_value(dict(setting))} must have a method; choose one of {', '.join(STORE_OF)}.{OF_A_STORE}"
+        )
     values = {name: value for name, value in setting.items() if name not in OBJECT}
     return setting.get("store"), setting["method"], values
 
@@ -231,8 +237,8 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
     match = TEXT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise AnnError(
-            f"{format_value(text)} is not a setting like exact, hnsw or hnsw(ef_search=100, storage=halfvec)."
-            f"{OF_A_STORE}"
+            f"{format_value(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, "
+            f"storage=halfvec).{OF_A_STORE}"
         )
     example = "probes=10" if match["method"].startswith("ivf") else "ef_search=100"
     try:
@@ -245,7 +251,13 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
 def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:
     if name not in options:
         near = difflib.get_close_matches(str(name), options, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(options)}." if options else "it has none."
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else f"choose one of {', '.join(options)}."
+            if options
+            else "it takes no options."
+        )
         raise AnnError(f"{method} has no option {format_value(name)}; {hint}")
     if not options[name].kind.holds(value):
         raise AnnError(f"{name}: {format_value(value)} is not {options[name].kind.words}.")
@@ -255,8 +267,8 @@ def _check_together(options: Mapping[str, Any]) -> None:
     """Refuse what pgvector would refuse or ignore, and what means nothing to any store."""
     if "storage" in options and "m" in options and options["ef_construction"] < 2 * options["m"]:
         raise AnnError(
-            f"ef_construction: {options['ef_construction']} is less than twice m, which is {options['m']}; raise it to "
-            f"{2 * options['m']}."
+            f"ef_construction: {options['ef_construction']} is less than twice m, which is "
+            f"{options['m']}; raise it to {2 * options['m']}."
         )
     if "probes" in options and options["probes"] > options["lists"]:
-        raise AnnError(f"probes: {options['probes']} is more than the {options['lists']} lists there are.")
+        raise AnnError(f"probes: {options['probes']} is more than lists, which is {options['lists']}.")

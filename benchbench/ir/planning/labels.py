@@ -92,7 +92,7 @@ AXIS_WORDS: dict[str, AxisWords] = {
         index=AxisWords(
             option="--indexes",
             label="Indexes",
-            help="Names of indexes, the newest of each. None: the one that became ready last.",
+            help="Names of indexes; the newest version of each is searched. Empty: the index that became ready last.",
             summary=lambda run: run.index or "",
             phrase=lambda value: f"index {value}",
             unstated="the only index",
@@ -141,7 +141,7 @@ AXIS_WORDS: dict[str, AxisWords] = {
             phrase=last_part,
         ),
         rerank_depth=AxisWords(
-            help="How many chunks the reranker reads a query; a reranked run returns no others. Empty: top k.",
+            help="How many chunks per query the reranker reads; a reranked run returns no others. Empty: top k.",
             summary=lambda run: "" if run.rerank_depth is None else f"rerank depth {run.rerank_depth}",
             phrase=lambda value: f"reranks {value}",
             unstated="reranks all",
@@ -163,13 +163,13 @@ AXIS_WORDS: dict[str, AxisWords] = {
             phrase=lambda value: {"fts": "full text", "bm25": "BM25"}.get(value, str(value)),
         ),
         fusion=AxisWords(
-            help="How hybrid search makes one list of two.",
+            help="How hybrid search merges its two lists.",
             choices={"rrf": "by rank: RRF", "weighted": "by score: weighted sum of normalised scores"},
             summary=_fusion_text,
             phrase=lambda value: "weighted fusion" if value == "weighted" else f"{value} fusion",
         ),
         weights=AxisWords(
-            help="Of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: alike.",
+            help="Weights of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: equal weights.",
             phrase=lambda value: f"weights {weights_text(value)}",
         ),
         rrf_k=AxisWords(
@@ -178,8 +178,8 @@ AXIS_WORDS: dict[str, AxisWords] = {
             name="RRF k",
         ),
         dimensions=AxisWords(
-            help="How many of the encoder's first dimensions exact dense search compares, for encoders trained for "
-            "that (Matryoshka). “none, 128”: all, and 128. Empty: all.",
+            help="How many of the encoder's first dimensions exact dense search compares; for encoders "
+            "trained for that (Matryoshka). “none, 128”: all, and 128. Empty: all.",
             summary=lambda run: "" if run.dimensions is None else f"{run.dimensions} dimensions",
             phrase=lambda value: f"{value} dimensions",
             unstated="all dimensions",
@@ -188,16 +188,17 @@ AXIS_WORDS: dict[str, AxisWords] = {
     **_words(
         REWRITING,
         query=AxisWords(
-            help="What is searched for: “as_asked, rewrite, hyde, multi(3)”. A language model rewrites the query; or "
-            "writes a passage that answers it, which vectors are compared with (words are searched as asked); or "
-            "writes 3 variants, whose lists are fused by rank. A reranker reads the query as asked.",
+            help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model rewrites "
+            "the query (rewrite), writes a passage that answers it (hyde, for vectors only), or "
+            "writes 3 variants whose lists are fused by rank (multi). A reranker always reads the "
+            "query as asked.",
             summary=lambda run: f"query {run.query} by {last_part(run.llm)}" if run.rewrites else "",
             phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
         ),
         llm=AxisWords(
             label="Language models",
-            help="That make the text of a query, each after the name of its server, one of those in the settings of "
-            "this site: “ollama:llama3.2”.",
+            help="Models that rewrite queries, each after the name of its server in the settings of this "
+            "site: “ollama:llama3.2”.",
             unstated="no language model",
             name="language model",
         ),

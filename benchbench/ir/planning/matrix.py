@@ -50,7 +50,7 @@ class Matrix:
         """
         if not isinstance(data, Mapping):
             raise MatrixError(
-                f"The matrix must be an object that gives lists of values, not {format_value(data)}.", field="matrix"
+                f"The matrix must be an object with lists of values, not {format_value(data)}.", field="matrix"
             )
         for key in data:
             _refuse_unknown(key)
@@ -89,15 +89,15 @@ class Matrix:
         if smallest < greatest:
             always = " (primary_k is always one of them)" if greatest == self.primary_k else ""
             raise MatrixError(
-                f"top_k_values: {smallest} is less than the greatest k to measure at, {greatest}{always}; raise it or "
-                "drop the k.",
+                f"top_k_values: {smallest} is less than the greatest k to measure at, "
+                f"{greatest}{always}; raise it or leave out that k.",
                 field="top_k_values",
             )
         combinations = math.prod(len(values) for values in self.axes.values())
         if combinations > MAX_COMBINATIONS:
             raise MatrixError(
-                f"The matrix combines its values in {combinations:,} ways; at most {MAX_COMBINATIONS:,} are tried. "
-                "Shorten a list.",
+                f"The matrix has {combinations:,} combinations; at most {MAX_COMBINATIONS:,} are "
+                "allowed. Shorten a list.",
                 field="matrix",
             )
         configurations = self.configurations()
@@ -114,8 +114,9 @@ class Matrix:
 def _check_rerank_depth(run: Configuration) -> None:
     if run.rerank_depth is not None and run.rerank_depth > run.effective_candidates:
         raise MatrixError(
-            f"rerank_depths: {run.rerank_depth} is more than the {run.effective_candidates} candidates of a run with "
-            f"{run.top_k} of top_k_values, their default; give candidates of at least {run.rerank_depth}.",
+            f"rerank_depths: {run.rerank_depth} is more than the {run.effective_candidates} candidates "
+            f"of a run with top k {run.top_k}, their default; set candidates to at least "
+            f"{run.rerank_depth}.",
             field="rerank_depths",
         )
 
@@ -123,14 +124,13 @@ def _check_rerank_depth(run: Configuration) -> None:
 def _check_query(run: Configuration) -> None:
     if run.rewrites and not run.llm:
         raise MatrixError(
-            f"llms: {run.query} asks a language model, and none is named: give one with its server, such as "
-            "ollama:llama3.2.",
+            f"llms: {run.query} needs a language model: name one with its server, such as ollama:llama3.2.",
             field="llms",
         )
     if run.query.startswith(MULTI) and run.ann != "exact":
         raise MatrixError(
-            f"query: what {run.ann} misses is measured for one list, and {run.query} makes several: leave out one of "
-            "the two, or compare them in benchmarks of their own.",
+            f"query: the recall of {run.ann} is measured for one list, but {run.query} makes several: "
+            "leave out one of the two, or use separate benchmarks.",
             field="query",
         )
 
@@ -139,7 +139,7 @@ def _refuse_unknown(key: object) -> None:
     if key in KEYS:
         return
     near = difflib.get_close_matches(str(key), KEYS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"its keys are {', '.join(KEYS)}."
+    hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(KEYS)}."
     raise MatrixError(f"The matrix has no key {format_value(key)}; {hint}", field=str(key))
 
 
@@ -148,7 +148,7 @@ def _read(
 ) -> tuple[Any, ...]:
     """Return the values of a key in canonical form."""
     if not isinstance(values, (list, tuple)):
-        raise MatrixError(f"{key}: give a list, not {format_value(values)}.", field=key)
+        raise MatrixError(f"{key}: must be a list, not {format_value(values)}.", field=key)
     if not values:
         raise MatrixError(f"{key}: the list is empty; give a value, or leave the key out for the default.", field=key)
     if max_values is not None and len(values) > max_values:
@@ -162,6 +162,6 @@ def _read(
         except (AnnError, QueryTextError) as error:
             raise MatrixError(f"{key}: {error.message}", field=key) from None
         if plain in read:
-            raise MatrixError(f"{key}: {format_value(value)} is there more than once.", field=key)
+            raise MatrixError(f"{key}: {format_value(value)} occurs more than once.", field=key)
         read.append(plain)
     return tuple(read)

@@ -112,7 +112,7 @@ class Plan:
             if count
         ]
         if self.truths:
-            lines.append(f"{'':>12}  (with what the exact counterparts of {len(self.truths):,} approximate runs need)")
+            lines.append(f"{'':>12}  (including exact searches to check {len(self.truths):,} approximate runs)")
         runs = counted(len(self.runs), "run")
         return "\n".join([f"{runs} over {counted(queries, 'query')}, equal work done once:", *lines])
 

@@ -58,7 +58,7 @@ class QueryText:
         """Read "as_asked", "rewrite", "hyde", "multi" or "multi(4)". Raises QueryTextError."""
         match = TEXT.fullmatch(text)
         if match is None or match["method"] not in METHODS or (match["count"] and match["method"] != MULTI):
-            raise QueryTextError(f"{text!r} is none of as_asked, rewrite, hyde and multi(n), such as multi(3).")
+            raise QueryTextError(f"{text!r} must be one of as_asked, rewrite, hyde and multi(n), such as multi(3).")
         if match["method"] != MULTI:
             return cls(match["method"])
         count = int(match["count"] or DEFAULT_VARIANTS)
@@ -82,8 +82,8 @@ class QueryText:
         texts = self._texts(answer)
         if len(texts) < self.count:
             raise QueryTextError(
-                f"The language model gave {len(texts)} of the {self.count} texts that {self} asks for: name a model "
-                "that follows the prompt, or another query."
+                f"The language model returned {len(texts)} of the {self.count} texts that {self} asks "
+                "for: use a model that follows the prompt, or another query."
             )
         return texts
 

@@ -69,15 +69,15 @@ WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False)}
 LEVELS = {
     **SIZES,
     "doc_top_k": Parameter(
-        5, TOP, True, "Documents", "Level of detail: with how many of the best documents a search goes on."
+        5, TOP, True, "Documents", "Level of detail: how many of the best documents to search further."
     ),
-    "section_top_k": Parameter(10, TOP, True, "Sections", "Level of detail: with how many of their best sections."),
+    "section_top_k": Parameter(
+        10, TOP, True, "Sections", "Level of detail: how many of their best sections to search further."
+    ),
 }
 TREE = {
     **SIZES,
-    "max_layers": Parameter(
-        3, int_between(1, 10), False, "Layers", "Tree: how many layers of summaries there are at most."
-    ),
+    "max_layers": Parameter(3, int_between(1, 10), False, "Layers", "Tree: the maximum number of layers of summaries."),
     "cluster_threshold": Parameter(0.1, SHARE),
     "context": Parameter(8000, int_between(100, 1_000_000)),
     "reduction": Parameter("pca", _either(*REDUCTIONS)),
@@ -87,16 +87,16 @@ TREE = {
         _either("collapsed", "tree"),
         True,
         "Search of a tree",
-        "A summary that is found stands for the chunks below it.",
+        "A summary that is found gives the chunks below it.",
         {"collapsed": "collapsed: chunks and summaries as one list", "tree": "layer by layer, from the top"},
     ),
     "credit": Parameter("leaves", _either("leaves", "none"), of_search=True),
     "layer_top_k": Parameter(5, TOP, of_search=True),
 }
-OF_LEVELS = "with how many documents and sections a search goes on"
+OF_LEVELS = "how many documents and sections to search further"
 OF_TREES = (
-    "context is how much is summarised at once; reduction is pca or umap, search collapsed or tree, credit leaves or "
-    "none"
+    "context is the amount of text per summary; reduction is pca or umap, search collapsed or tree, "
+    "credit leaves or none"
 )
 STRATEGIES = {
     "flat": Strategy(

@@ -38,7 +38,7 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     """
     array = np.asarray(values, np.float64)[:, resampling.common_queries(values)]
     if len(configurations) != len(array):
-        raise ComparisonError(f"There are {len(array)} runs, but {len(configurations)} configurations.")
+        raise ComparisonError(f"{len(array)} runs need as many configurations, not {len(configurations)}.")
     reference, *other_values = dict.fromkeys(configuration.get(axis) for configuration in configurations)
     effects = [(value, *_contrast(configurations, axis, reference, value)) for value in other_values]
     return [

@@ -68,11 +68,9 @@ def cheapest_not_worse(
     which does not compare every run with the best.
     """
     if comparison.baseline is not None:
-        raise ComparisonError(
-            "The cheapest run is chosen from a comparison of all pairs, not of one against a baseline."
-        )
+        raise ComparisonError("The cheapest run needs a comparison of all pairs, not against a baseline.")
     if len(points) != len(comparison.means):
-        raise ComparisonError(f"There are {len(comparison.means)} runs, but {len(points)} points.")
+        raise ComparisonError(f"{len(comparison.means)} runs need as many points, not {len(points)}.")
     within = [
         run
         for run, point in enumerate(points)

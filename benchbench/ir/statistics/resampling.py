@@ -55,10 +55,10 @@ def check_values(values: Values) -> Values:
     """Return `values` as float64 (runs, queries). Raises ComparisonError for another shape or an infinite value."""
     array = np.asarray(values, np.float64)
     if array.ndim != 2:
-        raise ComparisonError(f"Values are given as runs × queries, not with {array.ndim} dimensions.")
+        raise ComparisonError(f"Values must be runs × queries, not an array of {array.ndim} dimensions.")
     if np.isinf(array).any():
         run, query = np.argwhere(np.isinf(array))[0].tolist()
-        raise ComparisonError(f"The value of run {run} on query {query} is infinite; a failed query is stated as NaN.")
+        raise ComparisonError(f"The value of run {run} on query {query} is infinite; use NaN for a failed query.")
     return array
 
 
@@ -75,8 +75,9 @@ def common_queries(values: Values) -> NDArray[np.bool_]:
         have = "has" if common.sum() == 1 else "have"
         detail = f"; run {fewest} answered fewest, {answered[fewest].sum()}" if len(array) else ""
         raise ComparisonError(
-            f"Of {counted(array.shape[1], 'query')} {common.sum()} {have} a value in every "
-            f"compared run{detail}. A comparison needs at least 2: leave out runs that failed, or run them again."
+            f"Only {common.sum()} of {counted(array.shape[1], 'query')} {have} a value in every "
+            f"compared run{detail}. A comparison needs at least 2: leave out runs that failed, or run "
+            "them again."
         )
     return common
 
@@ -191,8 +192,8 @@ def require_settings(*, alpha: float, resamples: int, power: float = 0.8) -> Non
     """Raise ComparisonError unless alpha and power are inside (0, 1) and the resamples suffice to reach alpha."""
     for name, value in (("alpha", alpha), ("power", power)):
         if not 0 < value < 1:
-            raise ComparisonError(f"{name} is {value}; it is a probability above 0 and below 1.", field=name)
+            raise ComparisonError(f"{name} must be above 0 and below 1, not {value}.", field=name)
     if alpha * (resamples + 1) < 1:
         raise ComparisonError(
-            f"With {resamples} resamples no p-value can be as small as alpha = {alpha}; take 10,000.", field="resamples"
+            f"With {resamples} resamples no p-value can be as small as alpha = {alpha}; use 10,000.", field="resamples"
         )

@@ -88,7 +88,7 @@ class Comparison:
         if index is None:
             raise ComparisonError(
                 f"Runs {first} and {second} are not a pair of this comparison"
-                + (f", which holds every run against run {self.baseline}." if self.baseline is not None else ".")
+                + (f", which compares every run with run {self.baseline}." if self.baseline is not None else ".")
             )
         pair = self.pairs[index]
         return pair if pair.first == first else pair.reversed
@@ -156,9 +156,9 @@ def compare(
 
 def _require_family(runs: int, baseline: int | None) -> None:
     if runs < 2:
-        raise ComparisonError(f"A comparison needs at least 2 runs; here is {runs}.")
+        raise ComparisonError(f"A comparison needs at least 2 runs, not {runs}.")
     if baseline is not None and not 0 <= baseline < runs:
-        raise ComparisonError(f"The baseline is run {baseline}, but runs go from 0 to {runs - 1}.", field="baseline")
+        raise ComparisonError(f"The baseline must be a run from 0 to {runs - 1}, not {baseline}.", field="baseline")
 
 
 def _find_distinct(values: Values) -> tuple[Values, list[int]]:

@@ -76,7 +76,7 @@ def test_a_clear_best_run_wins():
 
 def test_a_sample_that_is_too_small_is_refused():
     person, model = values(1)
-    with pytest.raises(JudgingError, match="9 queries are judged by a person"):
+    with pytest.raises(JudgingError, match="A person has judged 9 queries"):
         corrected_by_queries(model, np.where(np.arange(400) < 9, person, np.nan), seed=1)
     with pytest.raises(JudgingError, match="same runs and queries"):
         corrected_by_queries(model, person[:, :10], seed=1)

@@ -105,7 +105,7 @@ def test_too_few_grades_leave_round_open_with_a_reason():
     state = Judging(Pool.from_rankings(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths]).state()
     assert not state.is_settled
     assert not any(pair.is_settled for pair in state.pairs)
-    assert f"before {FEWEST_GRADES} pairs are judged" in state.reason
+    assert f"at least {FEWEST_GRADES} pairs must be judged" in state.reason
     assert state.grades_needed.median is None
 
 
@@ -163,7 +163,7 @@ def test_unusable_input_is_rejected_with_a_remedy():
     for measure, why in (("Judged@5", "counts judgments"), ("FirstRelevant", "no value"), ("ERR@10", "ir_measures")):
         with pytest.raises(JudgingError, match=why):
             Judging(pool, Measure.parse(measure), [0, 1], truths)
-    with pytest.raises(JudgingError, match="no grade above 0"):
+    with pytest.raises(JudgingError, match="needs a grade above 0"):
         Judging(pool, NDCG, [0], [{} for _ in truths])
     with pytest.raises(JudgingError, match="grade 7 is not on the scale"):
         Judging(pool, NDCG, [0, 1, 2], truths).grade(pool.item(0), 7)

@@ -42,7 +42,7 @@ def test_invalid_pool_input_is_rejected():
         Pool.from_rankings([])
     with pytest.raises(JudgingError, match="not in the pool of query 0"):
         Pool.from_rankings(RUNS).find_cell(Item(0, "q"))
-    with pytest.raises(JudgingError, match="2 queries, and there are truths of 1"):
+    with pytest.raises(JudgingError, match="2 queries, but truths are given for 1"):
         Pool.from_rankings(RUNS).grades([{}])
 
 

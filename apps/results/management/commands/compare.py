@@ -17,13 +17,13 @@ from benchbench.names import find_named
 class Command(UseCaseCommand):
     help = """Compare two runs query by query, or two summary.json files of two versions of a program.
 
-What is of different datasets, dataset versions or versions of canonical ids is refused. The command does not
-judge: `gate` does.
+Runs of different datasets, dataset versions or canonicalization versions are refused. The command does not
+judge the difference: use `gate` for that.
 
   benchbench compare nightly:1 nightly:2
   benchbench compare last/summary.json summary.json --json
 """
-    statuses = "0 compared, whatever the outcome; 1 refused or not readable; 2 wrong usage."
+    statuses = "0 compared, with any outcome; 1 refused or not readable; 2 wrong usage."
 
     def add_arguments(self, parser: CommandParser) -> None:
         for name in ("A", "B"):
@@ -37,7 +37,7 @@ judge: `gate` does.
         files = [Path(name).is_file() for name in names]
         if any(files) != all(files):
             lonely = names[files.index(False)]
-            raise self.misuse(f"Two files or two runs are compared, and {lonely!r} is not a file while the other is.")
+            raise self.misuse(f"Compare two files or two runs: {lonely!r} is not a file, but the other is.")
         if all(files):
             facts = compare_summaries(*(read_summary(Path(name)) for name in names))
         else:
@@ -52,5 +52,5 @@ def find_run_by_name(name: str) -> Run:
         return find_run(find_named(Benchmark, benchmark), int(order))
     subject = find_subject(name)
     if not isinstance(subject, Run):
-        raise BenchbenchError(f'"{subject}" is a benchmark: say which of its runs, as in {name}:1.')
+        raise BenchbenchError(f'"{subject}" is a benchmark: name one of its runs, such as {name}:1.')
     return subject

@@ -20,7 +20,7 @@ def formats() -> str:
 class Command(UseCaseCommand):
     help = f"""Write the results of a benchmark, or of one of its runs, to a file.
 
-Formats, and what they are of:
+Formats, and what they export:
 {formats()}
 
   benchbench export_results nightly --format markdown --output comment.md
@@ -41,17 +41,19 @@ Formats, and what they are of:
             "--dataset-version",
             type=int,
             metavar="N",
-            help="Values on version N of the dataset, by which `rescore` measured; by default on the benchmark's own.",
+            help=(
+                "Values on version N of the dataset, as measured by `rescore`; default: the benchmark's own version."
+            ),
         )
         parser.add_argument(
             "--output",
             required=True,
             type=Path,
             metavar="PATH",
-            help="File to write, or a folder to write it into, as a format that is a directory needs.",
+            help="File to write, or a folder to write it into. Directory formats need a folder.",
         )
         parser.add_argument(
-            "--force", action="store_true", help="Replace a file that is there already; a directory never is."
+            "--force", action="store_true", help="Replace an existing file; directories are never replaced."
         )
         self.add_json_argument(parser)
 

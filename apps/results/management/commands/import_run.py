@@ -20,15 +20,15 @@ from benchbench.reading.kinds import split_calls
 
 
 class Command(UseCaseCommand):
-    help = """Import rankings that were made elsewhere, each file as a run, and measure them against a dataset.
+    help = """Import rankings made elsewhere, one run per file, and measure them against a dataset.
 
 FILE is a TREC run (lines `qid Q0 docno rank score tag`) or a Flowbaby run (JSON with run_id and entries), recognised by
-its content; it may be a .gz. No collection is needed: documents are known by the ids that judgments and runs name.
+its content; it may be a .gz. No collection is needed: judgments and runs name documents by id.
 
-A run that is imported is a run like any other: compared, gated, pinned as a baseline, exported, and looked into query
-by query. It is ranked exactly as `benchbench score` ranks: by score as a float32, equal ones by document id, falling;
-the rank column of a TREC run is not read. A judged query that a file lacks counts as 0, as with trec_eval -c. A file
-that ranks a document twice for a query is refused, with its line. All files are imported, or none.
+Imported runs work like any other: compare, gate, pin as a baseline, export, or inspect them query by query.
+Documents are ranked as by `benchbench score`: by score as float32, then by document id, both descending. The rank
+column of a TREC run is not read. A judged query that a file lacks counts as 0, as with trec_eval -c. A file that ranks
+a document twice for a query is refused, with its line. All files are imported, or none.
 
   benchbench import_run bm25.run dense.run.gz --dataset scifact --name "Systems of spring"
   benchbench import_run reranked.run --dataset scifact --benchmark "Systems of spring"
@@ -39,20 +39,23 @@ that ranks a document twice for a query is refused, with its line. All files are
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="TREC or Flowbaby run; .gz too.")
         parser.add_argument("--dataset", required=True, metavar="NAME", help="Name or id of the judged queries.")
         parser.add_argument(
-            "--dataset-version", type=int, metavar="N", help="Of the dataset (default: the newest frozen version)."
+            "--dataset-version",
+            type=int,
+            metavar="N",
+            help="Version of the dataset (default: the newest frozen version).",
         )
         parser.add_argument("--benchmark", metavar="NAME", help="Add to this benchmark of external runs (name or id).")
         parser.add_argument("--name", default="", help="Name of the new benchmark. Without one, the first run's.")
         parser.add_argument("--format", choices=list(FORMATS), default="", help="Default: detected from FILE.")
         parser.add_argument(
-            "--order-by", choices=["rank", "score"], help="Of a Flowbaby run whose ranks and scores disagree."
+            "--order-by", choices=["rank", "score"], help="Order of a Flowbaby run whose ranks and scores disagree."
         )
         parser.add_argument(
             "--measures",
             type=split_calls,
             default=[],
             metavar="M,M",
-            help="Besides nDCG, P, R, RR and AP: ERR@10, Rprec.",
+            help="In addition to nDCG, P, R, RR and AP, such as ERR@10 or Rprec.",
         )
         parser.add_argument("--k", type=cutoffs, default=[], metavar="K,K", help="Cutoffs (default: 5,10,20).")
         parser.add_argument(

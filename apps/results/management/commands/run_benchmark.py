@@ -58,8 +58,8 @@ EXPERIMENT_OPTIONS = (  # options that an experiment file states
 class Command(UseCaseCommand):
     help = """Run a matrix of search configurations over a mapping, and measure every one of them.
 
-Each option that takes a list multiplies the matrix; one that a mode does not use does not multiply that mode. Without
---wait the runs are left to a worker; with it they are done here where no worker runs, and a leaderboard is printed.
+Each option that takes a list multiplies the matrix, except in modes that do not use it. Without --wait a worker does
+the runs. With --wait they are done here if no worker is running, and the leaderboard is printed.
 
   benchbench run_benchmark scifact --modes dense,sparse,hybrid --rrf-k 20,60 --wait
   benchbench run_benchmark scifact --rerank both --rerank-depth 20 --dry-run
@@ -68,8 +68,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
   benchbench run_benchmark --experiment which-search.experiment.yaml
 """
     statuses = (
-        "0 done; 1 not, with the reason on stderr: no run completed, or a figure of the experiment file differs; "
-        "2 wrong usage."
+        "0 done; 1 failed, with the reason on stderr: no run completed, or a figure of the experiment "
+        "file differs; 2 wrong usage."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -78,7 +78,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         parser.add_argument(
             "--allow-missing",
             action="store_true",
-            help="Run module queries (SPEC-001) although the collection lacks modules; those are not found.",
+            help="Run module queries (SPEC-001) even if the collection lacks modules; those count as not found.",
         )
         add_matrix_arguments(parser)
         add_execution(parser)
@@ -117,20 +117,22 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
                 "Name one thing to run: a mapping, --queries FILE with --collection NAME, or --experiment FILE."
             )
         if options["experiment"] and conflicts:
-            raise self.misuse(f"The experiment file states what is run, and how: leave out {', '.join(conflicts)}.")
+            raise self.misuse(f"The experiment file defines what to run: leave out {', '.join(conflicts)}.")
         if options["preset"] and not options["experiment"]:
-            raise self.misuse("--preset goes with --experiment.")
+            raise self.misuse("--preset needs --experiment.")
         if bool(options["queries"]) != bool(options["collection"]):
-            raise self.misuse("--queries and --collection go together: what is asked, and what is searched.")
+            raise self.misuse("Give --queries and --collection together.")
         if options["queries"] and options["dry_run"]:
-            raise self.misuse("--dry-run does nothing, and --queries imports: run over its mapping to plan.")
+            raise self.misuse("--dry-run cannot import --queries: name a mapping instead.")
         if options["verbose"] and options["json"]:
             raise self.misuse("--verbose prints for people and --json for programs: choose one.")
         if options["limit"] and not (options["verbose"] or options["output_dir"]):
-            raise self.misuse("--limit goes with --verbose or --output-dir; --top-k sets how much a run returns.")
+            raise self.misuse(
+                "--limit needs --verbose or --output-dir; use --top-k to set how many results a run returns."
+            )
         top_k = min(options["top_k"] or [DEFAULT_TOP_K])
         if (options["limit"] or LIMIT) > top_k and (options["verbose"] or options["output_dir"]):
-            raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {top_k}: see --top-k.")
+            raise self.misuse(f"--limit {options['limit'] or LIMIT} must be at most --top-k, which is {top_k}.")
 
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the named mapping, or the mapping of the queries file, which is imported."""
@@ -205,7 +207,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         """Run the benchmark of an experiment file, and compare its figures with the file's, if any."""
         conflicts = [option for option in ("--preset", "--dry-run") if options[name_of(option)]]
         if conflicts:
-            raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {conflicts[0]}.")
+            raise self.misuse(f"{options['experiment']} defines one benchmark: leave out {conflicts[0]}.")
         if definition.get("id"):
             self.require_room(str(definition["id"]), options)
         benchmark = benchmark_from(definition, owner=options["owner"], name=options["name"] or "")
@@ -227,27 +229,27 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
 
 def add_what_is_run(parser: CommandParser) -> None:
-    parser.add_argument("mapping", nargs="?", help="Name (or id) of the mapping to run over.")
+    parser.add_argument("mapping", nargs="?", help="Name or id of the mapping to run over.")
     parser.add_argument(
         "--queries",
         type=Path,
         metavar="FILE",
-        help="In place of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other format "
-        "of datasets (docs/formats.md); imported and mapped to --collection first, where that is not done yet.",
+        help="Instead of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other dataset "
+        "format (docs/formats.md). They are imported and mapped to --collection first, if needed.",
     )
-    parser.add_argument("--collection", metavar="NAME", help="With --queries: name (or id) of the collection.")
+    parser.add_argument("--collection", metavar="NAME", help="With --queries: name or id of the collection.")
     parser.add_argument(
         "--experiment",
         type=Path,
         metavar="FILE",
-        help="In place of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
-        "over the documents and questions that it names (docs/formats.md); it states depth, measures and seed too. "
+        help="Instead of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
+        "with its documents, questions, depth, measures and seed (docs/formats.md). "
         "Or run the experiment.yaml of a benchmark again, and compare the figures.",
     )
     parser.add_argument(
         "--preset",
         choices=PRESETS,
-        help="With --experiment: how many documents it keeps and how often it asks each query, instead of its own.",
+        help="With --experiment: number of documents and of repetitions, instead of those in the file.",
     )
 
 
@@ -256,12 +258,14 @@ def add_execution(parser: CommandParser) -> None:
     execution.add_argument(
         "--execution",
         choices=["shared", "isolated"],
-        help="shared (default): what runs have in common is done once; isolated (default with --verbose and "
-        "--output-dir): query by query, for honest times. Rankings are the same.",
+        help="shared (default): common work of runs is done once; isolated (default with --verbose and "
+        "--output-dir): each query by itself, for realistic times. Rankings are the same.",
     )
     execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
-    execution.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
-    execution.add_argument("--wait", action="store_true", help="Wait for the end; works the queue if no worker does.")
+    execution.add_argument("--dry-run", action="store_true", help="Show what would be done, and do nothing.")
+    execution.add_argument(
+        "--wait", action="store_true", help="Wait for the end; without a running worker, do the work here."
+    )
 
 
 def add_report_of_spec002(parser: CommandParser) -> None:
@@ -273,12 +277,12 @@ def add_report_of_spec002(parser: CommandParser) -> None:
         "--output-dir",
         type=Path,
         metavar="DIR",
-        help="Wait, and write each run's baseline_YYYYMMDD_HHMMSS.json there, of several runs into DIR/run-N; with "
-        "--experiment the results directory of the strategy benchmark, DIR/ID.",
+        help="Wait, and write baseline_YYYYMMDD_HHMMSS.json of each run there; several runs go to DIR/run-N. With "
+        "--experiment, write the results directory of the strategy benchmark, DIR/ID.",
     )
     report.add_argument(
         "--limit",
         type=whole_number,
         metavar="N",
-        help=f"How many of a query's documents these two look at (default: {LIMIT}).",
+        help=f"How many documents per query these two use (default: {LIMIT}).",
     )
