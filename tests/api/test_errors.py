@@ -84,7 +84,7 @@ def test_row_missing_on_reread_is_reported_as_deleted() -> None:
     dataset = Dataset.objects.create(name="d")
     Dataset.objects.all().delete()
     for read in (lambda: read_again(Dataset.objects.select_for_update(), dataset.pk), lambda: refresh(dataset)):
-        with pytest.raises(DeletedError, match=rf"The dataset {dataset.pk} was deleted") as raised:
+        with pytest.raises(DeletedError, match=rf"just deleted the dataset {dataset.pk}") as raised:
             read()
         response = presented(raised.value)
         assert (response.status_code, response.data["code"]) == (404, "not_found")
@@ -140,7 +140,7 @@ PLACE = ("dbname", "user", "password", "host", "port")
     ("fail", "status", "code", "sentence"),
     [
         (in_a_deadlock, 409, "deadlock", "locked the same rows in a different order"),
-        (under_a_lock, 409, "locked", "holds rows that this needs"),
+        (under_a_lock, 409, "locked", "has locked these rows"),
         (in_time_limit, 503, "statement_cancelled", "it exceeded statement_timeout"),
         (broken_off, 503, "unavailable", "PostgreSQL or Redis does not respond"),
         (unforeseen, 500, "server_error", ""),
