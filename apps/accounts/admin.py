@@ -134,7 +134,7 @@ class AccessTokenAdmin(FactAdmin):
     def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def revoke(token: AccessToken) -> str:
             revoke_token(token)
-            return f'The token "{token}" is revoked: whoever sends it is refused.'
+            return f'The token "{token}" is revoked and no longer works.'
 
         return self.each(request, queryset, revoke)
 
@@ -153,11 +153,11 @@ class LogEntryAdmin(LargeAdmin):
     list_display = ("action_time", "user", "act", "kind", "row", "summary")
     list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
     search_fields = ("=user__username", "=object_id", "object_repr")
-    search_help_text = "The name of a user, the id of a row, or words of its name"
+    search_help_text = "User name, object id, or words of the object's name"
     ordering = ("-action_time", "-id")
     fieldsets = (
         (None, {"fields": (("action_time", "user"), "act", "sentence")}),
-        ("What it was done to", {"fields": (("kind", "row"), "object_id")}),
+        ("Object", {"fields": (("kind", "row"), "object_id")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
@@ -184,10 +184,10 @@ class LogEntryAdmin(LargeAdmin):
             return name
         return format_html('<a class="text-link" href="{}">{}</a>', url, name)
 
-    @display(description="what was done")
+    @display(description="change")
     def summary(self, entry: LogEntry) -> str:
         return truncatechars(entry.get_change_message(), 160)
 
-    @display(description="what was done")
+    @display(description="change")
     def sentence(self, entry: LogEntry) -> str:
         return entry.get_change_message()

@@ -17,14 +17,17 @@ class AccessToken(PublicModel):
     """A personal token that its user named and can revoke. Only the hash of the secret is stored."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
-    name = models.CharField(max_length=100, help_text="Where the token is used, such as the pipeline that has it.")
+    name = models.CharField(max_length=100, help_text="Where the token is used, such as a pipeline.")
     scope = models.CharField(
-        max_length=10, choices=Scope, default=Scope.READ, help_text="read looks, write does all that you may do."
+        max_length=10,
+        choices=Scope,
+        default=Scope.READ,
+        help_text="read only reads, write does everything that you may do.",
     )
     digest = models.CharField(max_length=64, unique=True, editable=False, help_text="SHA-256 of the secret.")
-    hint = models.CharField(max_length=12, editable=False, help_text="How the secret begins.")
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it lasts until it is revoked.")
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="To the minute.")
+    hint = models.CharField(max_length=12, editable=False, help_text="First characters of the secret.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: valid until revoked.")
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="Accurate to the minute.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
@@ -53,8 +56,8 @@ class SignIn(PublicModel):
     """A sign-in with a password. All its pairs of JWTs name this row and are invalid once it is deleted."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    jti = models.CharField(max_length=64, help_text="Of the one refresh token that can be exchanged.")
-    expires_at = models.DateTimeField(db_index=True, help_text="Of that token.")  # index: deleting expired rows
+    jti = models.CharField(max_length=64, help_text="ID of the only refresh token that can be exchanged.")
+    expires_at = models.DateTimeField(db_index=True, help_text="Expiry of that token.")  # index: deleting expired rows
 
     class Meta:
         default_permissions = ()

@@ -66,7 +66,7 @@ def issue_token(
             )
     except IntegrityError:
         raise ConflictError(
-            f'You have a token called "{name}": revoke it, or choose another name.', field="name"
+            f'You already have a token "{name}": revoke it, or choose another name.', field="name"
         ) from None
     return token, secret
 
@@ -149,9 +149,9 @@ def exchange(refresh: str) -> dict[str, str]:
     if opened.filter(jti=spent).update(jti=token["jti"], expires_at=_expiry(token), updated_at=timezone.now()):
         return _pair(token)
     if opened.delete()[0]:
-        logger.warning("A refresh token of user %s was used twice: that sign-in is ended.", token["user_id"])
+        logger.warning("A refresh token of user %s was used twice, so the sign-in was ended.", token["user_id"])
     raise AuthenticationFailed(
-        "The refresh token was used before, so all tokens of its sign-in were ended: sign in again.",
+        "The refresh token was already used, so its sign-in was ended: sign in again.",
         code="token_not_valid",
     )
 
@@ -159,7 +159,7 @@ def exchange(refresh: str) -> dict[str, str]:
 def sign_out(refresh: str) -> None:
     """End the sign-in of a refresh token, with all its tokens."""
     if not SignIn.objects.filter(pk=_read(refresh).get(SIGN_IN)).delete()[0]:
-        raise AuthenticationFailed("The sign-in of the refresh token has ended already.", code="token_not_valid")
+        raise AuthenticationFailed("The sign-in of the refresh token has already ended.", code="token_not_valid")
 
 
 def _read(refresh: Any) -> RefreshToken:

@@ -37,7 +37,7 @@ class SignInForm(AuthenticationForm):
                 f"Too many wrong passwords came from your address: wait {minutes} min, and try again.", code="throttled"
             ) from None
         except RedisError:
-            logger.exception("Redis does not answer, and it counts wrong passwords: nobody can sign in.")
+            logger.exception("Redis does not answer, so signing in is impossible: it counts wrong passwords.")
             raise forms.ValidationError(
                 "Signing in needs Redis, which does not answer: try again in a moment.", code="unavailable"
             ) from None
@@ -51,11 +51,11 @@ class TokenForm(PageForm):
     name = forms.CharField(
         max_length=100,
         widget=forms.TextInput({"placeholder": "nightly pipeline"}),
-        help_text="Where the token will be used, so that you know later which to revoke.",
+        help_text="Where you will use the token, to know which one to revoke later.",
     )
     scope = forms.ChoiceField(
         choices=[
-            (Scope.READ.value, "Read: look, judge by gates, and change nothing"),
+            (Scope.READ.value, "Read: read everything, run gates, change nothing"),
             (Scope.WRITE.value, "Write: everything that you may do"),
         ],
     )
@@ -104,6 +104,8 @@ def make_token(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Make a token",
         submit="Make the token",
-        intro="With a token a program uses the API as you: it sees what you see, and may do no more than you. "
-        "It ends with your password: a new one revokes all your tokens.",
+        intro=(
+            "A program uses the API with a token on your behalf, with at most your permissions. Changing your "
+            "password revokes all your tokens."
+        ),
     )

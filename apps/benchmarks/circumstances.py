@@ -72,7 +72,7 @@ def _indexes(runs: Sequence[Run]) -> Iterator[Difference]:
         groups = grouped(namesakes, lambda run: _facts(run, "index")["content"])
         if len(groups) > 1:
             values = {f"v{_facts(group[0], 'index')['version']} {mark[:12]}": group for mark, group in groups.items()}
-            yield Difference("index", "warn", f'The index "{name}" is not the same: {list_groups(values)}.')
+            yield Difference("index", "warn", f'The index "{name}" differs: {list_groups(values)}.')
 
 
 def _models(runs: Sequence[Run]) -> Iterator[Difference]:
@@ -102,10 +102,10 @@ def _recorded_revisions(kind: str, name: str, run: Run) -> str:
 def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn about each difference in code, libraries, services, settings and devices."""
     if external := [run for run in runs if run.is_external and not _workers(run)]:
-        unknown = f"External runs, so it is not known what computed them: {names(external)}."
+        unknown = f"The software of these external runs is not recorded: {names(external)}."
         yield Difference("provenance", "warn", unknown)
     if unrecorded := [run for run in runs if not (run.is_external or _workers(run))]:
-        yield Difference("provenance", "warn", f"It is not known what computed {names(unrecorded)}.")
+        yield Difference("provenance", "warn", f"The software of {names(unrecorded)} is not recorded.")
     recorded = [run for run in runs if _workers(run)]
     facts = {run.pk: facts_of({**worker, "rerankers": {}, "llms": {}} for worker in _workers(run)) for run in recorded}
     for name in dict.fromkeys(name for run_facts in facts.values() for name in run_facts):
@@ -127,8 +127,8 @@ def _execution(runs: Sequence[Run]) -> Iterator[Difference]:
         yield Difference(
             "execution",
             "warn",
-            f"They were executed differently: {list_groups(groups)}. Values can be compared, times cannot: with shared "
-            "execution they are sums of what the stages cost in batches.",
+            f"They were executed differently: {list_groups(groups)}. Values can be compared, times cannot: shared "
+            "execution adds up the batch times of its stages.",
         )
 
 

@@ -113,7 +113,7 @@ def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
     if len(groups) > 1:
         values = {f'"{dataset}"': group for dataset, group in groups.items()}
         yield Difference(
-            "dataset", "refuse", f"They answer different datasets: {list_groups(values)}. Compare runs of one."
+            "dataset", "refuse", f"They use different datasets: {list_groups(values)}. Compare runs of one dataset."
         )
 
 
@@ -137,7 +137,7 @@ def _versions(
 
 def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
     benchmarks = ", ".join(f'"{benchmark}"' for benchmark in dict.fromkeys(run.benchmark for run in runs))
-    return f"Re-score {benchmarks} on version {version.number}; nothing is searched for that"
+    return f"Re-score {benchmarks} on version {version.number}; this runs no searches"
 
 
 def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
@@ -167,8 +167,8 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
             yield Difference(
                 "mapping",
                 "refuse",
-                f'The mapping "{mapping}" was resolved again between their measurements, and gives judgments other '
-                f"documents now. {_rescore(group, version)}.",
+                f'The mapping "{mapping}" was resolved again between their measurements, so judgments now refer to '
+                f"other documents. {_rescore(group, version)}.",
             )
     by_documents = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
     for mappings in by_documents.values():
@@ -178,19 +178,19 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
             yield Difference(
                 "mapping",
                 "refuse",
-                f"Their collections hold the same documents, and judgments stand for different ones of them under the "
-                f"mappings {mapping_names}. Resolve both alike and re-score, or run both on one mapping.",
+                f"Their collections hold the same documents, but the mappings {mapping_names} resolve judgments to "
+                "different ones. Resolve both alike and re-score, or run both on one mapping.",
             )
     if len(by_documents) > 1 and len(hashes) > 1:
         counts = {mapping: measured[group[0].pk].unresolved_count for mapping, group in by_mapping.items()}
         values = {f'"{mapping}", {counts[mapping]:,} unresolved': group for mapping, group in by_mapping.items()}
-        yield Difference("mapping", "warn", f"Their judgments stand for different documents: {list_groups(values)}.")
+        yield Difference("mapping", "warn", f"Their judgments refer to different documents: {list_groups(values)}.")
 
 
 def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
     """Warn if the means are over different queries."""
     is_reported = False
-    paired = "Only queries that all answered are paired."
+    paired = "Only queries that every run answered are paired."
     for name, phrase in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
         counts = {run: f"{getattr(measured[run.pk], name):,} {phrase}" for run in runs if run.pk in measured}
         groups = grouped(counts, counts.__getitem__)
@@ -201,7 +201,7 @@ def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
             )
     incomplete = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
     if not is_reported and len(_answered(incomplete)) > 1:
-        phrase = "Their means are over different queries, though over as many: they failed on different ones."
+        phrase = "Their means are over different queries of the same number, because different queries failed."
         yield Difference("queries", "warn", f"{phrase} {paired}")
 
 

@@ -48,14 +48,15 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             .update(status=Status.RUNNING, started_at=Now(), completed_at=None)
         )
         if not started:
-            raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
+            raise ConflictError(f"The benchmark {benchmark.name!r} is already running.")
         require_unmeasured(benchmark)
         add_sources(benchmark)
         unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
         runs = list(unfinished.select_related("index__chunk_set", "index__collection"))
         if not runs:
             raise ConflictError(
-                f"Every run of {benchmark.name!r} has completed or failed. Retry the failed ones, or make a new one."
+                f"Every run of {benchmark.name!r} has completed or failed. Retry the failed runs, or create a new "
+                "benchmark."
             )
         _require_indexes(runs)
         benchmark.runs.filter(pk__in=[run.pk for run in runs]).update(
@@ -82,8 +83,8 @@ def _require_indexes(runs: Sequence[Run]) -> None:
         require_available(run.index, Configuration.from_dict(run.config))
         if not is_current(run.index):
             raise ConflictError(
-                f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its collection "
-                "changed. Build a new version of it, and make a new benchmark."
+                f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its "
+                "collection changed. Build a new version of it, and create a new benchmark."
             )
 
 
@@ -154,7 +155,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
         if not failed.exists():
-            raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
+            raise ConflictError(f"The benchmark {benchmark.name!r} has no failed runs to retry.")
         runs = failed.select_related("index").filter(index__status=Index.Status.READY)
         built = [(run.pk, run.index, Configuration.from_dict(run.config)) for run in runs if run.index]
         run_ids = [
@@ -166,7 +167,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             for _, index, config in built:
                 require_available(index, config)
             raise ConflictError(
-                f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
+                f"The failed runs of {benchmark.name!r} have no ready index: build their indexes, then retry."
             )
         StageList.objects.filter(source__runs__in=run_ids).exclude(error="").delete()
         Run.objects.filter(pk__in=run_ids).update(status=Run.Status.PENDING, error_message="", failed_queries=0)
@@ -181,7 +182,9 @@ def cancel(benchmark: Benchmark) -> None:
     refresh(benchmark)
     operation = Operation.active_on(benchmark)
     if operation is None:
-        raise ConflictError(f"The benchmark {benchmark.name!r} is {benchmark.status}, not running: nothing to cancel.")
+        raise ConflictError(
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: only a running benchmark can be cancelled."
+        )
     cancel_operation(operation)
     refresh(benchmark)
 

@@ -125,7 +125,7 @@ def differing_environments(then: Iterable[dict[str, Any]], now: Iterable[dict[st
 
 
 def _listed(values: set[str] | None) -> str:
-    return ", ".join(sorted(values)) if values else "not there"
+    return ", ".join(sorted(values)) if values else "missing"
 
 
 @cache

@@ -19,7 +19,7 @@ def find_subject(name_or_id: str, *, run: int | str | None = None) -> Run | Benc
     """Return the run with the id `name_or_id`, else the benchmark with this name or id, or its run number `run`."""
     runs = rows_by_id(Run.objects.select_related("benchmark"), name_or_id)
     if runs and run is not None:
-        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
+        raise BenchbenchError("--run needs a benchmark, not a run: give the benchmark, or leave --run out.")
     if runs:
         return runs[0]
     benchmark = find_named(Benchmark, name_or_id)
@@ -31,7 +31,7 @@ def find_run(benchmark: Benchmark, order: int) -> Run:
     run = benchmark.runs.filter(run_order=order).first()
     if run is None:
         last = benchmark.total_runs
-        raise BenchbenchError(f'The benchmark "{benchmark}" has no run {order}; they go from 1 to {last}.', field="run")
+        raise BenchbenchError(f'The benchmark "{benchmark}" has no run {order}; choose 1 to {last}.', field="run")
     return run
 
 

@@ -48,7 +48,7 @@ class OperationAdmin(FactAdmin):
     list_filter = ("kind", "status", "queue")
     list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")
-    search_help_text = "The id of the operation or of what it works on, or words of its error"
+    search_help_text = "Id of the operation or its object, or words of its error"
     actions = ("cancel_selected",)
     pages = (
         Page("<uuid:object_id>/progress/", progress, "operation_progress"),
@@ -78,7 +78,7 @@ class OperationAdmin(FactAdmin):
     def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def cancel(operation: Operation) -> str:
             cancel_operation(operation)
-            return f"Cancelled the {operation}; what it had committed stays."
+            return f"Cancelled the {operation}; its committed results are kept."
 
         return self.each(request, queryset, cancel)
 

@@ -50,7 +50,7 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
         url.scheme == trusted_origin.scheme and is_same_domain(url.netloc, trusted_origin.netloc.removeprefix("*"))
         for trusted_origin in trusted
     ):
-        sentence = f"Pages of {origin} may not connect here: name the origin in CSRF_TRUSTED_ORIGINS."
+        sentence = f"Pages of {origin} may not connect: add the origin to CSRF_TRUSTED_ORIGINS."
         raise RefusedError("origin", sentence, close_code=CLOSE_ORIGIN)
 
 
@@ -66,8 +66,8 @@ def claim_socket(user_id: int, socket: str) -> None:
         release_socket(user_id, socket)
         raise RefusedError(
             "too_many_sockets",
-            f"You have {settings.BENCHBENCH_SOCKETS_PER_USER} sockets open already: close one, or watch all your "
-            "operations on one, /ws/operations.",
+            f"You have {settings.BENCHBENCH_SOCKETS_PER_USER} open sockets: close one, or watch all your operations "
+            "on /ws/operations.",
         )
 
 

@@ -34,13 +34,13 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         missing = unapplied()
     except DatabaseError as error:
         host = connection.settings_dict.get("HOST") or connection.settings_dict.get("OPTIONS", {}).get("host", "")
-        hint = "Start PostgreSQL, or mend DATABASE_URL; unset, BenchBench starts its own."
+        hint = "Start PostgreSQL, or correct DATABASE_URL. If it is unset, BenchBench starts its own."
         return [Error(f"PostgreSQL at {host!r} does not answer: {error}".strip(), hint=hint, id="benchbench.E001")]
     messages: list[CheckMessage] = []
     if not has_extension:
         hint = "Install pgvector 0.8 or newer on the database server (the image pgvector/pgvector:pg18 has it)."
         messages.append(
-            Error(f"PostgreSQL has no extension `{EXTENSION}` to install.", hint=hint, id="benchbench.E002")
+            Error(f"The extension `{EXTENSION}` is not available in PostgreSQL.", hint=hint, id="benchbench.E002")
         )
     if missing:
         hint = "Run: python manage.py migrate"
@@ -54,8 +54,8 @@ def check_password_of_redis(**kwargs: Any) -> list[CheckMessage]:
     url = urlsplit(settings.REDIS_URL)
     if url.scheme == "unix" or url.password:  # a Unix socket is protected by its folder's permissions
         return []
-    hint = "Give it one (requirepass), and state it: REDIS_URL=redis://:PASSWORD@HOST/0."
-    return [Warning(f"Redis at {url.hostname!r} asks for no password.", hint=hint, id="benchbench.W002")]
+    hint = "Set one (requirepass), and add it to the URL: REDIS_URL=redis://:PASSWORD@HOST/0."
+    return [Warning(f"Redis at {url.hostname!r} requires no password.", hint=hint, id="benchbench.W002")]
 
 
 @register
@@ -66,6 +66,6 @@ def check_redis(**kwargs: Any) -> list[CheckMessage]:
     try:
         django_rq.get_connection("default").ping()
     except RedisError as error:
-        hint = "Start Redis, or mend REDIS_URL; unset, BenchBench starts its own."
+        hint = "Start Redis, or correct REDIS_URL. If it is unset, BenchBench starts its own."
         return [Error(f"Redis does not answer: {error}", hint=hint, id="benchbench.E003")]
     return []

@@ -40,7 +40,7 @@ class UseCaseCommand(BaseCommand):
 
     error_status = 1
     from_shell = False
-    statuses = "0 done; 1 not done, for the reason on stderr; 2 wrong usage."
+    statuses = "0 done; 1 failed, with the reason on stderr; 2 wrong usage."
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         epilog = f"Exit status: {self.statuses}"
@@ -64,7 +64,7 @@ class UseCaseCommand(BaseCommand):
 
     def add_owner_argument(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--owner", metavar="USER", help="User name of the owner. Without one, the whole staff sees it."
+            "--owner", metavar="USER", help="User name of the owner (default: none, visible to all staff)."
         )
 
     def add_json_argument(self, parser: CommandParser) -> None:
@@ -79,7 +79,8 @@ class UseCaseCommand(BaseCommand):
             raise CommandError(printable(self._with_option(error, options)), returncode=self.error_status) from error
         except RedisError as error:
             sentence = (
-                f"Redis does not answer: {error} Start it, or mend REDIS_URL; a worker goes on with what was begun."
+                f"Redis does not answer: {error} Start it, or correct REDIS_URL; a worker continues work that has "
+                "begun."
             )
             raise CommandError(printable(sentence), returncode=self.error_status) from error
         except (OperationalError, InterfaceError) as error:
@@ -125,8 +126,10 @@ def _postgresql_error_text(error: Error) -> str:
     text = on_one_line(str(error))
     text += "" if text.endswith((".", "?")) else "."
     if not was_ended(error):
-        return f"PostgreSQL could not do it: {text} Its log says more."
-    return f"PostgreSQL does not answer: {text} Start it, or mend DATABASE_URL; a worker goes on with what was begun."
+        return f"PostgreSQL reported an error: {text} See its log for details."
+    return (
+        f"PostgreSQL does not answer: {text} Start it, or correct DATABASE_URL; a worker continues work that has begun."
+    )
 
 
 def _remaining(seconds: float | None) -> str:
@@ -142,7 +145,7 @@ def find_owner(username: str | None) -> Any:
         return users._default_manager.get_by_natural_key(username)
     except users.DoesNotExist:
         raise BenchbenchError(
-            f"No user is called {username!r}: make one with `manage.py createsuperuser`, or leave --owner out.",
+            f"The user {username!r} does not exist: create one with `manage.py createsuperuser`, or leave --owner out.",
             field="owner",
         ) from None
 

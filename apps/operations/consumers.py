@@ -69,7 +69,7 @@ class _Watcher(AsyncWebsocketConsumer):
             admission.require_origin(dict(self.scope["headers"]))
             await self._require()
             if len(self.open_channels) >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
-                raise RefusedError("busy", "The site has as many open sockets as it allows: try again in a minute.")
+                raise RefusedError("busy", "The site has reached its limit of open sockets: try again in a minute.")
         except RefusedError as error:
             await self._refuse(error)
         else:
@@ -161,7 +161,7 @@ class _Watcher(AsyncWebsocketConsumer):
         if not self.user.is_authenticated:
             raise RefusedError(
                 "not_authenticated",
-                "Log in, or offer the subprotocol access_token.<token>, of a token that is valid and not expired.",
+                "Log in, or offer the subprotocol access_token.<token> with a valid token.",
             )
         if not (self.user.is_active and self.user.is_staff and any(map(self.user.has_perm, PERMISSIONS))):
             raise RefusedError("permission_denied", "You may not view operations: ask an administrator.")
@@ -232,7 +232,7 @@ class OperationConsumer(_Watcher):
         self.operation_id = str(self.scope["url_route"]["kwargs"]["operation_id"])
         self.group = events.group_of(self.operation_id)
         if not self._find().exists():
-            raise RefusedError("not_found", f"There is no operation {self.operation_id} that you may see.")
+            raise RefusedError("not_found", f"The operation {self.operation_id} does not exist, or you may not see it.")
 
     def _find(self) -> QuerySet[Operation]:
         return visible(Operation.objects.filter(pk=self.operation_id), self.user)
@@ -288,7 +288,7 @@ class NowhereConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         await self.accept(self.scope.get("subprotocol"))
         detail = (
-            f"There is no socket at {self.scope['path']}: they are /ws/operations, /ws/operations/<id> and "
+            f"The socket {self.scope['path']} does not exist: choose one of /ws/operations, /ws/operations/<id>, "
             "/ws/operations/<id>/hints."
         )
         await self.send(_envelope("error", {"code": "not_found", "detail": detail}))

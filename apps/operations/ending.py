@@ -23,8 +23,8 @@ from benchbench.errors import error_text
 log = logging.getLogger(__name__)
 UNFIT_SECONDS = 60  # grace period for a restarting worker
 LOST = (
-    "The worker stopped without a message on the last attempt at this batch, as on those before; it may have run out "
-    "of memory. Look at the worker's log, then retry."
+    "The worker stopped without a message on every attempt at this batch; it may have run out of memory. Check the "
+    "worker's log, then retry."
 )
 
 
@@ -67,7 +67,7 @@ def conclude(operation: Operation) -> bool:
         return False
     except Exception as error:
         if was_ended(error):
-            log.warning("%s could not be ended, the sweep will: %s", operation, error)
+            log.warning("%s could not be ended; the next sweep tries again: %s", operation, error)
             return False
         log.exception("Could not finalise %s.", operation)
         return _fail_unless_locked(operation, error_text(error))
@@ -96,7 +96,9 @@ def settle(operation: Operation, *, patient: bool = True) -> bool:
         if failed is not None:
             return _fail_unless_locked(operation, failed.error)
     if operation.unfit_workers and not _can_continue(operation, patient=patient):
-        return _fail_unless_locked(operation, f"No worker can do it. {[*operation.unfit_workers.values()][-1]}")
+        return _fail_unless_locked(
+            operation, f"No worker can run this operation. {[*operation.unfit_workers.values()][-1]}"
+        )
     return conclude(operation)
 
 
@@ -107,7 +109,7 @@ def _fail_unless_locked(operation: Operation, error: str) -> bool:
             if _lock_operation(operation):
                 return end_operation(operation, Status.FAILED, error=error)
     except HeldError as lock_error:
-        log.warning("%s could not be failed, the sweep will: %s", operation, lock_error)
+        log.warning("%s could not be failed; the next sweep tries again: %s", operation, lock_error)
     operation.refresh_from_db()  # may hold values of a transaction that was rolled back
     return False
 
@@ -148,12 +150,12 @@ def sweep() -> int:
         except Exception as error:
             if was_ended(error):
                 raise
-            log.exception("Could not see to %s, the next sweep will; going on with the others.", operation)
+            log.exception("Could not check %s; the next sweep tries again.", operation)
     enqueued = 0
     for queue, batches in waiting.items():
         present = queueing.queued_job_ids(queue) if batches else set()
         if missing := [batch for batch in batches if queueing.job_id(batch) not in present]:
-            log.warning("On %s %s without a job, enqueued again.", queue, counted(len(missing), "batch"))
+            log.warning("On %s, %s had no job and were enqueued again.", queue, counted(len(missing), "batch"))
             queueing.pass_on(queue, *missing)  # under new names: a worker may still run a job believed lost
             enqueued += len(missing)
     for kind in HANDLERS:

@@ -126,7 +126,7 @@ def note_holder(holder: Holder) -> Iterator[None]:
     try:
         file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     except OSError as error:
-        log.warning("Others on this host cannot see who holds it: %s", error)
+        log.warning("Other processes cannot see which work holds this host: %s", error)
         yield
         return
     try:

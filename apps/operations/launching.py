@@ -46,8 +46,8 @@ def require_room(user: User | None, kind: Operation.Kind) -> None:
     count = Operation.objects.filter(started_by=user, kind=kind, status__in=Status.active()).count()
     if count >= limit:
         raise QuotaError(
-            f"{user.get_username()} has {count} {noun}, and {limit} is the most for one user ({setting}): wait for one "
-            "to end, or cancel one."
+            f"{user.get_username()} has {count} {noun}; a user may have at most {limit} ({setting}). Wait until one "
+            "ends, or cancel one."
         )
 
 
@@ -82,7 +82,7 @@ def start_operation(
         if "operation_one_active_per_subject" not in str(error):
             raise
         raise OperationActiveError(
-            f"Another {kind} operation is already at work on this. Wait for it, or cancel it first."
+            f"Another {kind} operation is already running here. Wait until it ends, or cancel it first."
         ) from error
     refresh(operation)
     transaction.on_commit(lambda: events.publish(operation.pk, always=True))
@@ -99,6 +99,6 @@ def cancel_operation(operation: Operation) -> None:
         with end_blockers():  # a worker frozen during a commit holds the row
             ended = end_operation(operation, Status.CANCELLED, error="")
     except HeldError as error:
-        raise ConflictError(f"Somebody else is changing the {operation} at this moment. Try again.") from error
+        raise ConflictError(f"Another process is changing the {operation}. Try again.") from error
     if not ended:
-        raise ConflictError(f"The {operation} has already ended ({operation.status}); there is nothing to cancel.")
+        raise ConflictError(f"The {operation} has already ended ({operation.status}), so it cannot be cancelled.")

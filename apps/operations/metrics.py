@@ -24,9 +24,9 @@ KEY = "benchbench:counters"
 BATCH_SECONDS = "benchbench_batch_seconds"
 ENDS = ("0.1", "1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "3600.0", "+Inf")  # upper bounds of batch time buckets
 COUNTERS = {
-    "benchbench_batches": ("Batches that a worker has left.", ("kind", "outcome")),
-    "benchbench_vector_lookups": ("Vectors that were wanted: in the cache, or encoded.", ("of", "result")),
-    "benchbench_server_errors": ("Requests that ended in an error of the site.", ()),
+    "benchbench_batches": ("Batches that workers have finished or given back.", ("kind", "outcome")),
+    "benchbench_vector_lookups": ("Requested vectors, found in the cache or encoded.", ("of", "result")),
+    "benchbench_server_errors": ("Requests that ended in a server error.", ()),
 }
 
 
@@ -63,14 +63,14 @@ class SiteCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         jobs = [((queue,), len(django_rq.get_queue(queue))) for queue in settings.RQ_QUEUES]
-        yield _gauge("benchbench_queue_jobs", "Jobs that wait in a queue.", ["queue"], jobs)
+        yield _gauge("benchbench_queue_jobs", "Jobs waiting in a queue.", ["queue"], jobs)
         workers = [((queue,), len(workers_on(queue))) for queue in settings.RQ_QUEUES]
         yield _gauge("benchbench_workers", "Workers that serve a queue.", ["queue"], workers)
         work = Operation.objects.values_list("kind", "status").annotate(Count("pk")).order_by()
         yield _gauge("benchbench_operations", "Operations.", ["kind", "status"], (((k, s), n) for k, s, n in work))
         active = Batch.objects.filter(operation__status__in=Status.active()).exclude(state=Batch.State.DONE)
         left = active.values_list("operation__kind", "state").annotate(Count("pk")).order_by()
-        text = "Batches that are not done, of operations that go on."
+        text = "Unfinished batches of active operations."
         yield _gauge("benchbench_batches_left", text, ["kind", "state"], (((k, s), n) for k, s, n in left))
         yield from _counters()
 
@@ -98,7 +98,7 @@ def _counters() -> Iterator[Metric]:
             if counter_name == name:
                 counter.add_metric(values, number)
         yield counter
-    times = HistogramMetricFamily(BATCH_SECONDS, "Seconds that a worker was at a batch.", labels=["kind"])
+    times = HistogramMetricFamily(BATCH_SECONDS, "Seconds that a worker spent on a batch.", labels=["kind"])
     for (counter_name, *values), total in totals.items():
         if counter_name == f"{BATCH_SECONDS}_sum":
             up_to = accumulate(totals.get((f"{BATCH_SECONDS}_bucket", *values, end), 0.0) for end in ENDS)

@@ -39,16 +39,14 @@ class Operation(PublicModel):
         MEASURE = "measure", "measuring again"
 
     kind = models.CharField(max_length=16, choices=Kind)
-    subject_id = models.UUIDField(
-        help_text="The object that the work is done on: an index, a mapping, a benchmark, a round."
-    )
+    subject_id = models.UUIDField(help_text="The object of the work: an index, a mapping, a benchmark, a round.")
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="Against whose quota it counts. Empty: a command without an owner, or a user deleted since.",
+        help_text="User whose quota it counts against. Empty: a command without an owner, or a deleted user.",
     )
     queue = models.CharField(max_length=32, default="default")
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
@@ -59,7 +57,7 @@ class Operation(PublicModel):
         default=dict,
         blank=True,
         editable=False,
-        help_text="Workers that gave a part of it back, each with the sentence why; they take none again.",
+        help_text="Workers that gave back a batch, with the reason; they take no more batches.",
     )
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -154,14 +152,14 @@ class Batch(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     lease_owner = models.CharField(max_length=100, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    result = models.JSONField(default=dict, blank=True, help_text="What the batch contributes to the progress shown.")
-    waits_for = models.TextField(blank=True, help_text="What keeps its worker from beginning, in a sentence.")
+    result = models.JSONField(default=dict, blank=True, help_text="The batch's part of the progress.")
+    waits_for = models.TextField(blank=True, help_text="Why its worker cannot start yet.")
     hung = models.JSONField(
         default=dict,
         db_default={},
         blank=True,
         editable=False,
-        help_text="By stage and query, the sentence of a model that did not answer; without a query, for several.",
+        help_text="Error of a model that did not answer, by stage and query; without a query for several queries.",
     )
     error = models.TextField(blank=True)
     started_at = models.DateTimeField(null=True, blank=True)

@@ -40,7 +40,7 @@ class OwnJob(Job):
     @property
     def func(self) -> Callable[..., Any]:
         if self.func_name not in JOBS or self.instance is not None:
-            raise ForeignJobError(f"{self.func_name} is no job of BenchBench: it is not run. Who writes to this Redis?")
+            raise ForeignJobError(f"Refused the unknown job {self.func_name}. Does another application use this Redis?")
         return super().func
 
     success_callback = failure_callback = stopped_callback = None  # our jobs have no callbacks
@@ -92,7 +92,7 @@ def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
     try:
         queue.enqueue_many(jobs)
     except RedisError:
-        log.exception("Could not enqueue %d batches on %r; the next sweep will.", len(jobs), queue_name)
+        log.exception("Could not enqueue %d batches on %r; the next sweep tries again.", len(jobs), queue_name)
 
 
 def enqueue_once(name: str, argument: str) -> bool:

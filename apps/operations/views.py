@@ -46,11 +46,11 @@ def readyz(request: HttpRequest) -> JsonResponse:
 def metrics(request: HttpRequest) -> HttpResponse:
     """Respond with the metrics, to superusers and bearers of BENCHBENCH_METRICS_TOKEN. 503 without Redis."""
     if not (_has_token(request) or (request.user.is_active and request.user.is_superuser)):
-        raise PermissionDenied("Metrics are for superusers, and for who sends BENCHBENCH_METRICS_TOKEN as a bearer.")
+        raise PermissionDenied("Log in as a superuser, or send BENCHBENCH_METRICS_TOKEN as a bearer token.")
     try:
         return HttpResponse(generate_latest(registry()), content_type=CONTENT_TYPE_LATEST)
     except RedisError:
-        return HttpResponse("Redis does not answer: start it, or mend REDIS_URL.\n", "text/plain", status=503)
+        return HttpResponse("Redis does not answer: start it, or correct REDIS_URL.\n", "text/plain", status=503)
 
 
 def _has_token(request: HttpRequest) -> bool:

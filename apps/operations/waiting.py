@@ -16,7 +16,7 @@ from apps.operations.models import Batch, Operation, Status
 from benchbench.access import is_visible_to_viewers
 from benchbench.timestamps import timestamp
 
-NO_WORKER = "None serves the queue {}: start one with `benchbench worker`."
+NO_WORKER = "No worker serves the queue {}: start one with `benchbench worker`."
 MAX_NAMED = 3  # holders of a host, in a message
 log = logging.getLogger(__name__)
 REPORT_SECONDS = 1.0  # consecutive batches wait less than this, which is not reported
@@ -77,14 +77,16 @@ def _reason(batch: Batch) -> str:
     host = batch.lease_owner.partition(":")[0]
     blockers = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
     if blockers and blockers[0].alone:
-        return f"Waits for the host {host}: {_describe(blockers[0], batch)} runs alone on it since {blockers[0].since}."
+        return (
+            f"Waits for the host {host}: {_describe(blockers[0], batch)} has run alone on it since {blockers[0].since}."
+        )
     at_work = "; ".join(f"{_describe(holder, batch)}, since {holder.since}" for holder in blockers[:MAX_NAMED])
     more = f"; and {len(blockers) - MAX_NAMED} more" if len(blockers) > MAX_NAMED else ""
-    at_work = f" At work on it: {at_work}{more}." if blockers else ""
+    at_work = f" Running on it: {at_work}{more}." if blockers else ""
     if batch.payload.get("alone"):
-        return f"Waits until the host {host} does nothing else: times are measured alone on it.{at_work}"
+        return f"Waits until the host {host} is free: times are measured without other work on it.{at_work}"
     if blockers:
-        return f"Waits for the host {host}: an isolated benchmark is to run alone on it next.{at_work}"
+        return f"Waits for the host {host}: an isolated benchmark will run alone on it next.{at_work}"
     return f"Waits for the host {host}: an isolated benchmark of another site runs alone on it."
 
 
@@ -101,7 +103,7 @@ def _describe(holder: Holder, batch: Batch) -> str:
             subject = operation.subject
             is_seen = subject is not None and is_visible_to_viewers(subject, batch.operation.subject)
             name = f"the isolated {handler_for(operation).name(operation)}"
-            return name if is_seen else "somebody's isolated benchmark"
+            return name if is_seen else "an isolated benchmark that you may not see"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
     isolated = "isolated " if holder.alone else ""
     return f"the {isolated}{kind} operation {holder.operation} of the site {holder.site}, process {holder.process},"

@@ -93,7 +93,7 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
             with hold_host(batch, lease), closing_cursors():
                 handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
-                raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")
+                raise RuntimeError(f"The handler of {batch.operation} ended without committing {batch}.")
     except Stopped:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return STOPPED
@@ -122,7 +122,7 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
 def _limit() -> AbstractContextManager[None]:
     """Return the time limit of a batch. RQ raises JobTimeoutException earlier, unless native code hangs."""
     seconds = settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS
-    sentence = f"The batch took longer than BENCHBENCH_BATCH_TIMEOUT_SECONDS ({seconds:,} s), and was interrupted."
+    sentence = f"The batch took longer than BENCHBENCH_BATCH_TIMEOUT_SECONDS ({seconds:,} s) and was interrupted."
     return watchdog.limit(seconds + watchdog.GRACE_SECONDS, sentence)
 
 

@@ -60,18 +60,20 @@ class IndexAdmin(OwnedAdmin):
     def build_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def build(index: Index) -> str:
             build_index(index, by=staff(request))
-            return f'The index "{index}" will be built: its page shows how far it is.'
+            return f'The index "{index}" will be built; its page shows the progress.'
 
         return self.each(request, queryset, build)
 
-    @admin.action(description="Cancel the building", permissions=["act"])
+    @admin.action(description="Cancel the build", permissions=["act"])
     def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def cancel(index: Index) -> str:
             operation = self.operation(index)
             if operation is None:
-                raise ConflictError(f'The index "{index}" is {index.status}: nothing is being built.')
+                raise ConflictError(
+                    f'The index "{index}" is {index.status}: only an index that is being built can be cancelled.'
+                )
             cancel_operation(operation)
-            return f'Stopped building the index "{index}".'
+            return f'Cancelled the build of the index "{index}".'
 
         return self.each(request, queryset, cancel)
 
@@ -87,7 +89,7 @@ class IndexAdmin(OwnedAdmin):
         by_section = index.strategy != "flat" or index.chunk_parameters.get("sections")
         return f"{size} characters, overlapping by {overlap}" + (", section by section" if by_section else "")
 
-    @display(description="goes on with", empty_value="everything")
+    @display(description="searches only", empty_value="everything")
     def routing(self, index: Index) -> str | None:
         if index.strategy in TREES:
             best = f"the best {index.chunk_parameters.get('layer_top_k')} summaries of each layer"
@@ -95,12 +97,12 @@ class IndexAdmin(OwnedAdmin):
         documents, sections = (index.chunk_parameters.get(name) for name in ("doc_top_k", "section_top_k"))
         return f"the best {documents} documents, then their best {sections} sections" if documents else None
 
-    @display(description="language model", empty_value="asks none")
+    @display(description="language model", empty_value="none")
     def language_model(self, index: Index) -> str | None:
         parameters = index.llm_parameters
         if not index.llm:
             return None
-        cache = "" if parameters.get("cache", True) else ", asked anew each time"
+        cache = "" if parameters.get("cache", True) else ", not cached"
         return f"{index.llm} on {parameters.get('provider')}, temperature {parameters.get('temperature')}{cache}"
 
     @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")

@@ -113,7 +113,7 @@ def _provider(prefix: str) -> str:
 
 
 def _unknown(kind: str, name: str, choices: Mapping[str, object] | tuple[str, ...]) -> str:
-    return f"the {kind} {name} is not known here, known are {', '.join(choices)}"
+    return f"the {kind} {name} is unknown; choose one of {', '.join(choices)}"
 
 
 CHECKS: dict[str, Callable[[str], str]] = {

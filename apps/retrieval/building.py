@@ -58,9 +58,9 @@ def require_chunk_limit(collection: Collection, strategy: str, parameters: Mappi
     if "size" not in parameters or (bound := max_piece_count(collection, strategy, parameters, limit=limit)) <= limit:
         return
     raise IndexingError(
-        f"A chunk size of {parameters['size']} cuts the {collection.document_count:,} documents of "
-        f'"{collection}" into up to {bound:,} chunks, and an index has at most {limit:,} (BENCHBENCH_MAX_CHUNKS): '
-        "choose larger chunks, or a smaller overlap.",
+        f'A chunk size of {parameters["size"]} cuts the {collection.document_count:,} documents of "{collection}" '
+        f"into up to {bound:,} chunks; an index must have at most {limit:,} (BENCHBENCH_MAX_CHUNKS). Choose larger "
+        "chunks, or a smaller overlap.",
         field="chunk_parameters",
     )
 
@@ -174,7 +174,7 @@ def finish(index: Index, *, duration_sec: float) -> None:
             f'The index "{index}" has {vector_count:,} vectors for {chunk_set.vector_count:,} chunks; build it again.'
         )
     if chunk_set.completed_at is None:
-        raise IndexingError(f'The index "{index}" has a tree of summaries that is not whole; build it again.')
+        raise IndexingError(f'The index "{index}" has an incomplete tree of summaries; build it again.')
     lexical = index.lexical_index
     searching = search_parameters(get_strategy(index.strategy), index.chunk_parameters)
     asks_for_summaries = index.strategy in TREES and TREES[index.strategy].requires_llm

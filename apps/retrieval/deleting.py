@@ -34,7 +34,7 @@ def delete_index(index: Index) -> None:
     """
     refresh(index, Index.objects.select_for_update())  # a start of its build waits
     if Operation.active_on(index):
-        raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
+        raise OperationActiveError(f'The index "{index}" is being built: cancel the build first.')
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
     lock_chunk_set(index.chunk_set_id)  # serialises deletions of its last indexes
     delete_unused(index)
@@ -56,7 +56,7 @@ def delete_cancelled() -> None:
             with limited_transaction(lock_seconds=FREE_LOCK_SECONDS):
                 _free(key)
         except HeldError:
-            log.info("What the cancelled build of index %s had made is held by another process.", key)
+            log.info("Another process locks the rows of the cancelled build of index %s.", key)
 
 
 def _free(key: UUID) -> None:
@@ -102,7 +102,7 @@ def clear_vectors(space: VectorSpace) -> int:
     kinds = (Operation.Kind.INDEX, Operation.Kind.BENCHMARK)
     active = Operation.objects.filter(kind__in=kinds, status__in=Status.active()).first()
     if active is not None:
-        raise ConflictError(f"The cache is in use: wait for the end of the {active}, or cancel it.")
+        raise ConflictError(f"The cache is in use: wait until the {active} ends, or cancel it.")
     count, _ = space.vectors.filter(pinned=False).delete()
     delete_tokens(space.encoder, space.revision, space.kind)
     VectorSpace.objects.filter(pk=space.pk, vectors__isnull=True).delete()

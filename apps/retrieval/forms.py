@@ -35,73 +35,70 @@ class IndexForm(PageForm, ParameterFields):
     name = forms.CharField(
         max_length=200,
         widget=forms.TextInput({"placeholder": "minilm"}),
-        help_text="Short: it is part of the label of every run. "
-        "A name that the collection already has makes its next version.",
+        help_text="Keep it short: every run label includes it. An existing name makes the next version of that index.",
     )
     encoder = forms.CharField(
         max_length=500,
         required=False,
-        help_text=(
-            "A sentence-transformers model by its published name: it turns texts into vectors for dense search. "
-            "Empty: lexical search only."
-        ),
+        help_text=("Published name of a sentence-transformers model, for dense search. Empty: lexical search only."),
     )
     lexical = forms.BooleanField(
         required=False,
         initial=True,
-        label="BM25 too",
+        label="BM25 index",
         help_text="For lexical and hybrid search. Cheap to build.",
     )
     strategy = forms.ChoiceField(
         required=False,
         initial="flat",
         choices=[(name, strategy.words) for name, strategy in STRATEGIES.items()],
-        help_text="What a query is compared with.",
+        help_text="How documents are cut and searched.",
     )
     size = forms.IntegerField(
         required=False,
         min_value=20,
         label="Chunk size",
         widget=forms.NumberInput({"placeholder": "whole documents"}),
-        help_text="Characters a chunk. Empty: whole documents; in levels and trees 500. Many models read only the "
-        "first 1,000 or 2,000.",
+        help_text=(
+            "Characters per chunk. Empty: whole documents, or 500 by level of detail and in trees. Many models read "
+            "only the first 1,000 or 2,000."
+        ),
     )
     overlap = forms.IntegerField(
         required=False,
         min_value=0,
         label="Overlap",
         widget=forms.NumberInput({"placeholder": "0"}),
-        help_text="Characters that a chunk shares with the next; less than half the size. Empty: none; by level of "
-        "detail 50.",
+        help_text="Characters that a chunk shares with the next; less than half the size. Empty: 0, in levels 50.",
     )
     by_section = forms.BooleanField(
         required=False,
-        label="Section by section",
-        help_text="No chunk reaches from one section of a document into another. So it is always in levels and trees.",
+        label="Split at sections",
+        help_text="No chunk spans two sections of a document. Levels and trees always do this.",
     )
     llm = forms.CharField(
         required=False,
         max_length=500,
         label="Language model",
         widget=forms.TextInput({"placeholder": "llama3.2"}),
-        help_text="The model that picks or summarises, as its server calls it.",
+        help_text="The model that chooses or summarises, by its name on the server.",
     )
     llm_server = forms.ChoiceField(
-        required=False, label="Server", help_text="Where it runs, of the servers that the settings of this site name."
+        required=False, label="Server", help_text="The server of the model, from BENCHBENCH_LLM_SERVERS."
     )
 
     sections = (
         ("", "", ("collection", "name")),
-        ("What it can search", "", ("encoder", "lexical")),
+        ("Search methods", "", ("encoder", "lexical")),
         (
             "Chunks",
-            "Long documents are found better in parts; a hit on a part counts for its document.",
+            "Long documents are easier to find in chunks; a hit on a chunk counts for its document.",
             ("size", "overlap", "by_section"),
         ),
         (
             "Strategy",
-            "By level of detail fewer chunks are compared: those of the best sections of the best documents. In a tree "
-            "chunks are found by what several say together, too.",
+            "Level of detail compares only the chunks of the best sections of the best documents. A tree also finds "
+            "chunks by summaries of several chunks.",
             ("strategy", *INPUTS, "llm", "llm_server"),
         ),
     )
@@ -109,7 +106,7 @@ class IndexForm(PageForm, ParameterFields):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
-        choices = [(name, name) for name in servers()] or [("", "the settings name none")]
+        choices = [(name, name) for name in servers()] or [("", "none configured")]
         self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
@@ -118,9 +115,9 @@ class IndexForm(PageForm, ParameterFields):
         if values.get("strategy", "flat") not in ("", "flat") or values.get("size"):
             return
         if values.get("overlap"):
-            self.add_error("overlap", "Whole documents do not overlap: state a chunk size too.")
+            self.add_error("overlap", "Whole documents do not overlap: set a chunk size.")
         if values.get("by_section"):
-            self.add_error("by_section", "Whole documents are not cut: state a chunk size too.")
+            self.add_error("by_section", "Whole documents are not split: set a chunk size.")
 
     def clean_encoder(self) -> str:
         name: str = self.cleaned_data["encoder"].strip()
@@ -149,35 +146,37 @@ class GridForm(PageForm):
     strategies = forms.CharField(
         initial=f"{EXAMPLE}\nlod_embed",
         widget=forms.Textarea({"rows": 4}),
-        help_text=f"One a line, with parameters where they are not the defaults: {EXAMPLE}, lod_embed(doc_top_k=3). "
-        f"flat alone is whole documents. There are {', '.join(STRATEGIES)}.",
+        help_text=(
+            f"One per line, with parameters that differ from the defaults: {EXAMPLE}, lod_embed(doc_top_k=3). Plain "
+            f"flat means whole documents. Choose from {', '.join(STRATEGIES)}."
+        ),
     )
     encoders = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 4}),
-        help_text="Sentence-transformers models by their published names, one a line. None: lexical search only.",
+        help_text="Published names of sentence-transformers models, one per line. Empty: lexical search only.",
     )
     llms = forms.CharField(
         required=False,
         label="Language models",
         widget=forms.Textarea({"rows": 2}),
-        help_text="One a line, for the strategies that ask one.",
+        help_text="One per line, for strategies that use one.",
     )
-    llm_server = forms.ChoiceField(required=False, label="Server", help_text="Where the language models run.")
+    llm_server = forms.ChoiceField(required=False, label="Server", help_text="The server of the language models.")
     lexical = forms.BooleanField(
-        required=False, initial=True, label="BM25 too", help_text="For lexical and hybrid search. Cheap to build."
+        required=False, initial=True, label="BM25 index", help_text="For lexical and hybrid search. Cheap to build."
     )
 
     sections = (
         ("", "", ("collection",)),
-        ("Every strategy", "How documents are cut and searched.", ("strategies",)),
-        ("By every model", "What texts are compared by.", ("encoders", "lexical", "llms", "llm_server")),
+        ("Strategies", "How documents are cut and searched.", ("strategies",)),
+        ("Models", "Each strategy is combined with each model.", ("encoders", "lexical", "llms", "llm_server")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
-        self.fields["llm_server"].choices = [("", "the first"), *((name, name) for name in servers())]  # type: ignore[attr-defined]
+        self.fields["llm_server"].choices = [("", "the first server"), *((name, name) for name in servers())]  # type: ignore[attr-defined]
         self.fields["encoders"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean_strategies(self) -> list[Any]:

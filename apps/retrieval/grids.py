@@ -95,8 +95,8 @@ class Cell:
     def state_text(self) -> str:
         """Return the state in the words of pages; "" if unavailable."""
         if self.index is not None and self.state == "begun":
-            return BEFORE.get(self.index.status, "is there, still to be built")
-        return {"ready": "is there", "new": "will be made"}.get(self.state, "")
+            return BEFORE.get(self.index.status, "exists, still to be built")
+        return {"ready": "exists", "new": "will be created"}.get(self.state, "")
 
     def as_dict(self) -> dict[str, Any]:
         ingredients = {name: value for name, value in asdict(self.ingredients).items() if name != "lexical"}
@@ -122,14 +122,14 @@ def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[
     """
     for one, many in (("strategy", "strategies"), ("encoder", "encoders")):
         if not getattr(grid, many):
-            raise IndexingError(f"There is nothing to make: name at least one {one}.", field=many)
+            raise IndexingError(f"Give at least one {one}.", field=many)
     cells: list[Cell] = []
     for cell in _cells(collection, grid, owner):
         if cell.ingredients not in [planned.ingredients for planned in cells]:
             cells.append(cell)
     if len(cells) > settings.BENCHMARK_MAX_VALUES_PER_AXIS:
         raise IndexingError(
-            f"These are {len(cells)} indexes; at most {settings.BENCHMARK_MAX_VALUES_PER_AXIS} are made at once "
+            f"These are {len(cells)} indexes; at most {settings.BENCHMARK_MAX_VALUES_PER_AXIS} can be built at once "
             "(BENCHMARK_MAX_VALUES_PER_AXIS). Shorten a list."
         )
     return cells
@@ -145,7 +145,7 @@ def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, 
     locked = _lock(collection)
     cells = plan_grid(locked, grid, owner=owner)
     if missing := dict.fromkeys(cell.missing for cell in cells if cell.missing):
-        raise UnavailableError(f"Nothing is made, since not all is to be had here: {'; '.join(missing)}.")
+        raise UnavailableError(f"No index was created: {'; '.join(missing)}.")
     builds = []
     for cell in cells:
         index = indexing.get_or_create_index(locked, cell.ingredients, name=cell.name, owner=owner)

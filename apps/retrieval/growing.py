@@ -126,7 +126,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, cach
         text = tree.summary([texts[row] for row in cluster.tolist()], answer).strip()
         if not text:
             raise IndexingError(
-                f'A summary for the index "{index}" came out empty: name another language model than {index.llm!r}.'
+                f'A summary for the index "{index}" was empty: use another language model than {index.llm!r}.'
             )
         summaries.append((text, positions[cluster]))
     return summaries

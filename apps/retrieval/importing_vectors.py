@@ -82,14 +82,15 @@ def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
         raise VectorFileError(f"{file.name} cannot be read: {error.strerror or error}.") from None
     except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):  # pickled, .npy, or another format
         raise VectorFileError(
-            f"{file.name} is not an .npz file of plain arrays; write one with numpy.savez, ids as arrays of strings."
+            f"{file.name} is not an .npz file of plain arrays; write it with numpy.savez, with ids as arrays of "
+            "strings."
         ) from None
     for name in REQUIRED:
         if name not in arrays:
             raise VectorFileError(f"{file.name} has no array {name!r}; it needs {', '.join(REQUIRED)}.", field=name)
     for name in arrays.keys() - {*REQUIRED, *OPTIONAL}:
         raise VectorFileError(
-            f"{file.name} has an array {name!r} of unknown meaning; it holds {', '.join(REQUIRED + OPTIONAL)}.",
+            f"{file.name} has an unknown array {name!r}; choose from {', '.join(REQUIRED + OPTIONAL)}.",
             field=name,
         )
     return arrays
@@ -101,7 +102,7 @@ def _error(file_name: str, name: str, problem: str) -> VectorFileError:
 
 def _ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
     if array.ndim != 1 or array.dtype.kind not in "USiu":
-        problem = f"must be a row of strings or whole numbers, not {array.dtype} of {array.shape}"
+        problem = f"must be a one-dimensional array of strings or whole numbers, not {array.dtype} of {array.shape}"
         raise _error(file_name, name, problem)
     ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
     first = {value: row for row, value in reversed(list(enumerate(ids)))}
@@ -112,7 +113,7 @@ def _ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
 
 def _vectors(file_name: str, name: str, array: NDArray[Any]) -> Vectors:
     if array.ndim != 2 or array.dtype.kind != "f":
-        problem = f"must be a matrix of floats, a row for each id, not {array.dtype} of {array.shape}"
+        problem = f"must be a matrix of floats with a row for each id, not {array.dtype} of {array.shape}"
         raise _error(file_name, name, problem)
     unit = np.empty(array.shape, np.float32)
     for start in range(0, len(array), ROWS_AT_ONCE):
@@ -177,11 +178,11 @@ def import_vectors(
 def _check_index(index: Index) -> None:
     if index.status in (Index.Status.READY, Index.Status.INDEXING):
         raise ConflictError(
-            f'The index "{index}" is {index.status}: vectors are imported into one that was only declared.'
+            f'The index "{index}" is {index.status}: vectors can be imported only into a declared index.'
         )
     if index.chunk_parameters:
         raise ConflictError(
-            f'The index "{index}" cuts its documents into chunks: vectors are imported for whole documents only.'
+            f'The index "{index}" splits its documents into chunks: vectors can be imported for whole documents only.'
         )
 
 
@@ -190,7 +191,7 @@ def _order_vectors(vector_file: VectorFile, external_ids: Sequence[str]) -> Vect
     rows = {external_id: row for row, external_id in enumerate(vector_file.document_ids)}
     if unknown := sorted(rows.keys() - set(external_ids)):
         raise VectorFileError(
-            f"{vector_file.name} has vectors of {list_ids(unknown)} that the collection does not have: import the "
+            f"{vector_file.name} has vectors of {list_ids(unknown)} that are not in the collection: import the "
             "documents first, or leave their vectors out.",
             field="document_ids",
         )

@@ -57,12 +57,12 @@ def create_index(
     if get_strategy(strategy).requires_llm:
         declared.llm_parameters = checked_llm(declared.llm_parameters)
     elif declared.llm or declared.llm_parameters:
-        raise IndexingError(f"The strategy {strategy} asks no language model: name none.", field="llm")
+        raise IndexingError(f"The strategy {strategy} uses no language model: leave it out.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
     require_searchable(name, strategy, declared.encoder, lexical)
     locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)  # numbers the versions
     if locked.kind == Collection.Kind.EXTERNAL:
-        raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
+        raise NoTextError(f'The collection "{locked}" holds only the ids of external runs, so it has no text to index.')
     if not locked.document_count:
         raise NoTextError(f'The collection "{locked}" has no documents to index; import some first.')
     require_chunk_limit(locked, strategy, declared.chunk_parameters)
@@ -74,9 +74,9 @@ def create_index(
 def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) -> None:
     """Check that an index can be searched by vectors or words. Raises IndexingError."""
     if get_strategy(strategy).has_summaries and not encoder:
-        raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
+        raise IndexingError(f'The index "{name}" needs an encoder, because {strategy} searches by vectors.')
     if not (encoder or lexical):
-        raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
+        raise IndexingError(f'The index "{name}" needs an encoder or BM25.')
 
 
 def next_version(collection: Collection, name: str) -> int:

@@ -22,11 +22,13 @@ class ChunkSet(PublicModel):
     fingerprint = models.CharField(
         max_length=64, unique=True, help_text="SHA-256 over collection, its fingerprint, strategy and parameters."
     )
-    chunk_count = models.PositiveIntegerField(default=0, help_text="Level 0: positions 0 to this.")
-    summary_count = models.PositiveIntegerField(default=0, help_text="The levels above: the positions after those.")
+    chunk_count = models.PositiveIntegerField(default=0, help_text="Chunks of level 0, at positions from 0.")
+    summary_count = models.PositiveIntegerField(
+        default=0, help_text="Summaries of higher levels, at the positions after the chunks."
+    )
     completed_at = models.DateTimeField(null=True, blank=True)
     build_seconds = models.FloatField(
-        default=0, db_default=0.0, editable=False, help_text="What cutting and summarising took."
+        default=0, db_default=0.0, editable=False, help_text="Time to split and summarise."
     )
 
     def __str__(self) -> str:
@@ -56,7 +58,7 @@ class Chunk(models.Model):
         help_text="Row in the set's vectors. Ascending position is the tie order: level, external_id, then ordinal."
     )
     text = models.TextField()
-    text_hash = models.CharField(max_length=64, help_text="SHA-256 of the text that is encoded.")
+    text_hash = models.CharField(max_length=64, help_text="SHA-256 of the encoded text.")
     start = models.PositiveIntegerField(default=0)
     end = models.PositiveIntegerField(default=0)
 
@@ -82,7 +84,7 @@ class LexicalIndex(PublicModel):
     fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 over chunk set, engine, parameters.")
     size_bytes = models.PositiveBigIntegerField(default=0)
     completed_at = models.DateTimeField(null=True, blank=True)
-    build_seconds = models.FloatField(default=0, db_default=0.0, editable=False, help_text="What making it took.")
+    build_seconds = models.FloatField(default=0, db_default=0.0, editable=False, help_text="Time to build it.")
 
     class Meta:
         verbose_name_plural = "lexical indexes"
@@ -128,12 +130,12 @@ class Index(OwnedModel):
     chunk_parameters = models.JSONField(
         default=dict,
         blank=True,
-        help_text='Of the strategy, those of its search too. Characters: {"size": 500, "overlap": 50}.',
+        help_text='Parameters of the strategy and its search, sizes in characters: {"size": 500, "overlap": 50}.',
     )
     encoder = models.CharField(
         max_length=500,
         blank=True,
-        help_text="Name or local path of the model. Empty: no vectors, or imported ones of a model without a name.",
+        help_text="Name or local path of the model. Empty: no vectors, or imported vectors of an unnamed model.",
     )
     encoder_revision = models.CharField(max_length=200, blank=True, editable=False)
     dimension = models.PositiveIntegerField(null=True, blank=True, editable=False)
@@ -141,9 +143,9 @@ class Index(OwnedModel):
         max_length=100,
         blank=True,
         editable=False,
-        help_text="Empty: encoded here. Else the SHA-256 of the imported file.",
+        help_text="SHA-256 of the imported file. Empty: encoded here.",
     )
-    lexical = models.BooleanField(default=True, help_text="Whether it is searched by words (BM25) too.")
+    lexical = models.BooleanField(default=True, help_text="Also build a BM25 index.")
     llm = models.CharField(max_length=500, blank=True)
     llm_parameters = models.JSONField(default=dict, blank=True)
     chunk_set = models.ForeignKey(ChunkSet, null=True, blank=True, editable=False, on_delete=models.PROTECT)
@@ -207,17 +209,17 @@ class LLMAnswer(models.Model):
     key = models.CharField(
         max_length=64,
         unique=True,
-        help_text="SHA-256 over server, model, its revision, prompt and what the server was told.",
+        help_text="SHA-256 over server, model, its revision, prompt and parameters.",
     )
     provider = models.CharField(max_length=100, help_text="The name of the server.")
     model = models.CharField(max_length=500)
-    revision = models.CharField(max_length=200, blank=True, help_text="Empty: the server tells none.")
+    revision = models.CharField(max_length=200, blank=True, help_text="Empty: the server reports none.")
     prompt = models.TextField()
-    parameters = models.JSONField(help_text="What the server was told: temperature, max_tokens, seed.")
+    parameters = models.JSONField(help_text="Parameters of the request: temperature, max_tokens, seed.")
     text = models.TextField()
-    ms = models.FloatField(help_text="What the model took for it.")
+    ms = models.FloatField(help_text="Time of the model's answer.")
     created_at = models.DateTimeField(auto_now_add=True)
-    used_at = models.DateTimeField(auto_now_add=True, help_text="To the day.")
+    used_at = models.DateTimeField(auto_now_add=True, help_text="Accurate to the day.")
 
     def __str__(self) -> str:
         return f"answer of {self.model}"
@@ -256,9 +258,9 @@ class CachedVector(models.Model):
     space = models.ForeignKey(VectorSpace, on_delete=models.CASCADE, related_name="vectors")
     text_hash = models.CharField(max_length=64)
     vector = models.BinaryField(help_text="float32, little endian.")
-    encode_ms = models.FloatField(null=True, help_text="What encoding it took, when it was encoded here.")
+    encode_ms = models.FloatField(null=True, help_text="Time to encode it, if it was encoded here.")
     pinned = models.BooleanField(default=False)
-    used_at = models.DateTimeField(auto_now_add=True, help_text="To the day.")
+    used_at = models.DateTimeField(auto_now_add=True, help_text="Accurate to the day.")
 
     class Meta:
         # Evicting the vectors that were not used for the longest time.

@@ -37,7 +37,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 owner=staff(request),
             )
             build_index(index, by=staff(request))
-        messages.success(request, f'The index "{index}" will be built by a worker; this page shows how far it is.')
+        messages.success(request, f'The index "{index}" will be built by a worker; this page shows the progress.')
         return redirect(change_url(index))
 
     return form_page(
@@ -48,8 +48,8 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         title="Build an index",
         submit="Create and build",
         intro=format_html(
-            "An index makes a collection searchable in one way. Make several, and a benchmark compares them: "
-            '<a href="{}">all combinations of strategies and models at once</a>.',
+            "An index makes a collection searchable in one way. Build several to compare them in a benchmark: <a "
+            'href="{}">all combinations of strategies and models at once</a>.',
             reverse("admin:index_grid"),
         ),
     )
@@ -62,8 +62,8 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         collection = form.cleaned_data["collection"]
         builds = make_grid(collection, form.grid, owner=staff(request), by=staff(request))
         building = sum(item.operation is not None for item in builds)
-        suffix = f"; {counted(len(builds) - building, 'index')} ready before" if building < len(builds) else ""
-        messages.success(request, f"{counted(building, 'index')} being built by workers{suffix}.")
+        suffix = f"; {counted(len(builds) - building, 'index')} already ready" if building < len(builds) else ""
+        messages.success(request, f"{counted(building, 'index')} queued for workers{suffix}.")
         return redirect(change_url(collection))
 
     return form_page(
@@ -73,8 +73,7 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Build several indexes",
         submit="Create and build",
-        intro="Each strategy by each model. What is there already is taken; the others get names that say what they "
-        "are made of.",
+        intro="Builds each strategy with each model. Existing indexes are reused; new ones are named by their parts.",
         template="retrieval/grid.html",
     )
 

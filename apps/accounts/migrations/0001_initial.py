@@ -24,8 +24,11 @@ class Migration(migrations.Migration):
                 ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(auto_now=True)),
-                ("jti", models.CharField(help_text="Of the one refresh token that can be exchanged.", max_length=64)),
-                ("expires_at", models.DateTimeField(db_index=True, help_text="Of that token.")),
+                (
+                    "jti",
+                    models.CharField(help_text="ID of the only refresh token that can be exchanged.", max_length=64),
+                ),
+                ("expires_at", models.DateTimeField(db_index=True, help_text="Expiry of that token.")),
                 (
                     "user",
                     models.ForeignKey(
@@ -45,16 +48,14 @@ class Migration(migrations.Migration):
                 ("updated_at", models.DateTimeField(auto_now=True)),
                 (
                     "name",
-                    models.CharField(
-                        help_text="Where the token is used, such as the pipeline that has it.", max_length=100
-                    ),
+                    models.CharField(help_text="Where the token is used, such as a pipeline.", max_length=100),
                 ),
                 (
                     "scope",
                     models.CharField(
                         choices=[("read", "Read"), ("write", "Write")],
                         default="read",
-                        help_text="read looks, write does all that you may do.",
+                        help_text="read only reads, write does everything that you may do.",
                         max_length=10,
                     ),
                 ),
@@ -62,14 +63,14 @@ class Migration(migrations.Migration):
                     "digest",
                     models.CharField(editable=False, help_text="SHA-256 of the secret.", max_length=64, unique=True),
                 ),
-                ("hint", models.CharField(editable=False, help_text="How the secret begins.", max_length=12)),
+                ("hint", models.CharField(editable=False, help_text="First characters of the secret.", max_length=12)),
                 (
                     "expires_at",
-                    models.DateTimeField(blank=True, help_text="Empty: it lasts until it is revoked.", null=True),
+                    models.DateTimeField(blank=True, help_text="Empty: valid until revoked.", null=True),
                 ),
                 (
                     "last_used_at",
-                    models.DateTimeField(blank=True, editable=False, help_text="To the minute.", null=True),
+                    models.DateTimeField(blank=True, editable=False, help_text="Accurate to the minute.", null=True),
                 ),
                 ("revoked_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 (

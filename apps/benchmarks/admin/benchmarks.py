@@ -94,7 +94,7 @@ class BenchmarkAdmin(OwnedAdmin):
         return redirect("admin:run_import")
 
     start_selected = act_on_each("Start or resume", launch, 'Started "{}".')
-    retry_selected = act_on_each("Retry what failed", retry, 'Running what failed in "{}" again.')
+    retry_selected = act_on_each("Retry failed runs", retry, 'Retrying the failed runs of "{}".')
     cancel_selected = act_on_each(
         "Cancel",
         lambda benchmark, by: cancel(benchmark),
@@ -139,12 +139,12 @@ class BenchmarkAdmin(OwnedAdmin):
             return [Button("Cancel", "stop_circle", "cancel_selected")]
         if measuring := self.operation(obj):
             needs = "operations.view_operation"
-            return [Button("Measuring: see or cancel", "rule", href=change_url(measuring), needs=needs)]
+            return [Button("Measuring: view or cancel", "rule", href=change_url(measuring), needs=needs)]
         runs = obj.runs.aggregate(
             failed=Count("pk", filter=Q(status=Run.Status.FAILED) | Q(failed_queries__gt=0)),
             unfinished=Count("pk", filter=Q(status__in=(Run.Status.PENDING, Run.Status.CANCELLED))),
         )
-        acts = [Button("Retry what failed", "replay", "retry_selected")] if runs["failed"] else []
+        acts = [Button("Retry failed runs", "replay", "retry_selected")] if runs["failed"] else []
         if runs["unfinished"]:
             label = "Start" if obj.status == Status.PENDING else "Resume"
             acts.append(Button(label, "play_circle", "start_selected", primary=True))

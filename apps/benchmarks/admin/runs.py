@@ -38,7 +38,7 @@ class RunAdmin(FactAdmin):
     @admin.action(description="Compare", permissions=["view"])
     def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         if len(queryset) < 2:
-            self.message_user(request, "A comparison takes two runs or more: tick another.", messages.ERROR)
+            self.message_user(request, "A comparison needs at least two runs: select another.", messages.ERROR)
             return None
         parameters = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
         return redirect(f"{reverse('admin:run_compare')}?{parameters}")
@@ -85,7 +85,7 @@ class QueryResultAdmin(LargeAdmin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         result = self.get_queryset(request).filter(QueryResult.numbered(int(object_id))).first()
         if result is None:
-            raise Http404(f"There is no ranking {object_id} that you may see.")
+            raise Http404(f"The ranking {object_id} does not exist, or you may not see it.")
         return result
 
     def trail(self, obj: QueryResult) -> list[Any]:
@@ -143,7 +143,7 @@ class BaselineAdmin(FactAdmin):
     def retire_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def end(baseline: Baseline) -> str:
             retire(baseline, by=staff(request))
-            return f'"{baseline.name}" of {baseline.dataset} is retired: gates do not compare with it any more.'
+            return f'"{baseline.name}" of {baseline.dataset} is retired: gates no longer use it.'
 
         return self.each(request, queryset, end)
 

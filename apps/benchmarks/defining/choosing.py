@@ -76,54 +76,57 @@ def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixE
     if owner is None and not available and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
         seen_by = mapping.owner or "the whole staff"
         sentence = (
-            f"indexes: {collection} has no ready index that {seen_by} sees. A command without --owner acts for them: "
-            "give --owner."
+            f"indexes: {collection} has no ready index that {seen_by} can see. A command without --owner uses only "
+            "these: give --owner."
         )
     elif not available:
-        sentence = f"The collection {collection} has no index that is ready: build one first."
+        sentence = f"The collection {collection} has no ready index: build one first."
     elif name in available or name is None:
         label = f"The index {name!r}" if name else "Every index"
         sentence = (
             f"indexes: {label} of {collection} was built before its documents changed: build a new version of it first."
         )
     else:
-        sentence = f"indexes: {collection} has no ready index named {name!r}; there are: {', '.join(available)}."
+        sentence = f"indexes: {collection} has no ready index named {name!r}; choose one of {', '.join(available)}."
     return MatrixError(sentence, field="indexes")
 
 
 def _refusals(index: Index, configuration: Configuration, *, index_only: bool) -> Iterator[tuple[str, str]]:
     """Yield the reasons why a configuration cannot search an index: (key of the matrix at fault, sentence)."""
     mode, name = configuration.search_mode, repr(index.name)
-    requirement = f"{mode} search needs more than the index {name} has: no"
+    requirement = f"{mode} search cannot use the index {name}: it has no"
     if mode in ("dense", "hybrid") and not index.has_vectors:
         yield (
             "search_modes",
-            f"{requirement} vectors: it was built without an encoder. Name the mode sparse, or an index with vectors.",
+            f"{requirement} vectors. Choose the mode sparse, or an index with an encoder.",
         )
     elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
-        yield "search_modes", f"{requirement} lexical side."
+        yield "search_modes", f"{requirement} lexical index. Choose the mode dense, or an index with BM25."
     if not index_only and (reason := find_ann_problem(index, configuration)):
         yield "ann", reason
     dimensions, max_dimensions = configuration.dimensions, index.dimension or 0
     if dimensions is not None and dimensions > max_dimensions:
-        yield "dimensions", f"{dimensions} is more than the {max_dimensions} dimensions of {name}; give at most those."
+        yield (
+            "dimensions",
+            f"{dimensions} exceeds the {max_dimensions} dimensions of {name}: give at most {max_dimensions}.",
+        )
     elif dimensions is not None and configuration.ann != "exact":
         yield (
             "dimensions",
-            f"{configuration.ann} searches an index over whole vectors; fewer dimensions are searched exactly: leave "
-            "out one of the two, or compare them in benchmarks of their own.",
+            f"{configuration.ann} searches whole vectors; fewer dimensions are searched exactly. Leave out one of the "
+            "two, or compare them in separate benchmarks.",
         )
     if configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION and not index.encoder:
         yield (
             "rerankers",
-            f'"{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {name} names none: name '
-            "another reranker, or an index with an encoder.",
+            f'"{LATE_INTERACTION}" needs the encoder of the index, but {name} was built without one. Choose another '
+            "reranker, or an index with an encoder.",
         )
     if configuration.rewrites and mode != "sparse" and not index.encoder:
         yield (
             "query",
-            f"{configuration.query} needs the vectors of new texts, and {name} names no encoder that could make them: "
-            "name another index, or search as asked.",
+            f"{configuration.query} needs vectors of new texts, but {name} was built without an encoder. Choose "
+            "another index, or search queries as asked.",
         )
 
 
@@ -154,7 +157,7 @@ def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User |
     if not modes:
         index_names = " and ".join(sorted({index.name for index in indexes}))
         raise MatrixError(
-            f"search_modes: the indexes {index_names} have no mode in common: compare them in benchmarks of their own.",
+            f"search_modes: the indexes {index_names} have no mode in common: use a separate benchmark for each.",
             field="search_modes",
         )
     return {**matrix, "search_modes": modes}

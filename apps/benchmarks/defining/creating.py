@@ -99,8 +99,8 @@ def require_published(matrix: Any) -> None:
     for name in rerankers if isinstance(rerankers, list) else ():
         if isinstance(name, str) and name.strip() and not PUBLISHED.fullmatch(name):
             raise MatrixError(
-                f'rerankers: {name[:80]!r} is not the name of a model, as in "cross-encoder/ms-marco-MiniLM-L6-v2": '
-                "folders of the server are named by commands only.",
+                f'rerankers: {name[:80]!r} is not a model name such as "cross-encoder/ms-marco-MiniLM-L6-v2". Only '
+                "commands accept a folder of the server.",
                 field="rerankers",
             )
 
@@ -161,8 +161,8 @@ def create_benchmark(
 def _require_documents(mapping: Mapping) -> None:
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
         raise BenchmarkError(
-            f"The mapping {mapping.name!r} is for external runs, whose documents are not here to be searched: "
-            "choose another mapping, or import runs.",
+            f"The mapping {mapping.name!r} is for external runs and has no documents to search: choose another "
+            "mapping, or import runs.",
             field="mapping",
         )
 
@@ -217,8 +217,7 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
     """Raise ConflictError for a benchmark of external runs, whose rankings were made elsewhere."""
     if benchmark.is_external:
         raise ConflictError(
-            f"The benchmark {benchmark.name!r} holds external runs, which were made elsewhere: there is nothing to "
-            f"{act}. Import a run into it instead."
+            f"The benchmark {benchmark.name!r} holds external runs: you cannot {act} it. Import a run into it instead."
         )
 
 
@@ -226,9 +225,9 @@ def require_found(mapping: Mapping) -> None:
     """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
         raise ConflictError(
-            f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" found its document in '
-            f'"{mapping.collection}", so every value would be 0. Is that the right collection? The mapping '
-            f'"{mapping}" lists why each found nothing.'
+            f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
+            f'"{mapping.collection}", so every value would be 0. Check the collection; the mapping "{mapping}" lists '
+            "the reason for each judgment."
         )
 
 
@@ -262,7 +261,7 @@ def clone(
             owner=owner,
         )
     except MatrixError as error:
-        raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None
+        raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned. {error.message}") from None
     if benchmark.experiment and _basis(copy) == _basis(benchmark):
         Origin.objects.create(benchmark=copy, experiment=benchmark.experiment)
     return copy

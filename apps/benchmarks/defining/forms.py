@@ -31,7 +31,7 @@ class ListField(forms.CharField):
         try:
             return self.read(str(value or ""))
         except ValueError as error:
-            raise forms.ValidationError(f"“{error}” is not {self.expects}. Put commas between several.") from None
+            raise forms.ValidationError(f"“{error}” is not {self.expects}. Separate several with commas.") from None
 
 
 class SwitchField(forms.ChoiceField):
@@ -69,7 +69,7 @@ class MeasuresForm(PageForm):
     measures = ListField(
         split_calls,
         "a measure",
-        help_text="With commas between them: “Success@5, ERR@10, RBP(p=0.8), Bpref”.",
+        help_text="Separated by commas: “Success@5, ERR@10, RBP(p=0.8), Bpref”.",
     )
 
 
@@ -80,8 +80,8 @@ class ManifestForm(PageForm):
         label="Experiment file",
         accept=".yaml,.yml,application/yaml",
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Larger ones: run_benchmark --experiment FILE.",
-        help_text="The file that the button Experiment on a benchmark's page downloads.",
+        remedy="For larger files, use run_benchmark --experiment FILE.",
+        help_text="The button Experiment on a benchmark's page downloads it.",
     )
     name = forms.CharField(
         max_length=200,
@@ -94,17 +94,17 @@ class BenchmarkForm(PageForm, MatrixFields):
     mapping = forms.ModelChoiceField(
         Mapping.objects.none(),
         empty_label="Choose a resolved mapping",
-        help_text="Which queries are asked of which documents. Only resolved mappings are offered.",
+        help_text="Sets the queries and the documents. Only resolved mappings are listed.",
     )
     name = forms.CharField(
         max_length=200,
         widget=forms.TextInput({"placeholder": "Does hybrid search pay?"}),
-        help_text="The question that you ask is a good name.",
+        help_text="Use the question that the benchmark answers.",
     )
     description = forms.CharField(required=False, widget=forms.Textarea({"rows": 2}))
     indexes = forms.MultipleChoiceField(
         required=False,
-        help_text="Tick several to compare them. None ticked: the one that became ready last.",
+        help_text="Select several to compare them. None selected: the newest ready index.",
     )
     k_values_for_metrics = ListField(
         whole_numbers,
@@ -117,50 +117,50 @@ class BenchmarkForm(PageForm, MatrixFields):
         split_calls,
         "a measure",
         label="Further measures",
-        help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures. They can be added later too.",
+        help_text="“Success@5, ERR@10, RBP(p=0.8)”: built-in measures, and those of ir_measures. Add more later.",
     )
     primary_k = forms.IntegerField(
         initial=10,
         min_value=1,
         label="Primary k",
-        help_text="nDCG at this k decides the order of the leaderboard.",
+        help_text="The leaderboard is ordered by nDCG at this k.",
     )
     execution = forms.ChoiceField(
         choices=[
-            ("shared", "shared: what runs have in common is done once; quick"),
-            ("isolated", "isolated: query by query, for honest times; slow"),
+            ("shared", "shared: common stages run once; fast"),
+            ("isolated", "isolated: query by query, for accurate times; slow"),
         ],
-        help_text="Rankings and values are the same either way; only the times differ in what they mean.",
+        help_text="Both give the same rankings and values; only the meaning of the times differs.",
     )
     unresolved = forms.ChoiceField(
         choices=[("count", "count them as not found"), ("drop", "leave them out")],
         label="Unresolved judgments",
-        help_text="Leaving them out flatters every run; the page says how many there are.",
+        help_text="Leaving them out raises the values of every run; the page shows their number.",
     )
     empty_queries = forms.ChoiceField(
         choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
         label="Queries without a relevant judgment",
-        help_text="No search can return anything right for such a query. Left out, they lower no mean.",
+        help_text="No search can answer such a query. If left out, they do not lower the means.",
     )
     allow_missing = forms.BooleanField(
         required=False,
         label="Allow missing modules",
-        help_text="Run module queries although the collection lacks modules that they expect; those are not found.",
+        help_text="Run module queries even if the collection lacks expected modules; these count as not found.",
     )
-    seed = forms.IntegerField(initial=42, help_text="Of everything random.")
+    seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")
 
     sections = (
-        ("What is measured", "", ("mapping", "name", "description")),
+        ("Benchmark", "", ("mapping", "name", "description")),
         (
             SEARCH,
-            "Every combination is one run. A value that does not touch a mode does not multiply it.",
+            "Every combination is one run. A value multiplies only the runs of modes that use it.",
             keys_of_section(SEARCH),
         ),
         (METHODS, "", keys_of_section(METHODS)),
         (RERANKING, "", keys_of_section(RERANKING)),
         (
             REWRITING,
-            "Queries as they were asked, or as a language model puts them.",
+            "Queries as asked, or as rewritten by a language model.",
             keys_of_section(REWRITING),
         ),
         (

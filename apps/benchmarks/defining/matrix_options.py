@@ -24,7 +24,7 @@ OPTIONS = {key: AXIS_WORDS[axis.field].option for key, axis in BY_KEY.items()} |
 
 def add_matrix_arguments(parser: CommandParser) -> None:
     """Add the options that `matrix_of` reads, and the measures. Defaults are None; that of `--measures` is empty."""
-    matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
+    matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that use it.")
     for key, axis in BY_KEY.items():
         letter = OPTIONS[key].strip("-")[0].upper()
         matrix.add_argument(
@@ -52,7 +52,7 @@ def help_of(axis: Axis) -> str:
     """Return the help of an axis's option: its sentence, its choices and its default."""
     words = AXIS_WORDS[axis.field]
     choices = f" {', '.join(words.choices)}." if words.choices else " on, off, both." if axis.kind is SWITCH else ""
-    default = "all that the indexes can" if axis.key == "search_modes" else axis.default_text
+    default = "all that the indexes support" if axis.key == "search_modes" else axis.default_text
     return f"{words.help}{choices}" + (f" (default: {default})" if default else "")
 
 
@@ -63,20 +63,21 @@ def _add_measures(measures: ArgumentGroup) -> None:
         metavar="K,K",
         help="Cutoffs of nDCG, P and R (default: 5,10,20).",
     )
-    measures.add_argument(
-        "--primary-k", type=int, metavar="K", help="The cutoff whose nDCG decides the order of runs (default: 10)."
-    )
+    measures.add_argument("--primary-k", type=int, metavar="K", help="Order runs by nDCG at this cutoff (default: 10).")
     measures.add_argument(
         "--measures",
         type=split_calls,
         default=[],
         metavar="M,M",
-        help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures (default: none).',
+        help='Further measures, built-in or of ir_measures, such as "Success@5,ERR@10,RBP(p=0.8)" (default: none).',
     )
     measures.add_argument(
         "--unresolved",
         choices=["count", "drop"],
-        help="Judgments without a document: count as not found (default), or leave out, which flatters every run.",
+        help=(
+            "Judgments without a document: count as not found (default), or leave out, which raises the values of "
+            "every run."
+        ),
     )
     measures.add_argument(
         "--empty-queries",
@@ -106,7 +107,7 @@ def in_options() -> Iterator[None]:
     try:
         yield
     except MissingModulesError as error:
-        raise MissingModulesError(f"{error.message} That is --allow-missing.", field=error.field) from error
+        raise MissingModulesError(f"{error.message} Use --allow-missing for that.", field=error.field) from error
     except MatrixError as error:
         # A key that is also an English word is replaced only at the start of the message.
         names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda match: OPTIONS.get(match[0], match[0]), error.message)

@@ -40,8 +40,8 @@ class Preview:
     queries: int
     distinct: Annotated[dict[str, int], "Distinct work over all queries."]
     estimate_seconds: Annotated[float, "Time of one worker in shared execution, without `builds`."]
-    builds: Annotated[list[str], "Made before any query."]
-    indexes: Annotated[list[str], "Those that are searched."]
+    builds: Annotated[list[str], "Indexes to build before the first query."]
+    indexes: Annotated[list[str], "Indexes that are searched."]
     resident_bytes: Annotated[int, "Memory that a worker needs."]
     warnings: list[str]
     explanation: str
@@ -106,8 +106,8 @@ def _warnings(configurations: Sequence[Configuration], max_k: int) -> list[str]:
     count = sum(depth in shallow for depth in depths)
     runs = f"{count:,} reranked run{'s return' if count > 1 else ' returns'}"
     return [
-        f"{runs} no more than what the reranker reads, {' or '.join(map(str, shallow))} chunks a query: measures at a "
-        f"greater k, up to {max_k}, see nothing beyond it. A rerank depth of {max_k} has them see all."
+        f"{runs} only the {' or '.join(map(str, shallow))} chunks per query that the reranker reads. Measures at a "
+        f"greater k see no more: use a rerank depth of {max_k}."
     ]
 
 

@@ -133,9 +133,11 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
     version = version_for(dataset, version=version)
     name = new.name.strip()
     if len(name) > LONGEST_LABEL:
-        raise RunImportError(f"The name has {len(name)} characters: at most {LONGEST_LABEL} fit.", field="name")
+        raise RunImportError(
+            f"The name has {len(name)} characters; it must have at most {LONGEST_LABEL}.", field="name"
+        )
     if any(cutoff < 1 for cutoff in new.k):
-        raise RunImportError("k: every cutoff is at least 1.", field="k")
+        raise RunImportError("k: every cutoff must be at least 1.", field="k")
     check_policies(empty_queries=new.empty_queries)
     cutoffs = sorted({*(new.k or CUTOFFS), PRIMARY_K})
     return Benchmark.objects.create(
@@ -157,8 +159,8 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
     benchmark = read_again(rows, benchmark.pk)
     if not benchmark.is_external:
         raise ConflictError(
-            f"The benchmark {benchmark.name!r} runs a matrix of its own: import into a new benchmark, and compare the "
-            "runs of both.",
+            f"The benchmark {benchmark.name!r} has its own matrix: import into a new benchmark, and compare the runs "
+            "of both.",
             field="benchmark",
         )
     version_for(dataset, version=version, benchmark=benchmark)

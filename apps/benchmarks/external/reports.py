@@ -42,15 +42,15 @@ class RunReport:
     file: str
     format: str
     tags: tuple[str, ...]
-    queries: Annotated[int, "Of the version."]
+    queries: Annotated[int, "Queries of the version."]
     answered: Annotated[int, "Queries of the version for which the file ranks documents."]
     results: Annotated[int, "Ranked documents."]
-    documents: Annotated[int, "Distinct ones."]
+    documents: Annotated[int, "Distinct documents."]
     missing: Annotated[int, "Judged queries that the file lacks; they count as 0."]
     unjudged: Annotated[int, "Queries of the version without a judgment."]
     unknown: Annotated[int, "Queries of the file that the version lacks; they are left out."]
     first_unknown: tuple[str, ...]
-    tied: Annotated[int, "Queries in which ids decided between equal scores."]
+    tied: Annotated[int, "Queries in which documents with equal scores are ordered by id."]
     unjudged_documents: Annotated[
         int, "Distinct documents that no judgment of the version names; they count as not relevant."
     ]
@@ -77,8 +77,8 @@ class RunReport:
             )
         if self.unjudged_documents == self.documents:
             yield (
-                f"None of the documents of {self.file} ({self.documents:,}: {self._first_unjudged}) is named by a "
-                "judgment of the dataset, so none counts as relevant. Does the dataset use other ids?"
+                f"No judgment of the dataset names a document of {self.file} ({self.documents:,}: "
+                f"{self._first_unjudged}), so none counts as relevant. Check that both use the same ids."
             )
         elif self.unjudged_documents:
             yield (
@@ -94,8 +94,8 @@ class RunReport:
             yield f"Queries in which documents have equal scores, ordered by id, descending: {self.tied:,}."
         if self.longer:
             yield (
-                f"Lines of {self.file} with more than six columns, of which the rest is not read: {self.longer:,}. "
-                "Where an id has white space, something else stands in the place of its score: write it without."
+                f"Lines of {self.file} with more than six columns, of which only six are read: {self.longer:,}. "
+                "Remove white space from ids: it shifts the score to a wrong column."
             )
         if len(self.tags) > 1:
             yield f"{self.file} has {len(self.tags):,} tags ({', '.join(self.tags[:5])}): it is imported as one run."
@@ -118,8 +118,8 @@ def read_for(
     run_file = read_run_file(path, keys, format=format, order_by=order_by)
     if not run_file.rankings:
         raise RunImportError(
-            f"{path.name} answers no query of {version}: it has {counted(run_file.unknown_count, 'query')} of other"
-            f" keys ({', '.join(run_file.first_unknown)}). Is it a run of another dataset?"
+            f"{path.name} answers no query of {version}, only {counted(run_file.unknown_count, 'query')} with other "
+            f"keys ({', '.join(run_file.first_unknown)}). Check that it is a run of this dataset."
         )
     documents = {document for ranked in run_file.rankings.values() for document in ranked.documents}
     wrong = next((document for document in documents if len(document) > LONGEST_ID or "\0" in document), None)

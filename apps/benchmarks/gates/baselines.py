@@ -32,7 +32,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):
         if not text:
-            raise BenchbenchError(f"A baseline needs a {field}, for people who read it later.", field=field)
+            raise BenchbenchError(f"A baseline needs a {field} for later readers.", field=field)
     if run.status != Run.Status.COMPLETED:
         raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
     evaluation = run.evaluations.filter(dataset_version=run.benchmark.dataset_version_id).first()
@@ -42,16 +42,16 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     dataset = Dataset.objects.select_for_update().get(versions=run.benchmark.dataset_version_id)
     previous = current_baselines(dataset).filter(name=name).first()
     if previous is not None and previous.run_id == run.pk:
-        raise BaselineError(f'The run "{run}" is the baseline "{name}" of {dataset} already.', field="name")
+        raise BaselineError(f'The run "{run}" is already the baseline "{name}" of {dataset}.', field="name")
     if previous is not None:
         if not visible(current_baselines(dataset).filter(pk=previous.pk), by, through="run__benchmark").exists():
-            raise BaselineError("A baseline that you may not see has this name: choose another.", field="name")
+            raise BaselineError("A baseline that you may not see has this name: choose another name.", field="name")
         retire(previous, by=by)
     return Baseline.objects.create(dataset=dataset, run=run, name=name, reason=reason, approved_by=by)
 
 
 def retire(baseline: Baseline, *, by: Any) -> None:
-    """Retire a baseline, and keep its row with the time. Raises BaselineError if it is retired already.
+    """Retire a baseline, and keep its row with the time. Raises BaselineError if it is already retired.
 
     One conditional UPDATE, so that one of two concurrent calls wins.
     """
@@ -61,7 +61,7 @@ def retire(baseline: Baseline, *, by: Any) -> None:
     )
     refresh(baseline)
     if not changed:
-        raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is retired already.')
+        raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is already retired.')
 
 
 def delete_baseline(baseline: Baseline) -> None:
@@ -97,5 +97,5 @@ def find_baseline(name_or_id: str, dataset: Dataset, *, user: Any = None) -> Bas
     if matching:
         return matching[0]
     names = ", ".join(current.values_list("name", flat=True))
-    hint = f"there is {names}" if names else "it has none yet: pin a completed run on its page"
+    hint = f"choose one of {names}" if names else "pin a completed run on its page"
     raise BenchbenchError(f"The dataset {dataset} has no current baseline {name_or_id!r}; {hint}.", field="baseline")

@@ -97,13 +97,13 @@ def gate(
 
 def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Rules) -> None:
     if benchmark.status == Status.RUNNING:
-        raise GateStateError(f'The benchmark "{benchmark}" is running: wait for its end.')
+        raise GateStateError(f'The benchmark "{benchmark}" is running: wait until it ends.')
     if baseline is None and rules.changes:
-        raise GateError("The rules compare runs with a baseline (against_baseline): name one.", field="baseline")
+        raise GateError("The rules compare runs with a baseline (against_baseline): choose one.", field="baseline")
     if baseline is not None and baseline.dataset_id != benchmark.dataset_version.dataset_id:
         raise GateError(
-            f'The baseline "{baseline.name}" is of the dataset {baseline.dataset}, the benchmark of '
-            f"{benchmark.dataset_version.dataset}: name a baseline of that.",
+            f'The baseline "{baseline.name}" belongs to the dataset {baseline.dataset}, the benchmark to '
+            f"{benchmark.dataset_version.dataset}: choose a baseline of that dataset.",
             field="baseline",
         )
 
@@ -116,10 +116,10 @@ def _choose(
         if subject.status != Run.Status.COMPLETED:
             raise GateStateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
         runs = _measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
-        return runs, runs, "the run that was named"
+        return runs, runs, "the given run"
     completed = _measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
     if not completed:
-        raise GateStateError(f'No run of the benchmark "{subject}" has completed: there is nothing to judge.')
+        raise GateStateError(f'No run of the benchmark "{subject}" has completed: run it before you judge it.')
     missing = f" ({statuses})" if (statuses := _describe_statuses(_missing(subject))) else ""
     if every_run:
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
@@ -161,7 +161,7 @@ def _compare_with_baseline(
         return _undecidable(family, rules, f'The baseline "{baseline.name}": {refusal}'), ()
     by_run = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
     notes = [
-        f'The run "{run.run.label}" is the run of the baseline: compared with itself, it shows no difference.'
+        f'The run "{run.run.label}" is the baseline itself, so it shows no difference.'
         for run in judged
         if run.run.pk == baseline.run_id
     ]
@@ -185,14 +185,14 @@ def _describe_statuses(runs: Sequence[Run]) -> str:
 
 def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> CheckReport:
     runs = benchmark.runs.count()
-    note = f"{_describe_statuses(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
+    note = f"{_describe_statuses(missing)}: the best run may be among them. Retry them, or set runs_may_fail: true."
     return CheckReport("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
 
 
 def _unranked_check(runs: Sequence[MeasuredRun]) -> CheckReport:
     numbers = ", ".join(str(run.run.run_order) for run in runs)
-    note = f"Run {numbers}: too many of its queries have no value, and the best run may be among them. "
-    note += "Retry, or state runs_may_fail: true."
+    note = f"Run {numbers}: too many queries have no value, so the best run may be among these. "
+    note += "Retry, or set runs_may_fail: true."
     return CheckReport("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
 
 

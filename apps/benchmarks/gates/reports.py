@@ -92,7 +92,7 @@ def describe_means(result: GateResult) -> str:
     """Return a note on the mean of floors whose name does not say it, or "" without floors."""
     if all(floor.mean is not Mean.BENCHMARK for floor in result.rules.floors):
         return ""
-    return f"A value is the benchmark mean, unless its name says another: {Mean.BENCHMARK.words}."
+    return f"Values are benchmark means unless named otherwise: {Mean.BENCHMARK.words}."
 
 
 def markdown_of(result: GateResult) -> str:

@@ -133,9 +133,9 @@ def _rules(parsed: _Rules, location: str) -> Rules:
     )
     for name in coverage:
         if _measure(name, location).name != "Judged":
-            refuse(f"{location}coverage.{name}", "is out of place: only Judged@k and failed_queries belong here")
+            refuse(f"{location}coverage.{name}", "is not allowed here: use Judged@k or failed_queries")
     if not (rules.measures or parsed.false_answers or rules.latency_ms or failed is not None):
-        refuse(location.rstrip(", "), f"holds no rule: state at least one of {', '.join(RULES)}")
+        refuse(location.rstrip(", "), f"has no rule: give at least one of {', '.join(RULES)}")
     return rules
 
 
@@ -148,7 +148,7 @@ def _floors(limits: Limits, location: str) -> Iterator[Floor]:
 def _slice_floors(slices: Mapping[str, _Slice], location: str) -> Iterator[Floor]:
     for name, slice_rules in slices.items():
         if not slice_rules.__pydantic_extra__:
-            refuse(f"{location}.{name}", "states no measure")
+            refuse(f"{location}.{name}", "must have at least one measure")
         for floor in _floors(slice_rules.__pydantic_extra__, f"{location}.{name}"):
             yield replace(floor, slice=name, minimum_queries=slice_rules.minimum_queries)
 
@@ -157,7 +157,7 @@ def _changes(changes: Mapping[str, _Change], location: str) -> Iterator[Change]:
     for name, change in changes.items():
         key, measure = f"{location}.{name}", _measure(name, location)
         if (change.may_lose is None) == (change.must_gain is None):
-            refuse(key, "must state either may_lose or must_gain")
+            refuse(key, "must have either may_lose or must_gain")
         for limit in (change.may_lose, change.must_gain):
             _check_limit(limit or 0, measure, key)
         yield Change(measure, change.may_lose, change.must_gain)
@@ -166,11 +166,11 @@ def _changes(changes: Mapping[str, _Change], location: str) -> Iterator[Change]:
 def _must_not_fail(rule: _MustNotFail, location: str) -> MustNotFail:
     queries = tuple(dict.fromkeys(rule.queries))
     if not queries:
-        refuse(f"{location}.queries", "is empty: name a query")
+        refuse(f"{location}.queries", "is empty: give a query key")
     if rule.relevant_in_top is not None and rule.measure is None and rule.at_least is None:
         return MustNotFail(queries, Measure("Success", rule.relevant_in_top), 1.0)
     if rule.measure is None or rule.at_least is None or rule.relevant_in_top is not None:
-        refuse(location, "must state besides queries either relevant_in_top, or measure and at_least")
+        refuse(location, "must have, in addition to queries, either relevant_in_top, or measure and at_least")
     measure = _measure(rule.measure, location)
     return MustNotFail(queries, measure, _check_limit(rule.at_least, measure, f"{location}.at_least"))
 
@@ -186,7 +186,7 @@ def _measure(text: str, location: str) -> Measure:
     except MeasureError as error:
         raise RulesError(f"{location}.{text[:40]}: {error.message}", field="rules") from None
     if measure.definition.better == "lower":
-        refuse(f"{location}.{text}", f"cannot be a rule: {measure} falls as a run improves. Take RR, of a rank")
+        refuse(f"{location}.{text}", f"cannot be a rule: {measure} falls as a run improves. Use RR instead")
     return measure
 
 

@@ -53,7 +53,7 @@ def require_unmeasured(benchmark: Benchmark) -> None:
     """Raise OperationActiveError while an operation measures a locked benchmark again."""
     if Operation.active_on(benchmark):
         raise OperationActiveError(
-            f"The benchmark {benchmark.name!r} is being measured again: wait for that, or cancel the operation."
+            f"The benchmark {benchmark.name!r} is being measured again: wait until that ends, or cancel the operation."
         )
 
 
@@ -154,7 +154,7 @@ def measuring_event(operation: Operation) -> dict[str, Any]:
 
 
 def _not_searched(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:
-    return RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
+    return RescoringError(f"{benchmark.name!r} searched no query of {version}: create a new benchmark.")
 
 
 def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
@@ -200,13 +200,13 @@ class RescoringResult:
     def sentence(self) -> str:
         """Describe the result to the user."""
         if self.operation:
-            return f"Measuring on {self.version} is on the queue; until it ends, the page has what it had."
+            return f"Measuring on {self.version} is queued; the page shows the old values until it ends."
         runs = len(self.evaluations)
-        summary = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
+        summary = f"Measured {counted(runs, 'run')} on {self.version} from stored rankings."
         if self.unsearched:
-            summary += f" Not searched, and left out of the means: new or reworded queries, {self.unsearched}."
+            summary += f" New or reworded queries, left out of the means: {self.unsearched}."
         if self.dropped:
-            summary += f" Without a value, because the version no longer has them: {self.dropped} of their queries."
+            summary += f" Queries without a value, because the version no longer has them: {self.dropped}."
         return summary
 
 
@@ -227,9 +227,9 @@ def rescore(
         benchmark = locked_benchmark(benchmark, refusal=RescoringError)
         version = version or newest_version(benchmark)
         if version.frozen_at is None:
-            raise RescoringError(f"{version} may still change: freeze it first.", field="version")
+            raise RescoringError(f"{version} is not frozen: freeze it first.", field="version")
         if not completed_runs(benchmark):
-            raise RescoringError(f"No run of {benchmark.name!r} has completed: there is nothing to measure.")
+            raise RescoringError(f"No run of {benchmark.name!r} has completed: run it before you measure it.")
         result = measure_or_queue(benchmark, [version], benchmark.measures, by=by, at_once=at_once)
     if isinstance(result, Operation):
         return RescoringResult(version, [], operation=result)
@@ -259,7 +259,7 @@ def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
     if version is None:
         numbers = ", ".join(map(str, sorted(versions.values_list("number", flat=True))))
         raise UnknownVersionError(
-            f"{benchmark.dataset_version.dataset} has no version {number}; there are: {numbers}.", field="version"
+            f"{benchmark.dataset_version.dataset} has no version {number}; choose one of {numbers}.", field="version"
         )
     return version
 

@@ -77,29 +77,28 @@ def ann_warnings(facts: Facts | None) -> list[str]:
     notes, warnings = facts["notes"], []
     if notes.get("without_index") or not facts.get("index_used", True):
         warnings.append(
-            f"PostgreSQL did not use the index of {facts['setting']} in "
-            f"{counted(notes.get('without_index', 0), 'query')}, but "
-            "compared every vector: their recall and times are not this setting's. See the plan that is kept with the "
-            "run, and make a new benchmark."
+            f"PostgreSQL compared every vector in {counted(notes.get('without_index', 0), 'query')} instead of using "
+            f"the index of {facts['setting']}, so their recall and times do not measure it. See the query plan stored "
+            "with the run, and create a new benchmark."
         )
     if notes.get("searched_exactly"):
         warnings.append(
-            f"In {counted(notes['searched_exactly'], 'query')} {facts['setting']} found fewer chunks than their "
-            "filter admits; there it was searched exactly instead."
+            f"In {counted(notes['searched_exactly'], 'query')} {facts['setting']} found fewer chunks than the filter "
+            "admits, so these were searched exactly."
         )
     setting = Ann.parse(facts["setting"])
-    scanning = ", or scan on (iterative=relaxed)" if setting.store == "pgvector" else ""
+    scanning = ", or set iterative=relaxed" if setting.store == "pgvector" else ""
     if shortfall := setting.shortfall(facts["depth"]):
         warnings.append(shortfall)
     elif notes.get("short"):
         warnings.append(
-            f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} chunks "
-            f"it was asked for: let it look at more (ef_search, probes){scanning}."
+            f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} "
+            f"requested chunks: raise ef_search or probes{scanning}."
         )
     if setting.compares_all and any(share["queries"] and share["worst"] < 1 for share in facts["recall"]):
         warnings.append(
-            f"{facts['setting']} found other chunks than exact search, which it should not: its store is at fault, and "
-            "its values are not those of exact search. Try another version of it."
+            f"{facts['setting']} compares all chunks but found others than exact search, so its store is faulty. Try "
+            "another version of the store."
         )
     return warnings
 
@@ -114,9 +113,9 @@ def not_itself(facts: Facts | None, queries: int) -> str:
     if facts is None or 2 * exactly <= queries:
         return ""
     return (
-        f"In {exactly:,} of {counted(queries, 'query')} {facts['setting']} found fewer chunks than their filter "
-        "admits, and they were searched exactly: its figures would be those of exact search. Let it look at more "
-        "(ef_search, probes), or choose another store."
+        f"In {exactly:,} of {counted(queries, 'query')} {facts['setting']} found fewer chunks than the filter admits, "
+        "so exact search replaced it. Its values would be those of exact search: raise ef_search or probes, or choose "
+        "another store."
     )
 
 

@@ -73,8 +73,8 @@ class AddedMeasures:
     def sentence(self) -> str:
         """Describe the result to the user."""
         if self.operation:
-            return f"Measuring by {', '.join(self.names)} is on the queue; until it ends, the page has what it had."
-        return f"Measured by {', '.join(self.names)}; nothing was searched."
+            return f"Measuring by {', '.join(self.names)} is queued; the page shows the old values until it ends."
+        return f"Measured by {', '.join(self.names)} from stored rankings."
 
 
 def add_measures(
@@ -91,7 +91,7 @@ def add_measures(
         complete = extend_measures(benchmark.measures, additions, benchmark.dataset_version)
         added = [name for name in complete if name not in benchmark.measures]
         if not added:
-            raise MeasuresError("The benchmark has these measures already.", field="measures")
+            raise MeasuresError("The benchmark already has these measures.", field="measures")
         result = measure_or_queue(benchmark, scored_versions(benchmark), complete, by=by, at_once=at_once)
     return AddedMeasures(added, complete, result if isinstance(result, Operation) else None)
 

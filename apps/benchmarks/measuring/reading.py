@@ -203,10 +203,7 @@ def find_kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[in
     """
     plan = stored_plan(run)
     if plan is None:
-        raise CutError(
-            "This run was made elsewhere, and its file names documents alone: which parts of them it found is not "
-            "known."
-        )
+        raise CutError("This external run names only documents, so the parts of them that it found are unknown.")
     lists = read_lists(run.benchmark, [plan.final], query_ids=rankings.keys())
     if lists.keys() != rankings.keys():
         raise CutError("The lists of this run's last stage are not stored: run the benchmark again.")
@@ -215,9 +212,7 @@ def find_kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[in
     chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in cut_lists.items()}
     for query, ids in chunks.items():
         if list(dict.fromkeys(map(documents.get, ids))) != list(rankings[query]):
-            raise CutError(
-                "The stored lists are not those that this run's rankings were made of: run the benchmark again."
-            )
+            raise CutError("The stored lists do not match this run's rankings: run the benchmark again.")
     return chunks
 
 

@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                 ("total_ms", models.FloatField(null=True)),
                 (
                     "embed_calls",
-                    models.IntegerField(help_text="Logical calls, cached or not; none for external runs.", null=True),
+                    models.IntegerField(help_text="Calls, cached or not; null for external runs.", null=True),
                 ),
                 ("llm_calls", models.IntegerField(null=True)),
                 ("llm_cached", models.IntegerField(null=True)),
@@ -121,7 +121,8 @@ class Migration(migrations.Migration):
                 (
                     "allow_missing",
                     models.BooleanField(
-                        default=False, help_text="Of module queries: it was made although the collection lacks modules."
+                        default=False,
+                        help_text="Created although the collection lacks modules that module queries expect.",
                     ),
                 ),
                 (
@@ -211,11 +212,13 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "manifest",
-                    models.JSONField(default=dict, help_text="Of a past benchmark, whose figures are compared."),
+                    models.JSONField(
+                        default=dict, help_text="Experiment file of an earlier benchmark, whose values are compared."
+                    ),
                 ),
                 (
                     "experiment",
-                    models.JSONField(default=dict, help_text="Its id, and its config: the file with every default."),
+                    models.JSONField(default=dict, help_text="The id, and the config with all defaults filled in."),
                 ),
             ],
         ),
@@ -262,19 +265,21 @@ class Migration(migrations.Migration):
                 (
                     "positions",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.BigIntegerField(), help_text="Of the chunks in their set.", size=None
+                        base_field=models.BigIntegerField(),
+                        help_text="Positions of the chunks in their set.",
+                        size=None,
                     ),
                 ),
                 (
                     "scores",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.FloatField(), help_text="What orders, raw.", size=None
+                        base_field=models.FloatField(), help_text="Raw scores for ordering.", size=None
                     ),
                 ),
                 (
                     "threshold_scores",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.FloatField(), help_text="What thresholds compare, raw.", size=None
+                        base_field=models.FloatField(), help_text="Raw scores for thresholds.", size=None
                     ),
                 ),
                 ("duration_ms", models.FloatField()),
@@ -306,7 +311,7 @@ class Migration(migrations.Migration):
                 ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(auto_now=True)),
-                ("run_order", models.PositiveIntegerField(help_text="From 1.")),
+                ("run_order", models.PositiveIntegerField(help_text="Starts at 1.")),
                 ("label", models.CharField(max_length=300)),
                 ("is_external", models.BooleanField(default=False)),
                 ("config", models.JSONField(default=dict)),
@@ -314,7 +319,7 @@ class Migration(migrations.Migration):
                 (
                     "place",
                     models.PositiveSmallIntegerField(
-                        default=1, editable=False, help_text="Among the runs that read the same lists, from 1."
+                        default=1, editable=False, help_text="Position among the runs that read the same lists, from 1."
                     ),
                 ),
                 (
@@ -340,7 +345,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="Of a run that was refused when the benchmark was made.",
+                        help_text="Set if the run was refused when the benchmark was created.",
                     ),
                 ),
                 ("warnings", models.JSONField(blank=True, default=list)),
@@ -371,7 +376,7 @@ class Migration(migrations.Migration):
                     "source",
                     models.ForeignKey(
                         editable=False,
-                        help_text="Of its lists.",
+                        help_text="Source of its lists.",
                         null=True,
                         on_delete=django.db.models.deletion.RESTRICT,
                         related_name="runs",
@@ -400,22 +405,28 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "values",
-                    apps.benchmarks.models.values.ValuesField(help_text="Per measure, per query; none: failed."),
+                    apps.benchmarks.models.values.ValuesField(
+                        help_text="Per measure, per query; null if the query failed."
+                    ),
                 ),
                 ("query_count", models.PositiveIntegerField(help_text="Queries in the means.")),
                 ("failed_queries", models.PositiveIntegerField(default=0)),
                 (
                     "unsearched_queries",
-                    models.PositiveIntegerField(default=0, help_text="Queries of the version not asked so far."),
+                    models.PositiveIntegerField(default=0, help_text="Queries of the version that were not searched."),
                 ),
                 (
                     "truth_hash",
-                    models.CharField(blank=True, help_text="Of the grades it was measured against.", max_length=64),
+                    models.CharField(
+                        blank=True, help_text="Hash of the grades it was measured against.", max_length=64
+                    ),
                 ),
                 ("unresolved_count", models.PositiveIntegerField(default=0)),
                 (
                     "unresolved_share",
-                    models.FloatField(default=0, help_text="Share of the ideal gain that unresolved judgments hold."),
+                    models.FloatField(
+                        default=0, help_text="Share of the ideal gain that belongs to unresolved judgments."
+                    ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
@@ -448,7 +459,7 @@ class Migration(migrations.Migration):
                 (
                     "query_ids",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.BigIntegerField(), help_text="Those that have values.", size=None
+                        base_field=models.BigIntegerField(), help_text="Queries that have values.", size=None
                     ),
                 ),
                 (
@@ -457,15 +468,13 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "values",
-                    models.BinaryField(
-                        help_text="Per measure, per query: float64, the lowest byte first; NaN: no value."
-                    ),
+                    models.BinaryField(help_text="Per measure, per query: float64, little endian; NaN: no value."),
                 ),
                 (
                     "truth_hash",
-                    models.CharField(help_text="Of the grades of these queries that they rest on.", max_length=64),
+                    models.CharField(help_text="Hash of the grades of these queries.", max_length=64),
                 ),
-                ("was_searched", models.BooleanField(help_text="False: stored rankings were measured again.")),
+                ("was_searched", models.BooleanField(help_text="False if stored rankings were measured again.")),
                 (
                     "batch",
                     models.ForeignKey(
@@ -533,7 +542,7 @@ class Migration(migrations.Migration):
                     "chunk_ids",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.BigIntegerField(),
-                        help_text="Empty for external runs; none where the stage failed.",
+                        help_text="Empty for external runs; null if the stage failed.",
                         null=True,
                         size=None,
                     ),
@@ -543,7 +552,7 @@ class Migration(migrations.Migration):
                     "threshold_scores",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.FloatField(),
-                        help_text="What thresholds compare, where that is not what orders.",
+                        help_text="Scores for thresholds, if they differ from the scores for ordering.",
                         null=True,
                         size=None,
                     ),
@@ -553,7 +562,7 @@ class Migration(migrations.Migration):
                     "document_ids",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.BigIntegerField(),
-                        help_text="Of a final list: best first.",
+                        help_text="Documents of a final list, best first.",
                         null=True,
                         size=None,
                     ),
@@ -562,7 +571,7 @@ class Migration(migrations.Migration):
                     "chunk_ranks",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.IntegerField(),
-                        help_text="The rank of the chunk that brought each document; none where each chunk is a document of its own.",
+                        help_text="The rank of the chunk that found each document; null if each chunk is a whole document.",
                         null=True,
                         size=None,
                     ),
@@ -571,7 +580,7 @@ class Migration(migrations.Migration):
                     "lengths",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.IntegerField(),
-                        help_text="Of a final list: how many documents each run returns, by its place.",
+                        help_text="In a final list, the number of documents that each run returns, by its place.",
                         null=True,
                         size=None,
                     ),
@@ -584,7 +593,7 @@ class Migration(migrations.Migration):
                 ("total_ms", models.FloatField(null=True)),
                 (
                     "embed_calls",
-                    models.IntegerField(help_text="Logical calls, cached or not; none for external runs.", null=True),
+                    models.IntegerField(help_text="Calls, cached or not; null for external runs.", null=True),
                 ),
                 ("llm_calls", models.IntegerField(null=True)),
                 ("llm_cached", models.IntegerField(null=True)),

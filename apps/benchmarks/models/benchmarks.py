@@ -39,7 +39,7 @@ class Benchmark(OwnedModel):
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
     allow_missing = models.BooleanField(
-        default=False, help_text="Of module queries: it was made although the collection lacks modules."
+        default=False, help_text="Created although the collection lacks modules that module queries expect."
     )
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)
     operation = models.ForeignKey(
@@ -89,8 +89,10 @@ class Origin(models.Model):
     """The experiment file that a benchmark was made from."""
 
     benchmark = models.OneToOneField(Benchmark, on_delete=models.CASCADE, primary_key=True, related_name="origin")
-    manifest = models.JSONField(default=dict, help_text="Of a past benchmark, whose figures are compared.")
-    experiment = models.JSONField(default=dict, help_text="Its id, and its config: the file with every default.")
+    manifest = models.JSONField(
+        default=dict, help_text="Experiment file of an earlier benchmark, whose values are compared."
+    )
+    experiment = models.JSONField(default=dict, help_text="The id, and the config with all defaults filled in.")
 
     def __str__(self) -> str:
         return f"the experiment file of {self.benchmark}"
@@ -122,17 +124,22 @@ class Run(PublicModel):
         CANCELLED = "cancelled"
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="runs")
-    run_order = models.PositiveIntegerField(help_text="From 1.")
+    run_order = models.PositiveIntegerField(help_text="Starts at 1.")
     label = models.CharField(max_length=300)
     is_external = models.BooleanField(default=False)
     config = models.JSONField(default=dict)
     config_hash = models.CharField(max_length=64)
     index = models.ForeignKey(Index, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
     source = models.ForeignKey(
-        ListSource, null=True, editable=False, on_delete=models.RESTRICT, related_name="runs", help_text="Of its lists."
+        ListSource,
+        null=True,
+        editable=False,
+        on_delete=models.RESTRICT,
+        related_name="runs",
+        help_text="Source of its lists.",
     )
     place = models.PositiveSmallIntegerField(
-        default=1, editable=False, help_text="Among the runs that read the same lists, from 1."
+        default=1, editable=False, help_text="Position among the runs that read the same lists, from 1."
     )
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     error_message = models.TextField(blank=True)
@@ -141,7 +148,7 @@ class Run(PublicModel):
         default="",
         db_default="",
         editable=False,
-        help_text="Of a run that was refused when the benchmark was made.",
+        help_text="Set if the run was refused when the benchmark was created.",
     )
     warnings = models.JSONField(default=list, blank=True)
     timing = models.JSONField(default=dict, blank=True)

@@ -30,7 +30,7 @@ class Costs(models.Model):
     fuse_ms = models.FloatField(null=True)
     rerank_ms = models.FloatField(null=True)
     total_ms = models.FloatField(null=True)
-    embed_calls = models.IntegerField(null=True, help_text="Logical calls, cached or not; none for external runs.")
+    embed_calls = models.IntegerField(null=True, help_text="Calls, cached or not; null for external runs.")
     llm_calls = models.IntegerField(null=True)
     llm_cached = models.IntegerField(null=True)
     fallback_used = models.BooleanField(null=True)
@@ -50,23 +50,23 @@ class StageList(Costs):
     query = models.ForeignKey(Query, on_delete=models.PROTECT, related_name="+")
     repetition = models.PositiveSmallIntegerField(default=1)
     chunk_ids = ArrayField(
-        models.BigIntegerField(), null=True, help_text="Empty for external runs; none where the stage failed."
+        models.BigIntegerField(), null=True, help_text="Empty for external runs; null if the stage failed."
     )
     scores = ArrayField(models.FloatField())
     threshold_scores = ArrayField(
-        models.FloatField(), null=True, help_text="What thresholds compare, where that is not what orders."
+        models.FloatField(), null=True, help_text="Scores for thresholds, if they differ from the scores for ordering."
     )
     duration_ms = models.FloatField(null=True)
-    document_ids = ArrayField(models.BigIntegerField(), null=True, help_text="Of a final list: best first.")
+    document_ids = ArrayField(models.BigIntegerField(), null=True, help_text="Documents of a final list, best first.")
     chunk_ranks = ArrayField(
         models.IntegerField(),
         null=True,
-        help_text="The rank of the chunk that brought each document; none where each chunk is a document of its own.",
+        help_text="The rank of the chunk that found each document; null if each chunk is a whole document.",
     )
     lengths = ArrayField(
         models.IntegerField(),
         null=True,
-        help_text="Of a final list: how many documents each run returns, by its place.",
+        help_text="In a final list, the number of documents that each run returns, by its place.",
     )
     error = models.TextField(blank=True)
 
@@ -93,9 +93,9 @@ class PairList(models.Model):
     revision = models.CharField(max_length=1000)
     chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="+")
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="+")
-    positions = ArrayField(models.BigIntegerField(), help_text="Of the chunks in their set.")
-    scores = ArrayField(models.FloatField(), help_text="What orders, raw.")
-    threshold_scores = ArrayField(models.FloatField(), help_text="What thresholds compare, raw.")
+    positions = ArrayField(models.BigIntegerField(), help_text="Positions of the chunks in their set.")
+    scores = ArrayField(models.FloatField(), help_text="Raw scores for ordering.")
+    threshold_scores = ArrayField(models.FloatField(), help_text="Raw scores for thresholds.")
     duration_ms = models.FloatField()
 
     class Meta:

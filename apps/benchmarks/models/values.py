@@ -28,11 +28,11 @@ class BatchValues(models.Model):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="batch_values")
     batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="+")
     measures = ArrayField(models.CharField(max_length=100))
-    query_ids = ArrayField(models.BigIntegerField(), help_text="Those that have values.")
+    query_ids = ArrayField(models.BigIntegerField(), help_text="Queries that have values.")
     failed_query_ids = ArrayField(models.BigIntegerField())
-    values = models.BinaryField(help_text="Per measure, per query: float64, the lowest byte first; NaN: no value.")
-    truth_hash = models.CharField(max_length=64, help_text="Of the grades of these queries that they rest on.")
-    was_searched = models.BooleanField(help_text="False: stored rankings were measured again.")
+    values = models.BinaryField(help_text="Per measure, per query: float64, little endian; NaN: no value.")
+    truth_hash = models.CharField(max_length=64, help_text="Hash of the grades of these queries.")
+    was_searched = models.BooleanField(help_text="False if stored rankings were measured again.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "batch"], name="batch_values_once")]
@@ -107,13 +107,17 @@ class Evaluation(models.Model):
     means = models.JSONField(help_text="Measure name to mean over the queries that count.")
     measures = ArrayField(models.CharField(max_length=100))
     query_ids = ArrayField(models.BigIntegerField())
-    values = ValuesField(help_text="Per measure, per query; none: failed.")
+    values = ValuesField(help_text="Per measure, per query; null if the query failed.")
     query_count = models.PositiveIntegerField(help_text="Queries in the means.")
     failed_queries = models.PositiveIntegerField(default=0)
-    unsearched_queries = models.PositiveIntegerField(default=0, help_text="Queries of the version not asked so far.")
-    truth_hash = models.CharField(max_length=64, blank=True, help_text="Of the grades it was measured against.")
+    unsearched_queries = models.PositiveIntegerField(
+        default=0, help_text="Queries of the version that were not searched."
+    )
+    truth_hash = models.CharField(max_length=64, blank=True, help_text="Hash of the grades it was measured against.")
     unresolved_count = models.PositiveIntegerField(default=0)
-    unresolved_share = models.FloatField(default=0, help_text="Share of the ideal gain that unresolved judgments hold.")
+    unresolved_share = models.FloatField(
+        default=0, help_text="Share of the ideal gain that belongs to unresolved judgments."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

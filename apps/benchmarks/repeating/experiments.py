@@ -76,8 +76,8 @@ class ExperimentPlan:
         times = counted(experiment.benchmark.runs_per_query, "time")
         chunks = counted(max(experiment.benchmark.top_k_values), "chunk")
         return (
-            f"Experiment {experiment.id}: {total} of {axis_words}; {self.able} can run here. Each query is asked "
-            f"{times} by each, for {chunks}."
+            f"Experiment {experiment.id}: {total} of {axis_words}; {self.able} can run here. Each searches every "
+            f"query {times} for {chunks}."
         )
 
     def as_text(self) -> str:
@@ -199,7 +199,7 @@ def prepare_experiment(
     """
     if not plan.able:
         reasons = "; ".join(dict.fromkeys(cell.missing for cell in plan.combinations))
-        raise ExperimentError(f"{plan.path.name} combines nothing that can run here: {reasons}.")
+        raise ExperimentError(f"{plan.path.name} has no combination that can run here: {reasons}.")
     mapping, imported = _import(plan, owner)
     indexes = declare_indexes(mapping.collection, plan.grid, owner=owner)
     _build_all(list(indexes.values()), mapping.collection.document_count, owner, on_progress)
@@ -223,12 +223,12 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
     id, data = plan.experiment.id, plan.experiment.data
     directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
     if not truth.is_file():
-        problem = f"{plan.path.name}, data.ground_truth_path: there is no file {truth}."
+        problem = f"{plan.path.name}, data.ground_truth_path: the file {truth} does not exist."
         raise ExperimentError(problem, field="data.ground_truth_path")
     try:
         documents = documents_in(directory, ignored_file=truth)
     except FolderError as error:
-        problem = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}."
+        problem = f"{directory} has no JSON files of documents; {error.message.rstrip('.')}."
         raise ExperimentError(f"{plan.path.name}, data.documents_dir: {problem}", field="data.documents_dir") from None
     record = read_questions(truth, directory=directory, limit=data.max_queries)
     if data.max_documents is not None:
@@ -264,7 +264,7 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
             wait(find_or_start_build(index, by=owner), on_progress=partial(report, built))
         index.refresh_from_db()
         if index.status == Index.Status.CANCELLED:
-            raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')
+            raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to continue.')
 
 
 def _options(experiment: Experiment, indexes: Iterable[str], name: str) -> BenchmarkOptions:

@@ -117,12 +117,13 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
     """
     if benchmark.is_external:
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} holds external runs, which nothing here can run again, so it has "
-            "no experiment file. Keep the files of its runs, whose SHA-256 their pages show."
+            f"The benchmark {benchmark.name!r} holds external runs, which cannot be run again, so it has no "
+            "experiment file. Keep the files of its runs; the run pages show their SHA-256."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} is {benchmark.status}: it has an experiment file once it has completed."
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: its experiment file is available once it has "
+            "completed."
         )
     evaluations = own_evaluations(benchmark)
     definition = definition_of(benchmark, evaluations)

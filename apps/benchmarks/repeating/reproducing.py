@@ -126,9 +126,9 @@ def _missing_dataset(facts: dict[str, Any], owner: User | None) -> ManifestError
     local = _usable_rows(namesakes.select_related("dataset"), owner, through="dataset").first()
     detail = f'the experiment was run on "{facts["name"]}" v{facts.get("version")}, hash {facts["content_hash"][:12]}'
     if local is None:
-        return ManifestError(f"No dataset here has its queries and judgments ({detail}): import that dataset first.")
+        return ManifestError(f"The dataset of the experiment was not found ({detail}): import it first.")
     return ManifestError(
-        f"No version of a dataset here has its queries and judgments ({detail}); {local} has other content, hash "
+        f"The dataset version of the experiment was not found ({detail}). {local} has other content, hash "
         f"{local.content_hash[:12]}: import the version that was used."
     )
 
@@ -137,10 +137,11 @@ def _missing_collection(facts: dict[str, Any], owner: User | None) -> ManifestEr
     local = _usable_rows(Collection.objects.filter(name=facts["name"]), owner).first()
     detail = f'the experiment was run on "{facts["name"]}", fingerprint {facts["fingerprint"][:12]}'
     if local is None:
-        return ManifestError(f"No collection here has its documents ({detail}): import that collection first.")
+        return ManifestError(f"The collection of the experiment was not found ({detail}): import it first.")
     return ManifestError(
-        f'No collection here has its documents ({detail}); "{local}" has others, fingerprint {local.fingerprint[:12]}, '
-        f"{local.document_count:,} documents where it had {facts.get('documents', 0)}: import those that were used."
+        f'The collection of the experiment was not found ({detail}). "{local}" has other documents, fingerprint '
+        f"{local.fingerprint[:12]}, {local.document_count:,} instead of {facts.get('documents', 0)}: import those "
+        "that were used."
     )
 
 
@@ -154,8 +155,8 @@ def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: Dataset
     if not expected_hash or truth_hash(actual) == expected_hash:
         return ""
     return (
-        f'The mapping "{mapping}" gives the judgments of {version} other documents than the experiment was measured '
-        "against: resolve it again, and run the experiment again."
+        f'The mapping "{mapping}" resolves the judgments of {version} to other documents than in the experiment: '
+        "resolve it again, and run the experiment again."
     )
 
 
@@ -176,8 +177,8 @@ def _find_index(facts: dict[str, Any], mapping: Mapping, owner: User | None) -> 
     differing = [key for key in SAME_OF_AN_INDEX if not same(actual.get(key), facts.get(key))]
     changes = "; ".join(f"{key} is {_shorten(actual.get(key))}, was {_shorten(facts.get(key))}" for key in differing)
     raise ManifestError(
-        f'No index of the collection "{collection}" is the one that the experiment was run on. The one that is called '
-        f'"{local}" here differs: {changes or "it was built before its documents changed"}. Build it as it was.'
+        f'No index of the collection "{collection}" matches the index of the experiment. The index "{local}" differs: '
+        f"{changes or 'it was built before its documents changed'}. Build it with the original values."
     )
 
 

@@ -26,7 +26,7 @@ class Verification:
     compared: int
     values: int
     differences: Annotated[tuple[str, ...], "A sentence for each run."]
-    environment: Annotated[tuple[str, ...], "What else was different."]
+    environment: Annotated[tuple[str, ...], "Other differences."]
 
     @property
     def reproduces(self) -> bool:
@@ -54,8 +54,8 @@ def verify(benchmark: Benchmark) -> Verification:
     """
     if not benchmark.manifest:
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} did not run from an experiment file with figures: there is nothing to "
-            "compare with."
+            f"The benchmark {benchmark.name!r} was not run from an experiment file with values, so it cannot be "
+            "compared."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
         raise ManifestStateError(
@@ -92,7 +92,7 @@ def _difference(file_run: dict[str, Any], runs: dict[str, Run], results: dict[st
     """Return a sentence on the differences of one run, or "" if it repeats the first."""
     run = runs.get(file_run["config_hash"])
     if run is None:
-        return "" if file_run["result"] is None else f"{file_run['label']}: this run is missing here."
+        return "" if file_run["result"] is None else f"{file_run['label']}: the benchmark lacks this run."
     before, after = file_run["result"], results.get(run.config_hash)
     if before is None or after is None:
         if before is after:
@@ -101,7 +101,7 @@ def _difference(file_run: dict[str, Any], runs: dict[str, Run], results: dict[st
         return f"{run.label}: then it {outcome}, here it {run.status}{f' ({run.error_message})' if not after else ''}."
     clauses = list(_list_changes(before, after))
     is_exact = run.config.get("ann", "exact") == "exact"
-    caveat = "" if is_exact else " It searches approximately: an index that was built anew finds slightly other chunks."
+    caveat = "" if is_exact else " It searches approximately: a rebuilt index finds slightly different chunks."
     return f"{run.label}: {'; '.join(clauses)}.{caveat}" if clauses else ""
 
 
@@ -110,7 +110,7 @@ def _list_changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str
     for name in changed[:MAX_LISTED]:
         yield f"{name} was {before['means'].get(name)}, is {after['means'].get(name)}"
     if len(changed) > MAX_LISTED:
-        yield f"so do {len(changed) - MAX_LISTED} other measures"
+        yield f"further measures that differ: {len(changed) - MAX_LISTED}"
     for name, label in (("queries", "queries in the means"), ("failed_queries", "failed queries")):
         if before[name] != after[name]:
             yield f"{label} were {before[name]}, are {after[name]}"

@@ -124,9 +124,8 @@ def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fallbacks
     warnings = []
     if short:
         warnings.append(
-            f"In {counted(short, 'query')} the chunks kept hold fewer than {max(benchmark.k_values)} documents, "
-            "though there may be more: keep more chunks (top_k_values), or more candidates "
-            "and a deeper reranking (candidates, rerank_depths)."
+            f"In {counted(short, 'query')} the returned chunks cover fewer than {max(benchmark.k_values)} documents: "
+            "raise top_k_values, or candidates and rerank_depths."
         )
     if run.failed_queries:
         warnings.append(
@@ -135,18 +134,17 @@ def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fallbacks
         )
     if stalls:
         warnings.append(
-            f"{counted(stalls, 'stall')} did not come again: queries took longer together than "
-            "BENCHBENCH_QUERY_TIMEOUT_MS allows one, and less than half of that when they were done one by one. Their "
-            "times are without it."
+            f"{counted(stalls, 'stall')} did not recur: queries that exceeded BENCHBENCH_QUERY_TIMEOUT_MS in a batch "
+            "took less than half of it one by one. The times exclude the stall."
         )
     if run.config["search_mode"] != "sparse" and run.timing["samples"] and "encode_ms" not in run.timing:
-        warnings.append("Encoding the queries is not in the times: their vectors were imported.")
+        warnings.append("The times exclude encoding the queries: their vectors were imported.")
     if len(run.provenance["made_by"]) > 1:
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
     if fallbacks:
         warnings.append(
-            f"In {counted(fallbacks, 'query')} the language model named nothing that it was offered; there the "
-            "nearest documents or sections were gone on with."
+            f"In {counted(fallbacks, 'query')} the language model chose none of its options, so the nearest documents "
+            "or sections were used instead."
         )
     return warnings
 

@@ -66,7 +66,7 @@ def time_encoding_afresh(index: OpenIndex, texts: list[str], stored_vectors: NDA
         raise flawed_vector_error(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
     if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, stored_vectors) < MIN_COSINE).any():
         raise StageError(
-            f"Encoding a query again gave another vector than the one kept for {index.index.encoder}: the model's "
+            f"Encoding a query again with {index.index.encoder} gave a vector other than the stored one: the model's "
             "files have changed. Make a new version of the index."
         )
     return ms / len(texts)

@@ -90,14 +90,14 @@ def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -
     count = len(index.chunk_ids)
     for scored in lists:
         if len(scored.scores) != len(scored) or not ((scored.ids >= 0) & (scored.ids < count)).all():
-            problem = f"chunks that are none of its {count:,}"
+            problem = f"chunks outside its {count:,}"
         elif not np.isfinite(scored.scores).all() or not np.isfinite(scored.compared_scores).all():
             problem = "a score that is not a finite number"
         else:
             continue
         raise StageError(
-            f'The stage {stage.key} gave {problem}: the index "{index.index}" is damaged, or a model gives what it '
-            "cannot. Look at the model's files, and make a new version of the index."
+            f'The stage {stage.key} returned {problem}: the index "{index.index}" or a model is damaged. Check the '
+            "model's files, and make a new version of the index."
         )
 
 
@@ -109,7 +109,7 @@ def earlier_hang(hung: Mapping[str, str], query_id: int) -> Outcome | None:
     alone = {query: sentence for query, sentence in hung.items() if query}
     sentence = alone.get(str(query_id), "")
     if not sentence and len(alone) > 1:
-        sentence = f"Not tried, after {len(alone)} other queries at which it hung. {next(iter(alone.values()))}"
+        sentence = f"Not tried, because the model hung at {len(alone)} other queries. {next(iter(alone.values()))}"
     return Outcome(error=sentence) if sentence else None
 
 

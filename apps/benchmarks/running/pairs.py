@@ -141,8 +141,8 @@ def _check(reranker: Reranker, pair_scores: PairScores, count: int) -> None:
     for scores in (pair_scores.scores, pair_scores.threshold_scores):
         if scores.shape != (count,) or not np.isfinite(scores).all():
             raise RankingError(
-                f"The reranker {reranker.name} did not give a finite number for each of {count:,} chunks: look at the "
-                "model's files, and at the precision and the device that it runs on."
+                f"The reranker {reranker.name} did not give a finite number for each of {count:,} chunks: check the "
+                "model's files, its precision and its device."
             )
 
 
@@ -181,7 +181,8 @@ class PinnedRerankers:
             self._pinned[model] = pinned.revision
             if pinned.revision != revision:
                 raise RerankerRevisionError(
-                    f'"{self._benchmark}" is reranked by {model} in revision {pinned.revision}; here it is {revision}. '
-                    "Install that revision on a worker, or clone the benchmark to measure with another."
+                    f'"{self._benchmark}" is reranked by {model} in revision {pinned.revision}, but revision '
+                    f"{revision} is installed. Install that revision on a worker, or clone the benchmark to measure "
+                    "with another."
                 )
         return reranker

@@ -100,7 +100,7 @@ class Stages:
                 return lambda numbers: [fuse(stage, self._values(stage, number)) for number in numbers]
             case RerankStage():
                 return lambda numbers: [self._rerank(stage, number) for number in numbers]
-        raise TypeError(f"No engine does the stage {stage!r}.")
+        raise TypeError(f"No engine can run the stage {stage!r}.")
 
     def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
         """Call `work` for all queries whose earlier stages succeeded, or for one at a time if that fails."""

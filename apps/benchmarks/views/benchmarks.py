@@ -73,8 +73,10 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
         act,
         title=f"More measures of {benchmark}",
         submit="Measure",
-        intro="The finished runs are measured by these too, from stored rankings; nothing is searched. The "
-        f"benchmark already has: {', '.join(benchmark.measures)}.",
+        intro=(
+            "Finished runs are measured from their stored rankings, without searching again. The benchmark already "
+            f"has: {', '.join(benchmark.measures)}."
+        ),
     )
 
 
@@ -106,7 +108,7 @@ def start(request: HttpRequest, benchmark: Benchmark) -> None:
     try:
         launch(benchmark, by=staff(request))
     except BenchbenchError as error:
-        messages.error(request, f"The benchmark is made, but did not start. {error.message}")
+        messages.error(request, f"The benchmark was created but did not start. {error.message}")
 
 
 def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -127,8 +129,10 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Run an experiment again",
         submit="Find the data and start",
-        intro="An experiment file describes a benchmark: its data, its configurations and its figures. It runs again "
-        "on the same data, found here by content; afterwards the page lists the figures that differ.",
+        intro=(
+            "An experiment file describes a benchmark: its data, configurations and values. It runs again on the same "
+            "data, found by content; the page then lists the values that differ."
+        ),
     )
 
 

@@ -37,7 +37,7 @@ class RunField(forms.ModelChoiceField):
 
 
 class BaselineForm(PageForm):
-    run = RunField(Run.objects.none(), help_text="A completed run: the button on its page leads here.")
+    run = RunField(Run.objects.none(), help_text="A completed run. The button on its page opens this form.")
     name = forms.CharField(
         max_length=200,
         initial="main",
@@ -79,8 +79,8 @@ class GateForm(PageForm):
         required=False,
         accept=".yaml,.yml",
         limit=MAX_CHARACTERS,
-        remedy="Rules are shorter than that.",
-        help_text="Such as the gate.yaml that your pipeline uses. It is used instead of the text above.",
+        remedy="Rules must be shorter.",
+        help_text="For example the gate.yaml of your pipeline. The file replaces the text above.",
     )
 
     def __init__(self, *args: Any, benchmark: Benchmark, **kwargs: Any) -> None:
@@ -111,8 +111,8 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         baseline = approve(values["run"], name=values["name"], reason=values["reason"], by=staff(request))
         messages.success(
             request,
-            f'"{baseline.run}" is the baseline "{baseline.name}" of {baseline.dataset} now. '
-            "Compare other runs with it by a gate, on their pages or in your pipeline.",
+            f'"{baseline.run}" is now the baseline "{baseline.name}" of {baseline.dataset}. Compare other runs with '
+            "it in a gate, on their pages or in your pipeline.",
         )
         return redirect(change_url(baseline.run))
 
@@ -123,8 +123,10 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Pin a run as baseline",
         submit="Approve as baseline",
-        intro="A baseline is a run that somebody approved. Gates compare later runs of the same dataset with it, "
-        "and the history of the dataset shows its line.",
+        intro=(
+            "A baseline is an approved run. Gates compare later runs of the dataset with it, and the dataset's "
+            "history shows it as a line."
+        ),
     )
 
 
@@ -142,8 +144,7 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
         "form": form,
         "submit": "Judge the run",
         "media": form.media,
-        "intro": "A gate says whether a run may pass, by rules that were written before. The same rules work in a "
-        "pipeline: manage.py gate.",
+        "intro": "A gate checks a run against written rules. The same rules work in a pipeline: manage.py gate.",
     }
     context = verdict_context(run, form) if form.is_valid() else {}
     return model_admin.page(request, "benchmarks/gate.html", base_context | context, original=run)

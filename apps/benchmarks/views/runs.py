@@ -41,7 +41,7 @@ class RunForm(PageForm):
     content_field = "file"
     sections: ClassVar[Sections] = (
         ("", "", ("dataset", "file", "name")),
-        ("Where it goes", "", ("benchmark", "version", "format", "order_by")),
+        ("Destination", "", ("benchmark", "version", "format", "order_by")),
         ("Measures of a new benchmark", "", ("k", "measures", "empty_queries")),
     )
 
@@ -49,7 +49,7 @@ class RunForm(PageForm):
     file = SizedFileField(
         label="Run",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
-        remedy="Larger ones are imported by the command manage.py import_run.",
+        remedy="For larger files, use manage.py import_run.",
         help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON). It may be packed (.gz).",
     )
     name = forms.CharField(
@@ -67,9 +67,9 @@ class RunForm(PageForm):
         DatasetVersion.objects.none(),
         required=False,
         empty_label="The newest",
-        help_text="Of the dataset, for a new benchmark.",
+        help_text="Version of the dataset, for a new benchmark.",
     )
-    format = forms.ChoiceField(required=False, choices=[DETECT, *FORMATS.items()], help_text="Of the file.")
+    format = forms.ChoiceField(required=False, choices=[DETECT, *FORMATS.items()], help_text="Format of the file.")
     order_by = forms.ChoiceField(
         required=False,
         choices=ORDERS,
@@ -86,7 +86,7 @@ class RunForm(PageForm):
         split_calls,
         "a measure",
         label="Further measures",
-        help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures.",
+        help_text="“Success@5, ERR@10, RBP(p=0.8)”: built-in measures, and those of ir_measures.",
     )
 
     empty_queries = forms.ChoiceField(
@@ -150,9 +150,10 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Import a run",
         submit="Import",
-        intro="Rankings that were made elsewhere are measured like any other run. Their documents are not needed: "
-        "judgments and runs name them by id. Choose a file, and see what is in it before anything is "
-        "stored.",
+        intro=(
+            "An external run is measured like any other run. It needs no documents: judgments and runs name them by "
+            "id. Choose a file; a preview shows its contents before anything is stored."
+        ),
         template="benchmarks/run_form.html",
     )
 

@@ -34,9 +34,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "subject_id",
-                    models.UUIDField(
-                        help_text="The object that the work is done on: an index, a mapping, a benchmark, a round."
-                    ),
+                    models.UUIDField(help_text="The object of the work: an index, a mapping, a benchmark, a round."),
                 ),
                 ("queue", models.CharField(default="default", max_length=32)),
                 (
@@ -62,7 +60,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         default=dict,
                         editable=False,
-                        help_text="Workers that gave a part of it back, each with the sentence why; they take none again.",
+                        help_text="Workers that gave back a batch, with the reason; they take no more batches.",
                     ),
                 ),
                 ("started_at", models.DateTimeField(blank=True, null=True)),
@@ -71,7 +69,7 @@ class Migration(migrations.Migration):
                     "started_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Against whose quota it counts. Empty: a command without an owner, or a user deleted since.",
+                        help_text="User whose quota it counts against. Empty: a command without an owner, or a deleted user.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -110,13 +108,11 @@ class Migration(migrations.Migration):
                 ("lease_until", models.DateTimeField(blank=True, null=True)),
                 (
                     "result",
-                    models.JSONField(
-                        blank=True, default=dict, help_text="What the batch contributes to the progress shown."
-                    ),
+                    models.JSONField(blank=True, default=dict, help_text="The batch's part of the progress."),
                 ),
                 (
                     "waits_for",
-                    models.TextField(blank=True, help_text="What keeps its worker from beginning, in a sentence."),
+                    models.TextField(blank=True, help_text="Why its worker cannot start yet."),
                 ),
                 (
                     "hung",
@@ -125,7 +121,7 @@ class Migration(migrations.Migration):
                         db_default={},
                         default=dict,
                         editable=False,
-                        help_text="By stage and query, the sentence of a model that did not answer; without a query, for several.",
+                        help_text="Error of a model that did not answer, by stage and query; without a query for several queries.",
                     ),
                 ),
                 ("error", models.TextField(blank=True)),

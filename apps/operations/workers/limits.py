@@ -120,7 +120,7 @@ def _end_blockers(pid: int) -> None:
         cursor.execute(BREAK_OFF_HOLDERS, [pid, WORKER, PRESSING_SECONDS])
         (count,) = cursor.fetchone()
     if count:
-        log.warning("%d transactions that held up a cancel were ended.", count)
+        log.warning("%d transactions that blocked a cancellation were ended.", count)
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def repeat(
                 if act():
                     return
             except Exception:
-                log.exception("The thread %s failed; it tries again.", name)
+                log.exception("The thread %s failed and tries again.", name)
             finally:
                 connection.close()
 

@@ -70,13 +70,13 @@ class Pool(WorkerPool):
         overdue = board.read()[1] < time.monotonic()
         note = board.note() if overdue else {}
         sentence = note.get("sentence") or (
-            f"The worker's process ended by {cause} amid this batch; it may have run out of memory. Look at its log."
+            f"The worker's process ended with {cause} during this batch; it may have run out of memory. Check its log."
         )
         log.error("The worker %d is replaced. %s", worker_data.pid, sentence)
         try:
             self._release(worker_data.pid, note, sentence)
         except Exception:
-            log.exception("Could not give back what the worker %d was at; its lease runs out.", worker_data.pid)
+            log.exception("Could not give back the batch of the worker %d; its lease will expire.", worker_data.pid)
 
     def _hangs(self, data: WorkerData) -> bool:
         beats, overdue = self._boards[data.name].read()
@@ -87,7 +87,7 @@ class Pool(WorkerPool):
 
 
 def _kill(data: WorkerData) -> None:
-    log.error("The worker %d hangs; where, is written on stderr.", data.pid)
+    log.error("The worker %d hangs; its traceback is on stderr.", data.pid)
     try:
         os.kill(data.pid, signal.SIGUSR1)
         data.process.join(TRACE_SECONDS)

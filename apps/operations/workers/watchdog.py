@@ -121,7 +121,7 @@ def calling(subject: str, *, within: float | None = None) -> Iterator[None]:
     seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within + GRACE_SECONDS
     if within is None and (queries := _watch.about.get("queries")):
         seconds = min(seconds, len(queries) * 2 * settings.BENCHBENCH_QUERY_TIMEOUT_MS / 1000)
-    with limit(seconds, f"{subject} did not answer within {seconds:g} s, and was interrupted."):
+    with limit(seconds, f"{subject} did not answer within {seconds:g} s and was interrupted."):
         yield
 
 

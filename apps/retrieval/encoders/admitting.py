@@ -33,8 +33,8 @@ def name_problem(name: str) -> str:
     if PUBLISHED.fullmatch(name) or PREFIX.match(name) or name in ("", settings.BENCHBENCH_DEFAULT_MODEL):
         return ""
     return (
-        f"{name[:80]!r} is not the name of a model, as in sentence-transformers/all-MiniLM-L6-v2: folders of the "
-        "server are named by commands only."
+        f"{name[:80]!r} is not a model name such as sentence-transformers/all-MiniLM-L6-v2. Only commands accept a "
+        "folder of the server."
     )
 
 
@@ -61,8 +61,8 @@ def require_safe(name: str, files: Iterable[str]) -> None:
     pickled = sorted(str(path) for path in paths if path.suffix in PICKLED and path.parent not in safe)
     if pickled:
         raise ModelError(
-            f"The model {name!r} has weights that may run code when they are read ({pickled[0]}): use one, or a "
-            "revision of it, that has them as safetensors.",
+            f"The model {name!r} has weights that may run code when loaded ({pickled[0]}): use a model or a revision "
+            "with safetensors.",
             field="model",
         )
 
@@ -76,7 +76,8 @@ def require_no_code(name: str, folder: Path) -> None:
     modules = _read(folder / MODULES) if (folder / MODULES).is_file() else []
     if has_own_code or any(not str(module.get("type", "")).startswith(OURS) for module in modules):
         raise ModelError(
-            f"The model {name!r} brings code of its own, which is never run here: use a model without.", field="model"
+            f"The model {name!r} has its own code, which BenchBench never runs: use a model without code.",
+            field="model",
         )
     require_safe(name, (file.relative_to(folder).as_posix() for file in files))
 

@@ -68,15 +68,15 @@ def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, st
     Raises EncoderError unless `vectors` has one row per text and the encoder's dimension.
     """
     if wrong := shape_flaw(vectors, count, encoder.dimension):
-        raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: look at the model's files.")
+        raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: check the model's files.")
     return flaws(vectors)
 
 
 def flawed_vector_error(model: str, name: str, flaw: str) -> EncoderError:
     """Return the error for an invalid vector `name` something, with a flaw as named by `flaws`."""
     return EncoderError(
-        f"{model} made a vector of {name} that is {flaw}: look at the text, at the model's files, and at the precision "
-        "and the device that it runs on."
+        f"{model} made a vector of {name} that is {flaw}: check the text, the model's files, its precision and its "
+        "device."
     )
 
 

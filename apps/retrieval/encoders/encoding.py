@@ -32,19 +32,19 @@ def encoder_for(index: Index) -> Encoder:
     """
     if not index.encoder:
         raise EncoderError(
-            f'The index "{index}" names no model: its vectors were imported without saying whose they are.',
+            f'The index "{index}" has no model name: import its vectors again with the name of their model.',
             field="model",
         )
     encoder = load_encoder(index.encoder)
     if index.dimension is not None and encoder.dimension != index.dimension:
         raise EncoderError(
             f'{index.encoder} makes vectors of {encoder.dimension} dimensions, the index "{index}" has '
-            f"{index.dimension}: name the model that made them, or make a new version of the index."
+            f"{index.dimension}: choose the model of its vectors, or make a new version of the index."
         )
     if not index.vector_source and index.encoder_revision not in ("", encoder.revision):
         raise RevisionError(
-            f'The index "{index}" was encoded by {index.encoder} in revision {index.encoder_revision}; here it is '
-            f"{encoder.revision}. Install that revision, or make a new version of the index."
+            f'The index "{index}" was encoded by {index.encoder} in revision {index.encoder_revision}, but revision '
+            f"{encoder.revision} is installed. Install that revision, or make a new version of the index."
         )
     return encoder
 
@@ -185,9 +185,8 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
     """Return the vectors of queries, and the flaws of invalid ones by row."""
     if not index.encoder:
         raise EncoderError(
-            f"{counted(len(texts), 'query')} (such as {texts[0][:80]!r}) had no vector in the file that "
-            f'the index "{index}" was imported from, and no model is named that could make one. Import it again '
-            "with these vectors, or name the model.",
+            f"{counted(len(texts), 'query')} (such as {texts[0][:80]!r}) had no vector in the import file of the "
+            f'index "{index}", which names no model. Import it again with these vectors, or with the model.',
             field="model",
         )
     encoder = encoder_for(index)  # may load the model, which does not count as a query's cost

@@ -36,7 +36,7 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     before loading. Raises ModelError.
     """
     if not name.strip():
-        raise ModelError("No model is named: give the name of a model, or the path of its folder.", field="model")
+        raise ModelError("The model is missing: give the name of a model, or the path of its folder.", field="model")
     folder = find_model(name) or fetch_model(name)
     require_no_code(name, folder)
     import sentence_transformers  # takes seconds, so only once the model is found
@@ -56,9 +56,8 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     except Exception as error:  # the library passes on any error of its layers
         log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)
         raise ModelError(
-            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or by a command "
-            "give the path of a folder that sentence-transformers has saved; what of a download is missing "
-            "`hf download` adds.",
+            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, complete its "
+            "files with `hf download`, or give the path of a sentence-transformers folder in a command.",
             field="model",
         ) from error
     return model, revision_of(folder)
@@ -108,7 +107,7 @@ def _refusal(name: str, moment: int) -> str:
     except ModelError as error:
         return _as_clause(error)
     except Exception as error:  # of any HTTP library that the hub's client uses
-        log.warning("The hub did not say whether there is a model %r: %s", name, error)
+        log.warning("The Hugging Face Hub did not answer for the model %r: %s", name, error)
     return ""
 
 
@@ -135,8 +134,8 @@ def fetch_model(name: str) -> Path:
     except Exception as error:  # of any HTTP library, or of the file system
         raise ModelError(
             f"{problem}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
-            f"{without_folders(str(error)).rstrip('.')}. Is the name right? Try again when that answers, download it "
-            "once with `hf download`, or by a command give the path of its folder.",
+            f"{without_folders(str(error)).rstrip('.')}. Check the name and try again, download it with `hf "
+            "download`, or give the path of its folder in a command.",
             field="model",
         ) from error
     return Path(folder)
@@ -149,13 +148,13 @@ def _require_fetchable(name: str) -> None:
     problem = f"The model {name!r} is not on this machine"
     if not PUBLISHED.fullmatch(name):
         raise ModelError(
-            f"{problem}: there is no such folder. Give a published name, or by a command the path of a folder.",
+            f"{problem}: this folder does not exist. Give a published name, or the path of a folder in a command.",
             field="model",
         )
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
-            f"{problem}, and HF_HUB_OFFLINE forbids to download it: download it once with `hf download`, or by a "
-            "command give the path of its folder.",
+            f"{problem}, and HF_HUB_OFFLINE forbids the download: use `hf download`, or give the path of its folder "
+            "in a command.",
             field="model",
         )
 
@@ -173,17 +172,16 @@ def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[s
             info = HfApi().model_info(repository, timeout=within)
         except GatedRepoError as error:
             raise ModelError(
-                f"The model {name!r} is given only to who has accepted its conditions: accept them on its page on the "
-                "Hugging Face hub, and set HF_TOKEN for the workers.",
+                f"The model {name!r} is gated: accept its conditions on the Hugging Face Hub, and set HF_TOKEN for "
+                "the workers.",
                 field="model",
             ) from error
         except (RepositoryNotFoundError, HFValidationError):
             continue
         return repository, [file.rfilename for file in info.siblings or ()]
     raise ModelError(
-        f"The model {name!r} is not on this machine, and the Hugging Face hub knows none of that name: check the name, "
-        "set HF_TOKEN where it is private, or by a command give the path of its folder (./… where it is below the "
-        "current one).",
+        f"The model {name!r} was not found on this machine or the Hugging Face Hub. Check the name, set HF_TOKEN if "
+        "it is private, or give the path of its folder (./…) in a command.",
         field="model",
     )
 

@@ -30,7 +30,7 @@ class KeywordEncoder:
         self.model_name = model_name
         self.keywords = [word.strip().lower() for word in model_name.removeprefix(self.PREFIX).split(",")]
         if not all(self.keywords) or len(set(self.keywords)) < len(self.keywords):
-            raise EncoderError(f"{model_name!r} names no distinct keywords; write, for example, keyword:apple,pear.")
+            raise EncoderError(f"{model_name!r} must have distinct keywords, such as keyword:apple,pear.")
         self.dimension = self.token_dimension = len(self.keywords) + 1
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:

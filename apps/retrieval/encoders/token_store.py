@@ -97,7 +97,7 @@ class TokenStore:
     def _check(self, texts: Sequence[str], tokens: Sequence[TokenVectors]) -> None:
         if len(tokens) != len(texts):
             raise EncoderError(
-                f"{self.encoder.model_name} read {counted(len(texts), 'text')} and gave tokens of {len(tokens)}."
+                f"{self.encoder.model_name} read {counted(len(texts), 'text')} but returned tokens of {len(tokens)}."
             )
         for text, vectors in zip(texts, tokens, strict=True):
             name = f"a token of the {self.kind} {text[:80]!r}"

@@ -52,9 +52,9 @@ def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorS
     )
     if space.dimension != dimension:
         raise EncoderError(
-            f"The cache holds vectors of {encoder} in revision {revision} that have {space.dimension} dimensions, and "
-            f"here it makes {dimension}: the model's files have changed under one revision. Clear its vectors "
-            "under Vector cache in the admin, or give the model another name."
+            f"The cache holds vectors of {encoder} in revision {revision} with {space.dimension} dimensions, but it "
+            f"now makes {dimension}: the model's files have changed. Clear its vectors under Vector cache in the "
+            "admin, or give the model another name."
         )
     return space
 

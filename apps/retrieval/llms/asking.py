@@ -39,8 +39,8 @@ class Breaker:
         """Check that the breaker is closed. Raises LLMError."""
         if now < self.open_until:
             raise LLMError(
-                f"The language model server {server} is not asked for {BREAK_SECONDS} seconds, because it failed "
-                f"{self.reason}: start it or look at its log, then retry what failed."
+                f"The language model server {server} is paused for {BREAK_SECONDS} seconds, because it failed "
+                f"{self.reason}. Start it or check its log, then retry."
             )
 
     def record_success(self) -> None:

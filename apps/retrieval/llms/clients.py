@@ -76,7 +76,7 @@ class LLM(ABC):
         """Return the error for an HTTP status other than 200, with addresses and keys removed from the message."""
         subject = f"The language model server {self.server.name}"
         if status in UNAUTHORISED:
-            return LLMError(f"{subject} refuses its key ({status}): correct BENCHBENCH_LLM_KEYS.")
+            return LLMError(f"{subject} refused its key ({status}): correct BENCHBENCH_LLM_KEYS.")
         kind = TemporaryLLMError if status in TEMPORARY else LLMError
         text = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
         return kind(f"{subject} answered {status} for {self.model_name}: {text}")
@@ -89,8 +89,8 @@ class LLM(ABC):
 
     def not_an_answer(self) -> LLMError:
         return LLMError(
-            f"The language model server {self.server.name} answered what is no answer of {self.api}'s API: look at "
-            "what runs there, or correct BENCHBENCH_LLM_SERVERS."
+            f"The language model server {self.server.name} did not answer by {self.api}'s API: check the server, or "
+            "correct BENCHBENCH_LLM_SERVERS."
         )
 
 

@@ -30,8 +30,8 @@ def servers() -> dict[str, Server]:
         match = SERVER_PATTERN.fullmatch(entry)
         if match is None or match["kind"] not in KINDS:
             raise ImproperlyConfigured(
-                f"BENCHBENCH_LLM_SERVERS: {entry!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
-                f"kinds are {', '.join(KINDS)}."
+                f"BENCHBENCH_LLM_SERVERS: {entry!r} must be NAME=KIND+URL, such as "
+                f"ollama=ollama+http://localhost:11434; choose KIND from {', '.join(KINDS)}."
             )
         name = match["name"]
         timeout = timeouts.pop(name, settings.BENCHBENCH_LLM_TIMEOUT_SECONDS)
@@ -39,7 +39,11 @@ def servers() -> dict[str, Server]:
         by_name[name] = Server(name, match["kind"], match["url"], keys.get(name, ""), timeout, context)
     for setting, left in (("BENCHBENCH_LLM_TIMEOUTS", timeouts), ("BENCHBENCH_LLM_CONTEXTS", contexts)):
         if left:
-            able = "a server of BENCHBENCH_LLM_SERVERS" if left is timeouts else "an Ollama server of them"
+            able = (
+                "a server of BENCHBENCH_LLM_SERVERS"
+                if left is timeouts
+                else "an Ollama server of BENCHBENCH_LLM_SERVERS"
+            )
             raise ImproperlyConfigured(f"{setting}: {', '.join(left)} is not {able}.")
     return by_name
 
@@ -50,7 +54,7 @@ def _numbers(setting: str) -> dict[str, int]:
     for entry in getattr(settings, setting):
         name, _, number = entry.partition("=")
         if not re.fullmatch(r"[1-9][0-9]{0,8}", number.strip()):
-            raise ImproperlyConfigured(f"{setting}: {entry!r} is not NAME=NUMBER, as ollama=300.")
+            raise ImproperlyConfigured(f"{setting}: {entry!r} must be NAME=NUMBER, such as ollama=300.")
         numbers[name.strip()] = int(number)
     return numbers
 
@@ -66,7 +70,9 @@ def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
         complete["temperature"] = float(complete["temperature"])
     if complete.keys() != DEFAULTS.keys() or any(type(complete[name]) is not type(DEFAULTS[name]) for name in DEFAULTS):
         example = '{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}'
-        raise LLMError(f"Parameters of a language model are {example}; not {parameters}.", field="llm_parameters")
+        raise LLMError(
+            f"Parameters of a language model must be like {example}, not {parameters}.", field="llm_parameters"
+        )
     return complete
 
 
@@ -82,15 +88,15 @@ def missing_llm_requirement(name: str) -> str:
     model, _, url = model_and_url.partition(" at ")
     by_name = servers()
     if not model:
-        return "its strategy asks a language model, and none is named"
+        return "its strategy needs a language model: give one"
     if server not in by_name:
-        choices = f"known are {', '.join(by_name)}" if by_name else "the settings name none (BENCHBENCH_LLM_SERVERS)"
-        return f"the language model server {server or 'of ' + model} is not known here, {choices}"
+        choices = f"choose one of {', '.join(by_name)}" if by_name else "set BENCHBENCH_LLM_SERVERS"
+        return f"the language model server {server or 'of ' + model} is unknown: {choices}"
     if find_spec(by_name[server].kind) is None:
         package = by_name[server].kind
         return f"the language model server {server} needs the package {package}: pip install 'benchbench[{package}]'"
     if url and url.rstrip("/") != by_name[server].url.rstrip("/"):
-        return f"the language model server {server} has another address here than {url}"
+        return f"the language model server {server} has another address than {url}: correct BENCHBENCH_LLM_SERVERS"
     return ""
 
 
@@ -125,7 +131,8 @@ def require_model(server: str, model: str) -> None:
     models = create_llm(replace(llm_server, timeout=min(llm_server.timeout, LOOK_SECONDS)), model).models()
     if model not in models:
         raise LLMError(
-            f"The language model server {server} has no model {model!r}; it has {', '.join(sorted(models)) or 'none'}.",
+            f"The language model server {server} has no model {model!r}; available: "
+            f"{', '.join(sorted(models)) or 'none'}.",
             field="llm",
         )
 

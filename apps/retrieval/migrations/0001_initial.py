@@ -25,20 +25,20 @@ class Migration(migrations.Migration):
                 (
                     "key",
                     models.CharField(
-                        help_text="SHA-256 over server, model, its revision, prompt and what the server was told.",
+                        help_text="SHA-256 over server, model, its revision, prompt and parameters.",
                         max_length=64,
                         unique=True,
                     ),
                 ),
                 ("provider", models.CharField(help_text="The name of the server.", max_length=100)),
                 ("model", models.CharField(max_length=500)),
-                ("revision", models.CharField(blank=True, help_text="Empty: the server tells none.", max_length=200)),
+                ("revision", models.CharField(blank=True, help_text="Empty: the server reports none.", max_length=200)),
                 ("prompt", models.TextField()),
-                ("parameters", models.JSONField(help_text="What the server was told: temperature, max_tokens, seed.")),
+                ("parameters", models.JSONField(help_text="Parameters of the request: temperature, max_tokens, seed.")),
                 ("text", models.TextField()),
-                ("ms", models.FloatField(help_text="What the model took for it.")),
+                ("ms", models.FloatField(help_text="Time of the model's answer.")),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("used_at", models.DateTimeField(auto_now_add=True, help_text="To the day.")),
+                ("used_at", models.DateTimeField(auto_now_add=True, help_text="Accurate to the day.")),
             ],
         ),
         migrations.CreateModel(
@@ -58,16 +58,21 @@ class Migration(migrations.Migration):
                         unique=True,
                     ),
                 ),
-                ("chunk_count", models.PositiveIntegerField(default=0, help_text="Level 0: positions 0 to this.")),
+                (
+                    "chunk_count",
+                    models.PositiveIntegerField(default=0, help_text="Chunks of level 0, at positions from 0."),
+                ),
                 (
                     "summary_count",
-                    models.PositiveIntegerField(default=0, help_text="The levels above: the positions after those."),
+                    models.PositiveIntegerField(
+                        default=0, help_text="Summaries of higher levels, at the positions after the chunks."
+                    ),
                 ),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "build_seconds",
                     models.FloatField(
-                        db_default=0.0, default=0, editable=False, help_text="What cutting and summarising took."
+                        db_default=0.0, default=0, editable=False, help_text="Time to split and summarise."
                     ),
                 ),
                 (
@@ -101,7 +106,7 @@ class Migration(migrations.Migration):
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "build_seconds",
-                    models.FloatField(db_default=0.0, default=0, editable=False, help_text="What making it took."),
+                    models.FloatField(db_default=0.0, default=0, editable=False, help_text="Time to build it."),
                 ),
                 (
                     "chunk_set",
@@ -149,7 +154,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("text", models.TextField()),
-                ("text_hash", models.CharField(help_text="SHA-256 of the text that is encoded.", max_length=64)),
+                ("text_hash", models.CharField(help_text="SHA-256 of the encoded text.", max_length=64)),
                 ("start", models.PositiveIntegerField(default=0)),
                 ("end", models.PositiveIntegerField(default=0)),
                 ("children", models.ManyToManyField(blank=True, related_name="parents", to="retrieval.chunk")),
@@ -208,14 +213,14 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=dict,
-                        help_text='Of the strategy, those of its search too. Characters: {"size": 500, "overlap": 50}.',
+                        help_text='Parameters of the strategy and its search, sizes in characters: {"size": 500, "overlap": 50}.',
                     ),
                 ),
                 (
                     "encoder",
                     models.CharField(
                         blank=True,
-                        help_text="Name or local path of the model. Empty: no vectors, or imported ones of a model without a name.",
+                        help_text="Name or local path of the model. Empty: no vectors, or imported vectors of an unnamed model.",
                         max_length=500,
                     ),
                 ),
@@ -226,11 +231,11 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         editable=False,
-                        help_text="Empty: encoded here. Else the SHA-256 of the imported file.",
+                        help_text="SHA-256 of the imported file. Empty: encoded here.",
                         max_length=100,
                     ),
                 ),
-                ("lexical", models.BooleanField(default=True, help_text="Whether it is searched by words (BM25) too.")),
+                ("lexical", models.BooleanField(default=True, help_text="Also build a BM25 index.")),
                 ("llm", models.CharField(blank=True, max_length=500)),
                 ("llm_parameters", models.JSONField(blank=True, default=dict)),
                 (
@@ -351,10 +356,10 @@ class Migration(migrations.Migration):
                 ("vector", models.BinaryField(help_text="float32, little endian.")),
                 (
                     "encode_ms",
-                    models.FloatField(help_text="What encoding it took, when it was encoded here.", null=True),
+                    models.FloatField(help_text="Time to encode it, if it was encoded here.", null=True),
                 ),
                 ("pinned", models.BooleanField(default=False)),
-                ("used_at", models.DateTimeField(auto_now_add=True, help_text="To the day.")),
+                ("used_at", models.DateTimeField(auto_now_add=True, help_text="Accurate to the day.")),
                 (
                     "space",
                     models.ForeignKey(

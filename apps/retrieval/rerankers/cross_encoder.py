@@ -34,7 +34,7 @@ class CrossEncoderReranker:
         self._model, self.revision = load_model("CrossEncoder", name, device=device)
         if self._model.num_labels != 1:
             raise ModelError(
-                f"The model {name!r} gives {self._model.num_labels} numbers for a pair; a reranker gives one.",
+                f"The model {name!r} gives {self._model.num_labels} numbers for a pair; a reranker must give one.",
                 field="reranker",
             )
         self._batch_size = batch_size or (1 if self.device == "cpu" else BATCH)

@@ -87,14 +87,14 @@ class LateInteractionReranker:
         """Load the index's encoder. Raises ModelError, EncoderError, and RerankerError if it has no token vectors."""
         if not index.encoder:
             raise RerankerError(
-                f'The reranker "{LATE_INTERACTION}" compares token vectors, and the index "{index}" names no encoder '
-                "that could make them: make a version of it with one, or name a cross-encoder."
+                f'The reranker "{LATE_INTERACTION}" needs token vectors, but the index "{index}" has no encoder: make '
+                "a version of it with an encoder, or choose a cross-encoder."
             )
         encoder = encoder_for(index)
         if not isinstance(encoder, TokenEncoder):
             raise RerankerError(
-                f'The reranker "{LATE_INTERACTION}" compares token vectors, and the encoder {index.encoder} makes '
-                "none: make an index with another encoder, or name a cross-encoder."
+                f'The reranker "{LATE_INTERACTION}" needs token vectors, which the encoder {index.encoder} does not '
+                "make: use an index with another encoder, or choose a cross-encoder."
             )
         assert index.chunk_set is not None
         self.model_name = encoder.model_name

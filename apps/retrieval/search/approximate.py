@@ -82,7 +82,7 @@ class Collections:
         if not opened.is_current:
             raise SearchFault(
                 StoreError(
-                    f"The files of {setting} changed while they were searched: let nothing but BenchBench write to "
+                    f"The files of {setting} changed during the search: only BenchBench may write to "
                     "BENCHBENCH_VECTOR_DIR."
                 )
             )
@@ -206,8 +206,8 @@ class ApproximateView:
                 if mask is not None:
                     return self._search_exactly(query, depth, mask)
                 raise StoreError(
-                    f"{self._setting} gave {len(ids):,} chunks where {min(limit, admitted):,} were asked for and are "
-                    "there: it does not compare all of them. Leave it out, or try another version of the store."
+                    f"{self._setting} returned {len(ids):,} of {min(limit, admitted):,} requested chunks, so it does "
+                    "not compare all. Leave it out, or try another version of the store."
                 )
             scores = self._scores(ids, query)
             best = top(scores, depth, ids=ids)
@@ -231,8 +231,8 @@ class ApproximateView:
         if len(ids) and not (ids[0] >= 0 and ids[-1] < len(self._vectors)):
             if self._collection is None:
                 raise incomplete_table(self._index)
-            raise StoreError(f"{self._setting} gave a chunk that is not there: try another version of the store.")
+            raise StoreError(f"{self._setting} returned a chunk that does not exist: try another version of the store.")
         if np.count_nonzero(ids[1:] == ids[:-1]):
-            raise StoreError(f"{self._setting} gave a chunk twice for one query: try another version of the store.")
+            raise StoreError(f"{self._setting} returned a chunk twice for one query: try another version of the store.")
         # The metadata of a document may have changed since the table was filled.
         return ids if mask is None else ids[mask[ids]]

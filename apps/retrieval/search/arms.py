@@ -20,7 +20,9 @@ def check_arm(index: Index, setting: Ann) -> None:
     if index.dimension is None or index.chunk_set is None:
         return
     if missing := STORES[setting.store].missing_requirement(setting, index.chunk_set.vector_count, index.dimension):
-        raise AnnIndexError(f'{setting} cannot search "{index}": {missing}. Name others, or leave it out.', field="ann")
+        raise AnnIndexError(
+            f'{setting} cannot search "{index}": {missing}. Choose other values, or leave it out.', field="ann"
+        )
 
 
 def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:

@@ -87,7 +87,7 @@ def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iter
     similarities = torch.tensor(queries, device=device) @ torch.tensor(block, device=device).T
     best = similarities.topk(min(depth, len(block)), dim=1).values
     if best.isnan().any():  # topk ranks NaN highest
-        raise RankingError("A similarity is not a number (NaN): look for vectors of zeros or infinities.")
+        raise RankingError("A similarity is not a number (NaN): check the vectors for zeros or infinities.")
     numbers, columns = (similarities >= best[:, -1:] - RESCORE_BAND).nonzero(as_tuple=True)
     nominee_scores = similarities[numbers, columns].cpu().numpy()
     ends = np.searchsorted(numbers.cpu().numpy(), np.arange(1, len(queries)))

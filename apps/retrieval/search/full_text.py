@@ -73,8 +73,8 @@ def _fill(cursor: Any, table: sql.Identifier, chunk_set: ChunkSet) -> None:
         if "too long for tsvector" not in str(error):
             raise
         raise LexicalIndexError(
-            f"PostgreSQL's full text holds 1 MB of different words a text, and {chunk_set} have one with more: cut the "
-            "documents into smaller chunks, or search them by bm25."
+            f"PostgreSQL's full text allows 1 MB of distinct words per text; the {chunk_set} have a longer one. Split "
+            "the documents into smaller chunks, or search them by bm25."
         ) from error
 
 

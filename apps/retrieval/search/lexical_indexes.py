@@ -56,7 +56,7 @@ def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
             raise _damage_error(lexical_index, f"piece {expected} is {'missing' if ordinal != expected else 'damaged'}")
         data += piece
     if len(data) != lexical_index.size_bytes:
-        raise _damage_error(lexical_index, f"{len(data):,} of its {lexical_index.size_bytes:,} bytes are there")
+        raise _damage_error(lexical_index, f"{len(data):,} of its {lexical_index.size_bytes:,} bytes were found")
     return Bm25.from_bytes(bytes(data))
 
 

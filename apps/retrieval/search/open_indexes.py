@@ -51,7 +51,7 @@ class OpenIndex:
 
     def __init__(self, index: Index) -> None:
         if index.status != Index.Status.READY or index.chunk_set is None:
-            raise SearchError(f'The index "{index}" is {index.status}: build it before it is searched.')
+            raise SearchError(f'The index "{index}" is {index.status}: build it first.')
         self.index = index
         self.chunk_set_id: UUID = index.chunk_set.pk
         rows = index.chunk_set.leaves.order_by("position").values_list("pk", "document_id").iterator(chunk_size=10_000)
@@ -212,7 +212,7 @@ class OpenIndex:
 
     def _bm25(self) -> Callable[..., list[ScoredList]]:
         if self._words is None:
-            raise SearchError(f'The index "{self.index}" has no lexical side: make a version of it that has.')
+            raise SearchError(f'The index "{self.index}" has no BM25 index: make a version of it with BM25.')
         return self._words.search
 
     def _full_text(self, texts: Sequence[str], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
@@ -220,8 +220,8 @@ class OpenIndex:
         words = full_text.find_full_text(self.index.chunk_set)
         if words is None:
             raise SearchError(
-                f'The chunks of the index "{self.index}" are not indexed for full-text search: starting a benchmark '
-                "that searches them so does it."
+                f'The chunks of the index "{self.index}" are not indexed for full-text search: start a benchmark with '
+                "full-text search to index them."
             )
         return full_text.search_full_text(words, texts, depth, mask=mask)
 

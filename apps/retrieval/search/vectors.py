@@ -35,9 +35,9 @@ JSONB_FORMAT = b"\x01"
 def create_table(name: str, dimension: int) -> None:
     """Create the table of an index's vectors, in the caller's transaction. Raises StoreError."""
     if not 1 <= dimension <= MAX_DIMENSION:
-        raise StoreError(f"pgvector holds vectors of 1 to {MAX_DIMENSION:,} dimensions; these have {dimension:,}.")
+        raise StoreError(f"Vectors for pgvector must have 1 to {MAX_DIMENSION:,} dimensions, not {dimension:,}.")
     if _exists(name):
-        raise StoreError(f"The table {name!r} exists already; delete it first.")
+        raise StoreError(f"The table {name!r} already exists; delete it first.")
     _execute(
         sql.SQL(
             "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, metadata jsonb)"
@@ -192,7 +192,7 @@ def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np
         if wrong := flaws(rows):
             row, flaw = next(iter(wrong.items()))
             raise VectorsError(
-                f'The table of the index "{index}" holds for chunk {read + row:,} a vector that is {flaw}: delete the '
+                f'The table of the index "{index}" has a vector for chunk {read + row:,} that is {flaw}: delete the '
                 "index and build it again."
             )
         yield rows

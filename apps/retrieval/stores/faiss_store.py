@@ -78,7 +78,7 @@ class FaissStore:
         if count < needed:
             return (
                 f"its {setting['lists']:,} lists and {2 ** setting['bits']} codes ({setting['bits']} bits) need at "
-                f"least {needed:,} chunks to learn from, and there are {count:,}"
+                f"least {needed:,} chunks for training, but the index has {count:,}"
             )
         return ""
 

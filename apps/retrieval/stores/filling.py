@@ -109,12 +109,12 @@ def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
         if alone:
             tidy(folder)
         else:
-            log.warning("%s waits too long for another process: it is filled once more for this one.", folder)
+            log.warning("%s waits too long for another process, so this process fills its own copy.", folder)
             folder = closing.enter_context(own_folder(folder))
         collection = _reopen(folder, store, setting, identity, closing)
         if collection is None:
             if is_open(folder):
-                log.warning("%s is open in another process: it is filled once more for this one.", folder)
+                log.warning("%s is open in another process, so this process fills its own copy.", folder)
                 folder = closing.enter_context(own_folder(folder))
             _fill(folder, store, setting, vectors, identity)
             collection = _open(folder, store, setting, identity, closing)
@@ -159,20 +159,20 @@ def _open(folder: Path, store: Store, setting: Ann, identity: Facts, closing: Ex
     """
     facts = read_seal(folder)
     if any(facts.get(key) != value for key, value in identity.items()):
-        raise StoreError(f"{folder} was filled with something else.")
+        raise StoreError(f"{folder} was filled with other vectors or settings.")
     with ExitStack() as opening:
         opening.enter_context(open_mark(folder))  # before the store reads any file, which may crash the process
         source = folder if store.fixed else opening.enter_context(_copy(folder))
         files = _identities(source, facts)
         if checksums(source) != facts["files"]:
-            raise StoreError(f"{folder} is damaged: its files are not those that were sealed.")
+            raise StoreError(f"{folder} is damaged: its files changed after they were sealed.")
         collection = store.open(source, setting)
         opening.callback(collection.close)
         count, dimension = collection.shape
         if [count, dimension] != identity["shape"]:
             raise StoreError(
                 f"The store {store.name} {identity['version']} was filled with {identity['shape'][0]:,} vectors and "
-                f"holds {count:,} of {dimension:,} dimensions: it is not searched. Try another version of it."
+                f"holds {count:,} of {dimension:,} dimensions. Try another version of the store."
             )
         files = files if store.fixed else _identities(source, facts)
         closing.enter_context(opening.pop_all())
@@ -216,6 +216,6 @@ def _convert_disk_errors(folder: Path) -> Iterator[None]:
         if shutil.disk_usage(folder.parent).free > FULL_BYTES:
             raise
         raise OutputError(
-            f"{folder} cannot be written: No space left on device. Free its disk, then try again; or have "
-            "BENCHBENCH_VECTOR_DIR name a folder on another."
+            f"{folder} cannot be written: No space left on device. Free disk space and try again, or set "
+            "BENCHBENCH_VECTOR_DIR to another disk."
         ) from error

@@ -66,7 +66,7 @@ class LanceStore:
         if dimension % setting["m"]:
             return f"its m, {setting['m']}, must divide the {dimension:,} dimensions"
         if count < CODES * setting["lists"]:
-            return f"it makes no more than one list of {CODES} chunks, and there are {count:,}"
+            return f"it needs more than one list of {CODES} chunks, but the index has {count:,}"
         return ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:

@@ -60,7 +60,7 @@ class SqliteVecStore:
     fixed = True
 
     def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
-        return f"it holds at most {MAX_DIMENSION:,} dimensions" if dimension > MAX_DIMENSION else ""
+        return f"it allows at most {MAX_DIMENSION:,} dimensions" if dimension > MAX_DIMENSION else ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
         dimension = vectors.shape[1]

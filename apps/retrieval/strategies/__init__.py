@@ -26,7 +26,7 @@ def get_strategy(name: str) -> RetrievalStrategy:
     """Return the strategy called `name`. Raises StrategyError."""
     if name not in STRATEGIES:
         raise StrategyError(
-            f"There is no retrieval strategy {name!r}; there are {', '.join(STRATEGIES)}.", field="strategy"
+            f"The retrieval strategy {name!r} does not exist; choose one of {', '.join(STRATEGIES)}.", field="strategy"
         )
     return STRATEGIES[name]
 

@@ -103,13 +103,14 @@ class RetrievalStrategy(ABC):
         complete = {**self.declared.defaults, **parameters}
         if _types(complete) != _types(self.declared.defaults):
             raise StrategyError(
-                f"Chunk parameters are {self.declared.example}, sizes in characters; not {dict(parameters)}.",
+                f"Chunk parameters must be like {self.declared.example}, with sizes in characters, not "
+                f"{dict(parameters)}.",
                 field="chunk_parameters",
             )
         check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
         for name, parameter in self.declared.parameters.items():
             if parameter.kind and not parameter.kind.holds(complete[name]):
-                raise StrategyError(f"{name} is {parameter.kind.words}; not {complete[name]!r}.", field=name)
+                raise StrategyError(f"{name} must be {parameter.kind.words}, not {complete[name]!r}.", field=name)
         return complete
 
     @abstractmethod

@@ -33,12 +33,12 @@ class RaptorStrategy(TreeStrategy):
         complete = super().check(parameters)
         if complete["size"] > complete["context"]:
             raise StrategyError(
-                f"A chunk of {complete['size']:,} characters has no room in a context of {complete['context']:,}.",
+                f"A chunk of {complete['size']:,} characters does not fit into a context of {complete['context']:,}.",
                 field="context",
             )
         if complete["search"] == "tree" and complete["credit"] == "none":
             raise StrategyError(
-                "A tree search finds chunks by summaries alone: credit none is of a collapsed one.", field="credit"
+                "credit must not be none in a tree search, which finds chunks only by summaries.", field="credit"
             )
         if missing := missing_package(complete["reduction"]):
             raise StrategyError(f"{missing[0].upper()}{missing[1:]}.", field="reduction")

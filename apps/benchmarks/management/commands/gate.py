@@ -23,14 +23,14 @@ def run_choice(text: str) -> int | str:
     if text == "all":
         return text
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of a run nor all")
+        raise argparse.ArgumentTypeError(f"{text!r} must be the number of a run, or all")
     return int(text)
 
 
 class Command(UseCaseCommand):
     help = """Judge a run, or the best run of a benchmark, by written rules (docs/gates.md).
 
-Prints Markdown for a pull request: the verdict, and each check with what was wanted and found.
+Prints Markdown for a pull request: the verdict, and the wanted and the found value of each check.
 
   benchbench gate nightly --rules gate.yaml
   benchbench gate nightly --rules gate.yaml --baseline main --markdown comment.md
@@ -46,7 +46,7 @@ Prints Markdown for a pull request: the verdict, and each check with what was wa
         parser.add_argument(
             "--run", type=run_choice, metavar="N|all", help="Judge run N of the benchmark, or all (default: its best)."
         )
-        parser.add_argument("--markdown", type=Path, metavar="FILE", help="Write the Markdown there too.")
+        parser.add_argument("--markdown", type=Path, metavar="FILE", help="Also write the Markdown to this file.")
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:

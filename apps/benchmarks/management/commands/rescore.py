@@ -17,7 +17,7 @@ from benchbench.reading.kinds import split_calls
 class Command(UseCaseCommand):
     help = """Measure the finished runs of a benchmark on another version of its dataset, or by further measures.
 
-Rankings are stored: nothing is searched. The values on other versions stay.
+It uses stored rankings and runs no searches. Values on other versions are kept.
 
   benchbench rescore scifact
   benchbench rescore scifact --dataset-version 2
@@ -33,7 +33,7 @@ Rankings are stored: nothing is searched. The values on other versions stay.
             "--measures",
             type=split_calls,
             metavar="M,M",
-            help='First measure by these too, such as "ERR@10,RBP(p=0.8)".',
+            help='Add these measures first, such as "ERR@10,RBP(p=0.8)".',
         )
         self.add_json_argument(parser)
 

@@ -49,7 +49,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
     def act(self, **options: Any) -> None:
         if not settings.EMBEDDED:
             raise BenchbenchError(
-                "The demo makes a superuser, so it runs on the embedded database only: unset DATABASE_URL for it."
+                "The demo creates a superuser, so it runs only on the embedded database: unset DATABASE_URL."
             )
         self.print_line("Preparing the database …")
         call_command("migrate", verbosity=0)
@@ -62,9 +62,9 @@ search in eight configurations, with and without reranking, prints the leaderboa
         self.print_line("Starting the site and a worker …")
         with site_and_worker(port):
             login = f"http://{HOST}:{port}/   user: {USERNAME}   password: {password}"
-            self.print_line(f"The site is up; watch the benchmark run there:\n  {login}")
+            self.print_line(f"The site is running; watch the benchmark there:\n  {login}")
             path = self.run_main_job()
-            self.print_line(f"\nLook at it: http://{HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
+            self.print_line(f"\nOpen http://{HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
             self.serve_on()
 
     def run_main_job(self) -> str:
@@ -123,7 +123,7 @@ def reranking_verdict(benchmark: Benchmark) -> str:
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")
-    head = f"What reranking changed in nDCG@{benchmark.primary_k}; its page says whether that is more than luck:"
+    head = f"Effect of reranking on nDCG@{benchmark.primary_k}; the benchmark's page shows its significance:"
     return "\n".join([head, *lines]) if lines else ""
 
 
@@ -148,7 +148,7 @@ def free_port(first: int) -> int:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((HOST, port))
             return port
-    raise BenchbenchError(f"No port from {first} to {first + 99} is free: name another with --port.")
+    raise BenchbenchError(f"No port from {first} to {first + 99} is free: choose another with --port.")
 
 
 @contextmanager
@@ -176,4 +176,4 @@ def _await_site(port: int, server: "subprocess.Popen[bytes]") -> None:
         with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
             return
         time.sleep(0.2)
-    raise BenchbenchError(f"The web server did not start on port {port}; its own message is above.")
+    raise BenchbenchError(f"The web server did not start on port {port}; see its message above.")

@@ -13,17 +13,17 @@ from benchbench.database.backups import back_up
 class Command(UseCaseCommand):
     help = """Write the whole database to a file, in the custom format of pg_dump.
 
-Workers and the site go on meanwhile; the file holds the database as it was when the backup began. Files of vectors are
-not in it: they are made anew. Keep SECRET_KEY (or the file secret_key of an evaluation site) apart: sessions need it.
-The file holds the hashes of passwords, and only you can read it.
+Workers and the site keep running; the file has the state of the database when the backup began. It excludes files of
+vectors, which are rebuilt. Back up SECRET_KEY (or the file secret_key of an evaluation site) separately: sessions need
+it. The file contains password hashes, and only you can read it.
 
   benchbench backup nightly.dump
   benchbench backup /backups/benchbench.dump --force
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, metavar="FILE", help="Where to write it.")
-        parser.add_argument("--force", action="store_true", help="Replace the file that is there.")
+        parser.add_argument("file", type=Path, metavar="FILE", help="File to write.")
+        parser.add_argument("--force", action="store_true", help="Replace an existing file.")
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:

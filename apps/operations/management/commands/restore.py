@@ -10,11 +10,11 @@ from benchbench.database.backups import restore
 
 
 class Command(UseCaseCommand):
-    help = """Fill an empty database with a backup, and bring its tables up to date.
+    help = """Fill an empty database with a backup, and migrate its tables.
 
-Nothing is replaced: first name an empty database in DATABASE_URL, or, without one, a new folder in
-BENCHBENCH_DATA_DIR. A backup of an older BenchBench is migrated; one of a newer BenchBench is refused. Work that had
-begun when the backup was made goes on when a worker starts.
+Nothing is replaced: first set DATABASE_URL to an empty database, or, without it, BENCHBENCH_DATA_DIR to a new folder.
+A backup of an older BenchBench is migrated; one of a newer BenchBench is refused. Active operations continue when a
+worker starts.
 
   benchbench restore nightly.dump
 """
@@ -28,6 +28,6 @@ begun when the backup was made goes on when a worker starts.
             tables = restore(options["file"])
         self.report(
             {"file": str(options["file"]), "tables": tables},
-            f"Restored {tables} tables, and brought them up to date.",
+            f"Restored {tables} tables and migrated them.",
             as_json=options["json"],
         )

@@ -55,11 +55,10 @@ class QueueWorker(SimpleWorker):
 class Command(UseCaseCommand):
     help = """Work the queues until stopped (Ctrl-C ends after the current batch).
 
-A worker stays resident: it keeps its models loaded, sweeps for work that others lost, and waits for Redis where that is
-away. It is a child of the process that this command starts, which replaces it when it ends or hangs. Start as many as
-you have GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default
-(resolving, measuring again, judging by models); operations on all that it serves take turns. Quick jobs (states of
-judging rounds) are done by every worker, before the others.
+A worker keeps its models loaded, recovers work that other workers lost, and waits if Redis is down. This command starts
+the worker as a child process and replaces it when it ends or hangs. Start one worker per GPU or core, on any machine
+that reaches the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving, measuring again, judging by
+models). Operations on its queues take turns. Every worker runs quick jobs (states of judging rounds) first.
 
   benchbench worker
   benchbench worker gpu
@@ -68,9 +67,9 @@ judging rounds) are done by every worker, before the others.
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "queues", nargs="*", default=["gpu", "default"], help="Queues that it serves (default: gpu default)."
+            "queues", nargs="*", default=["gpu", "default"], help="Queues to serve (default: gpu default)."
         )
-        parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
+        parser.add_argument("--burst", action="store_true", help="Stop when the queues are empty.")
 
     def act(self, **options: Any) -> None:
         queues = list(dict.fromkeys([queueing.QUICK, *options["queues"]]))
@@ -113,7 +112,7 @@ judging rounds) are done by every worker, before the others.
                 reason = str(error)
             if burst or stop.is_requested:
                 return
-            self.stderr.write(f"This worker ended at an error ({reason}) and begins again in a moment.")
+            self.stderr.write(f"This worker stopped with an error ({reason}) and restarts shortly.")
             time.sleep(AWAY_SECONDS)
 
 

@@ -18,8 +18,8 @@ from benchbench.reading.strict_json import attributes
 class Command(UseCaseCommand):
     help = """Make a collection searchable: by words, and with --encoder by vectors too.
 
-A name that the collection has already makes its next version. Without --wait the index is left to a worker of the
-queue `gpu`; with it the command returns when the index is ready, and builds it itself where no worker runs.
+An existing name makes the next version of that index. Without --wait, a worker of the queue `gpu` builds the index.
+With --wait, the command returns when the index is ready, and builds it itself if no worker runs.
 
   benchbench build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
   benchbench build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
@@ -28,27 +28,29 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("collection", help="Name (or id) of the collection.")
-        parser.add_argument("--name", required=True, help="Name of the index: it is part of the label of every run.")
+        parser.add_argument("--name", required=True, help="Name of the index: every run label includes it.")
         parser.add_argument(
             "--encoder",
             default="",
             metavar="MODEL",
-            help="Name or path of a model (default: none, search by words only). For trying things out, "
-            "keyword:apple,pear counts these words and needs no model.",
+            help=(
+                "Name or path of a model (default: none, lexical search only). For tests, keyword:apple,pear counts "
+                "these words and needs no model."
+            ),
         )
         parser.add_argument(
-            "--strategy", choices=list(STRATEGIES), default="flat", help="How it is searched (default: flat)."
+            "--strategy", choices=list(STRATEGIES), default="flat", help="Retrieval strategy (default: flat)."
         )
-        parser.add_argument("--size", type=int, metavar="N", help="Characters a chunk (default: whole documents).")
+        parser.add_argument("--size", type=int, metavar="N", help="Characters per chunk (default: whole documents).")
         parser.add_argument(
             "--overlap", type=int, metavar="N", help="Characters that a chunk shares with the next (default: 0)."
         )
         parser.add_argument("--title", action="store_true", help="Put the document's title before each chunk.")
         parser.add_argument(
-            "--by-section", action="store_true", help="No chunk reaches from one section of a document into another."
+            "--by-section", action="store_true", help="Split at sections: no chunk spans two sections of a document."
         )
         self.add_strategy_arguments(parser)
-        parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
+        parser.add_argument("--no-lexical", action="store_true", help="Build no BM25 index.")
         parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
@@ -62,9 +64,9 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             "--llm", default="", metavar="MODEL", help=f"{', '.join(ASKING)}: the language model (default: none)."
         )
         parser.add_argument(
-            "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
+            "--llm-server", metavar="NAME", help="Its server, from BENCHBENCH_LLM_SERVERS (default: the first)."
         )
-        parser.add_argument("--no-llm-cache", action="store_true", help="Ask the model anew for each query.")
+        parser.add_argument("--no-llm-cache", action="store_true", help="Do not cache answers of the model.")
 
     def act(self, **options: Any) -> None:
         with transaction.atomic():
@@ -94,8 +96,8 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         parameters = {name: value for name, value in parameters.items() if value is not None}
         if options["strategy"] == "flat" and options["size"] is None and parameters:
             raise self.misuse(
-                "--overlap, --title and --by-section go with --size: whole documents are not cut, and have their "
-                f"title. The others go with --strategy {', '.join(name for name in STRATEGIES if name != 'flat')}."
+                "--overlap, --title and --by-section need --size: whole documents are not split and include their "
+                f"title. The other options need --strategy {', '.join(name for name in STRATEGIES if name != 'flat')}."
             )
         return parameters
 
@@ -106,7 +108,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
 def describe(index: Index) -> str:
     if index.status != Index.Status.READY:
-        return f'The index "{index}" is queued; a worker builds it (manage.py worker).'
+        return f'The index "{index}" is queued for a worker (manage.py worker).'
     stats = index.stats
     return (
         f'The index "{index}" is ready: {stats["num_documents"]:,} documents, {stats["num_chunks"]:,} chunks, '

@@ -14,9 +14,9 @@ from benchbench.names import find_named
 class Command(UseCaseCommand):
     help = f"""Make a collection searchable in several ways at once: each strategy by each encoder.
 
-An index that is there with the same ingredients is taken as it is; the others are made under names that say what they
-are, each built by an operation of its own. --dry-run says which. Without --wait they are left to a worker of the queue
-`gpu`; with it the command returns when all are ready, and builds them itself where no worker runs.
+Existing indexes with the same parts are reused. Each new index is named after its parts and built by its own operation.
+--dry-run lists them. Without --wait, workers of the queue `gpu` build them. With --wait, the command returns when all
+are ready, and builds them itself if no worker runs.
 
   benchbench build_indexes handbook --strategy "{EXAMPLE}" --strategy lod_embed --encoder /models/e5
   benchbench build_indexes scifact --strategy flat --encoder all-MiniLM-L6-v2 --encoder "" --dry-run
@@ -29,23 +29,27 @@ are, each built by an operation of its own. --dry-run says which. Without --wait
             action="append",
             required=True,
             metavar="S",
-            help=f'A strategy with its parameters, as "{EXAMPLE}" or "lod_embed(doc_top_k=3)"; name several.',
+            help=f'A strategy with its parameters, such as "{EXAMPLE}" or "lod_embed(doc_top_k=3)"; repeatable.',
         )
         parser.add_argument(
             "--encoder",
             action="append",
             required=True,
             metavar="MODEL",
-            help='Name or path of a model; "" for search by words alone; name several.',
+            help='Name or path of a model; "" for lexical search only; repeatable.',
         )
         parser.add_argument(
-            "--llm", action="append", default=[], metavar="MODEL", help="For strategies that ask one; name several."
+            "--llm",
+            action="append",
+            default=[],
+            metavar="MODEL",
+            help="Language model, for strategies that use one; repeatable.",
         )
         parser.add_argument(
-            "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
+            "--llm-server", metavar="NAME", help="Its server, from BENCHBENCH_LLM_SERVERS (default: the first)."
         )
-        parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
-        parser.add_argument("--dry-run", action="store_true", help="Say what is there and what would be made.")
+        parser.add_argument("--no-lexical", action="store_true", help="Build no BM25 indexes.")
+        parser.add_argument("--dry-run", action="store_true", help="List existing and missing indexes, and build none.")
         parser.add_argument("--wait", action="store_true", help="Return when all are ready.")
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
@@ -78,5 +82,5 @@ are, each built by an operation of its own. --dry-run says which. Without --wait
 
 
 def describe_build(build: Build) -> str:
-    suffix = ", was there" if build.cell.state == "ready" else ""
+    suffix = ", existed" if build.cell.state == "ready" else ""
     return f"{build.index}: {build.index.status}{suffix}"
