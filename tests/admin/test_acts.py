@@ -110,7 +110,9 @@ def test_building_is_cancelled_by_button(transactional_db: None, admin_client: C
     admin_client.post(reverse("admin:retrieval_index_add"), fields)
     press(admin_client, Index.objects.get(), "cancel_selected")
     assert Index.objects.get().status == Index.Status.CANCELLED
-    assert "nothing is being built" in messages_of(press(admin_client, Index.objects.get(), "cancel_selected"))
+    assert "only an index that is being built" in messages_of(
+        press(admin_client, Index.objects.get(), "cancel_selected")
+    )
     press(admin_client, Index.objects.get(), "build_selected")
     wait(Operation.objects.get(status="pending"))
     assert Index.objects.get().status == Index.Status.READY

@@ -54,12 +54,12 @@ def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_cl
     cut = {**fields, "strategy": "flat", "section_top_k": "", "size": "50", "by_section": "on"}
     admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "flat"})
     whole = admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "no", "size": ""})
-    assert "state a chunk size too" in str(whole.context["form"].errors)
+    assert "set a chunk size" in str(whole.context["form"].errors)
     asked = {**fields, "strategy": "lod_llm", "llm": "llama3", "llm_server": "here"}
     misplaced = admin_client.post(
         reverse("admin:retrieval_index_add"), {**cut, **asked, "strategy": "flat", "name": "a"}
     )
-    assert "asks no language model" in str(misplaced.context["form"].errors["llm"])
+    assert "uses no language model" in str(misplaced.context["form"].errors["llm"])
     admin_client.post(reverse("admin:retrieval_index_add"), {**asked, "name": "asked"})
     page = admin_client.get(change_url(Index.objects.get(name="asked"))).content.decode()
     assert "llama3 on here, temperature 0.0" in page
@@ -79,7 +79,7 @@ def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_c
         "lexical": "on",
     }
     shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
-    assert shown.count("will be made") == 4
+    assert shown.count("will be created") == 4
     response = admin_client.post(reverse("admin:index_grid"), fields)
     assert response.url == change_url(collection)
     assert {index.name for index in Index.objects.all()} == {
@@ -89,7 +89,7 @@ def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_c
     }
     assert Operation.objects.count() == 4
     shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
-    assert (shown.count("will be made"), shown.count("still to be built")) == (0, 4)
+    assert (shown.count("will be created"), shown.count("still to be built")) == (0, 4)
     for index, status in zip(Index.objects.all(), ("failed", "cancelled"), strict=False):
         Index.objects.filter(pk=index.pk).update(status=status)
     shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
@@ -102,7 +102,7 @@ def test_index_grid_form_shows_its_errors(client_of_ada: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     fields = {"collection": collection.pk, "strategies": "flat\nlod_embed", "lexical": "on"}
     response = client_of_ada.post(reverse("admin:index_grid"), fields)
-    assert "lod_embed goes by vectors; name an encoder" in str(response.context["form"].errors)
+    assert "needs an encoder, because lod_embed searches by vectors" in str(response.context["form"].errors)
     assert (
         "is not a strategy"
         in client_of_ada.post(reverse("admin:index_grid_preview"), {**fields, "strategies": "flat("}).content.decode()
@@ -148,14 +148,14 @@ def test_a_folder_of_the_server_is_no_model(
         answer = admin_client.post(reverse(f"admin:{page}"), fields)
         assert answer.status_code == 200
         told = answer.content.decode()
-        assert "folders of the server are named by commands only" in told or "is not known here" in told
+        assert "Only commands accept a folder of the server" in told or "is unknown" in told
     assert not Index.objects.exists()
     matrix = {"mapping": library.pk, "name": "b", "search_modes": "dense", "use_reranker": "on", "rerankers": name}
     answer = admin_client.post(reverse("admin:benchmarks_benchmark_add"), matrix)
-    assert "folders of the server are named by commands only" in str(answer.context["form"].errors["rerankers"])
+    assert "Only commands accept a folder of the server" in str(answer.context["form"].errors["rerankers"])
     manifest = SimpleUploadedFile("m.json", json.dumps({"matrix": {"rerankers": [name]}}).encode())
     answer = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": manifest})
-    assert "folders of the server are named by commands only" in str(answer.context["form"].errors["file"])
+    assert "Only commands accept a folder of the server" in str(answer.context["form"].errors["file"])
 
 
 def test_the_folder_that_is_the_default_is_a_model(

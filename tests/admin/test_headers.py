@@ -164,5 +164,5 @@ def test_redis_without_a_password_triggers_a_warning() -> None:
     assert len(sites) >= 4
     assert set(sites) == {f"redis://:{password}@redis/0"}
     told = in_production("manage.py", "check", "--deploy", "--tag", "security", REDIS_URL="redis://redis.example.org/0")
-    assert "(benchbench.W002) Redis at 'redis.example.org' asks for no password." in told
+    assert "(benchbench.W002) Redis at 'redis.example.org' requires no password." in told
     assert "REDIS_URL=redis://:PASSWORD@HOST/0" in told

@@ -64,7 +64,7 @@ def test_unknown_ids_are_counted_in_preview_and_import(client_of_ada: Client, da
         shown = post(client_of_ada, page, dataset, run).content.decode()
         assert [sentence for sentence in told if sentence not in shown] == []
     alien = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 <x> 1 2 mine\n").content.decode()
-    assert "None of the documents of mine.run (1: &lt;x&gt;) is named by a judgment of the dataset" in alien
+    assert "No judgment of the dataset names a document of mine.run (1: &lt;x&gt;)" in alien
 
 
 def test_documents_that_are_judged_by_another_key_are_known(client_of_ada: Client) -> None:
@@ -133,7 +133,7 @@ def test_every_page_handles_runs_without_stages_or_times(client_of_ada: Client, 
     for name in ("run_coverage", "run_sections", "run_content"):
         assert client_of_ada.get(reverse(f"admin:{name}", args=[run.pk])).status_code == 200
     compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, own.pk]}).content.decode()
-    assert "External runs, so it is not known what computed them: mine" in compared
+    assert "The software of these external runs is not recorded: mine" in compared
     assert "They searched different documents" not in compared
 
 

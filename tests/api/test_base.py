@@ -112,7 +112,7 @@ def test_personal_token_works_until_revoked_or_expired(make_staff: MakeStaff) ->
     revoke_token(token)
     assert client.get(ROOT + PATH).status_code == 401
     issue_token(user, name="nightly")  # a name is free again
-    with pytest.raises(BenchbenchError, match="You have a token called"):
+    with pytest.raises(BenchbenchError, match="You already have a token"):
         issue_token(user, name="nightly")
 
 

@@ -54,7 +54,7 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     assert {run.index for run in other.runs.all()} == {rebuilt}
     assert other.experiment == {}  # which says what was run
     Index.objects.update(status=Index.Status.FAILED)
-    assert_refused(callers.owner.post(act(source, "clone")), 409, "cannot_clone", "has no index that is ready")
+    assert_refused(callers.owner.post(act(source, "clone")), 409, "cannot_clone", "has no ready index")
 
 
 def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:

@@ -119,7 +119,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"config_matrix": {"score_thresholds": [1.5]}}, "score_thresholds", "from 0 to 1"),
     ({"config_matrix": {"ann": [{"method": []}]}}, "ann", "ann: "),
     ({"config_matrix": {"ann": [{}]}}, "ann", "ann: "),
-    ({"config_matrix": {"indexes": ["gone"]}}, "indexes", "there are: keywords"),
+    ({"config_matrix": {"indexes": ["gone"]}}, "indexes", "choose one of keywords"),
     ({"config_matrix": {"rrf_k_values": list(range(1, 22)), "search_modes": ["hybrid"]}}, "rrf_k_values", "20"),
     ({"metrics_to_compute": ["nDCG(@"]}, "metrics_to_compute", "metrics_to_compute"),
     ({"metrics_to_compute": ["ndcg@" + "9" * 30]}, "metrics_to_compute", "greater than 1,000,000"),

@@ -116,7 +116,7 @@ def test_incomparable_runs_return_a_conflict(callers: Callers, compared: Benchma
     other = make_compared(make_queries(40, name="others"), VALUES, name="other", owner=callers.owner.user)
     runs = [runs_of(one)[0].pk for one in (compared, other)]
     for path, query in ((PATH, {"run": runs}), (f"{PATH}/queries", {"run": runs[0], "baseline": runs[1]})):
-        assert_refused(callers.owner.get(path, **query), 409, "incomparable", "They answer different datasets")
+        assert_refused(callers.owner.get(path, **query), 409, "incomparable", "They use different datasets")
 
 
 def test_queries_come_with_the_widest_gap_first(callers: Callers, compared: Benchmark) -> None:

@@ -95,7 +95,7 @@ def test_index_with_an_unknown_strategy_is_not_built(callers: Callers, fruit: Co
     made_of = Ingredients("no_such", {}, ENCODER)
     index = unavailable_index(fruit, made_of, name="none", reason="No.", owner=callers.owner.user)
     refused = callers.owner.post(f"/indexes/{index.pk}/build")
-    lacking = 'The index "none" is not available here: the strategy no_such is not known here, known are '
+    lacking = 'The index "none" is not available here: the strategy no_such is unknown; choose one of '
     assert_refused(refused, 409, "not_here", f"{lacking}{', '.join(STRATEGIES)}.")
     assert callers.owner.get(f"/indexes/{index.pk}").json()["status"] == "failed"
     answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "strategy": "no_such"})
@@ -154,7 +154,7 @@ def test_invalid_index_is_rejected_at_its_field(
 def test_encoder_paths_on_the_server_are_rejected(callers: Callers, fruit: Collection) -> None:
     for encoder in ("/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "file:m", "a b"):
         answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
-        assert_refused(answer, 400, told="folders of the server are named by commands only")
+        assert_refused(answer, 400, told="Only commands accept a folder of the server")
 
 
 def test_options_list_the_available_choices(callers: Callers, index: Index, settings: Any) -> None:

@@ -54,7 +54,7 @@ def test_it_shows_the_secret_of_a_new_token_once(client_of_ada: Client, ada: Use
 def test_a_name_is_taken_until_its_token_is_revoked(client_of_ada: Client, ada: User) -> None:
     stated = {"name": "nightly", "scope": "read", "days": ""}
     client_of_ada.post(ADD, stated)
-    assert "You have a token called" in client_of_ada.post(ADD, stated).content.decode()
+    assert "You already have a token" in client_of_ada.post(ADD, stated).content.decode()
     token = AccessToken.objects.get()
     assert token.expires_at is None
     revoke = {"action": "revoke_selected", "_selected_action": str(token.pk)}

@@ -74,9 +74,11 @@ def test_a_name_the_owner_does_not_see_is_missing(library, alice, act):
             act(library, matrix={"indexes": [named], "search_modes": WORDS}, owner=alice, **more)
         return raised.value.message.replace(named, "…")
 
-    assert said("trial") == said("nothing") == "indexes: 'library' has no ready index named '…'; there are: keywords."
+    assert (
+        said("trial") == said("nothing") == "indexes: 'library' has no ready index named '…'; choose one of keywords."
+    )
     library.collection.indexes.filter(name="keywords").delete()
-    assert said("trial") == said("nothing") == "The collection 'library' has no index that is ready: build one first."
+    assert said("trial") == said("nothing") == "The collection 'library' has no ready index: build one first."
 
 
 def test_teams_choose_shared_indexes_and_overseers_all(library, trial, alice):
@@ -98,13 +100,13 @@ def test_default_owner_is_the_mapping_owner_or_all_staff(library, bob):
     assert newest(library) == "trial"
     library.owner = None
     library.collection.indexes.filter(name="keywords").update(status=Index.Status.FAILED)
-    with pytest.raises(MatrixError, match=r"no ready index that the whole staff sees\. .*: give --owner"):
+    with pytest.raises(MatrixError, match=r"no ready index that the whole staff can see\. .*: give --owner"):
         newest(library)
 
 
 def test_clones_and_manifests_use_indexes_visible_to_new_owner(library, alice, bob):
     his = run_benchmark(library, name="his", matrix={"indexes": ["trial"], "search_modes": WORDS}, owner=bob)
-    with pytest.raises(CloneError, match=r"no ready index named 'trial'; there are: keywords\.$"):
+    with pytest.raises(CloneError, match=r"no ready index named 'trial'; choose one of keywords\.$"):
         clone(his, owner=alice)
     assert searched(clone(his, owner=bob)) == {"trial"}
     with pytest.raises(ManifestError, match='has no index like "trial"'):

@@ -77,7 +77,7 @@ def test_it_costs_two_queries_however_many_runs(mapping):
         ({"made_by": [MADE_BY | {"libraries": {"numpy": "2.5"}}]}, "numpy", "numpy: 2.4.0 (dense"),
         ({"made_by": [MADE_BY | {"settings": {"TIMEOUT": 1}}]}, "TIMEOUT", "different TIMEOUT: 60000 (dense"),
         ({"made_by": [MADE_BY | {"device": "cuda"}]}, "device", "Times cannot be compared."),
-        ({"made_by": []}, "provenance", 'It is not known what computed dense · top 10 of "second".'),
+        ({"made_by": []}, "provenance", 'The software of dense · top 10 of "second" is not recorded.'),
     ],
 )
 def test_it_warns_of_each_difference(one, mapping, change, what, said):
@@ -152,7 +152,7 @@ def test_it_warns_of_as_many_queries_that_are_others(one, mapping):
     Evaluation.objects.filter(run=two).update(values=[[0.5, None]] * 8)
     (told,) = differences([one, two]).warnings
     assert told.startswith(
-        "Their means are over different queries, though over as many: they failed on different ones."
+        "Their means are over different queries of the same number, because different queries failed."
     )
 
 
@@ -161,7 +161,7 @@ def test_re_resolved_mapping_is_refused_and_two_mappings_warn(one, mapping):
     Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
     found = differences([one, two])
     assert about(found) == [("mapping", "refuse")]
-    assert 'Re-score "first", "second" on version 1; nothing is searched for that.' in found.refusals[0]
+    assert 'Re-score "first", "second" on version 1; this runs no searches.' in found.refusals[0]
     beside = make_mapping(mapping.dataset, make_collection("beside"), name="beside")
     Benchmark.objects.filter(pk=two.benchmark_id).update(mapping=beside)
     found = differences([one, two])
@@ -178,7 +178,9 @@ def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one, mapp
     Evaluation.objects.filter(run=two).update(truth_hash="x")
     found = differences([one, two])
     assert about(found) == [("mapping", "refuse")]
-    assert 'different ones of them under the mappings "questions on library" and "beside".' in found.refusals[0]
+    assert (
+        'but the mappings "questions on library" and "beside" resolve judgments to different ones.' in found.refusals[0]
+    )
 
 
 def test_versions_are_refused_until_both_are_scored_on_one(library):
@@ -192,7 +194,7 @@ def test_versions_are_refused_until_both_are_scored_on_one(library):
     found = differences(runs)
     assert about(found) == [("dataset version", "refuse")]
     assert found.refusals[0].startswith("They were measured on different versions: questions v1 (dense")
-    assert found.refusals[0].endswith('Re-score "first" on version 2; nothing is searched for that.')
+    assert found.refusals[0].endswith('Re-score "first" on version 2; this runs no searches.')
 
     rescore(first)
     assert differences(runs) == Comparability(newer, ())

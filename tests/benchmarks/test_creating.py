@@ -77,7 +77,7 @@ def test_it_refuses_a_mapping_that_found_no_document(library):
     library.refresh_from_db()
     assert (library.status, library.mapped_count) == ("partial", 0)
     for act in (preview, partial(create_benchmark, name="b")):
-        with pytest.raises(ConflictError, match='None of the 270 judgments of "questions" found its document'):
+        with pytest.raises(ConflictError, match='None of the 270 judgments of "questions" matches a document'):
             act(library, matrix={})
     assert create_benchmark(library, name="b", matrix={}, allow_missing=True).total_runs
 
@@ -187,8 +187,8 @@ def test_the_report_names_the_index_that_was_searched(library):
 def test_preview_warns_when_rerank_depth_limits_measured_results(library):
     matrix = {"use_reranker": [False, True], "rerank_depths": [5, 15, 20], "k_values_for_metrics": [5, 20]}
     (warning,) = preview(library, matrix).warnings
-    assert warning.startswith("2 reranked runs return no more than what the reranker reads, 5 or 15 chunks a query:")
+    assert warning.startswith("2 reranked runs return only the 5 or 15 chunks per query that the reranker reads.")
     assert preview(library, {**matrix, "rerank_depths": [20]}).warnings == []
     options = ["--modes", "dense", "--rerank", "on", "--rerank-depth", "5", "--dry-run"]
     told = output_of("run_benchmark", "library", *options)
-    assert "1 reranked run returns no more than what the reranker reads, 5 chunks a query" in told
+    assert "1 reranked run returns only the 5 chunks per query that the reranker reads" in told

@@ -50,7 +50,7 @@ def test_it_imports_indexes_and_measures_every_combination(folder):
         (f"raptor 500/50 max_layers=2 seed=7 · {FRUITS} · llama3", "exact"),
     ]
     assert [run.error_message for run in runs][2:4] == [
-        "Its index could not be built. 'keyword:' names no distinct keywords; write, for example, keyword:apple,pear."
+        "Its index could not be built. 'keyword:' must have distinct keywords, such as keyword:apple,pear."
     ] * 2
     assert [share["mean"] for share in runs[1].provenance["ann"]["recall"]] == [1]
     raptor = runs[-1].index
@@ -117,20 +117,20 @@ def test_limits_keep_expected_documents_and_first_queries(folder):
     [
         (
             {"strategies": [{"name": "raptor"}], "llms": [{"model": "llama3"}], "backends": [{"name": "sqlite_vec"}]},
-            "fruit.yaml combines nothing that can run here: the language model server ollama is not "
-            "known here, the settings name none .*; the store sqlite_vec needs the package sqlite-vec: pip install",
+            "fruit.yaml has no combination that can run here: the language model server ollama is "
+            "unknown: set BENCHBENCH_LLM_SERVERS; the store sqlite_vec needs the package sqlite-vec: pip install",
         ),
         (
             {"embeddings": [{"model": "text-embedding-3", "provider": "openai"}]},
-            "the provider openai is not known here, known are sbert, sentence-transformers",
+            "the provider openai is unknown; choose one of sbert, sentence-transformers",
         ),
         (
             {"data": {**EXPERIMENT["data"], "documents_dir": "nowhere"}},
-            "fruit.yaml, data.documents_dir: .*nowhere holds no JSON file of a document",
+            "fruit.yaml, data.documents_dir: .*nowhere has no JSON files of documents",
         ),
         (
             {"data": {**EXPERIMENT["data"], "ground_truth_path": "nothing.json"}},
-            "fruit.yaml, data.ground_truth_path: there is no file .*nothing.json",
+            "fruit.yaml, data.ground_truth_path: the file .*nothing.json does not exist",
         ),
     ],
 )
@@ -144,7 +144,9 @@ def test_it_imports_nothing_where_nothing_can_run(folder, monkeypatch, others, s
 
 @pytest.mark.django_db(transaction=True)
 def test_no_benchmark_is_created_without_a_buildable_index(folder):
-    with pytest.raises(ExperimentError, match=r"No index of fruit.yaml could be built. .*'keyword:' names no distinct"):
+    with pytest.raises(
+        ExperimentError, match=r"No index of fruit.yaml could be built. .*'keyword:' must have distinct"
+    ):
         prepare_experiment(plan_experiment(write(folder, embeddings=[{"model": "keyword:"}])))
     assert not Benchmark.objects.exists()
 
@@ -196,13 +198,13 @@ def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
     assert command("--experiment", path, "--dry-run") == (
         "Experiment fruit: 4 combinations of 2 strategies × 2 backends × 1 embedding × 1 language model where one "
         "is asked; 2 can run here. "
-        "Each query is asked 2 times by each, for 3 chunks.\n"
+        "Each searches every query 2 times for 3 chunks.\n"
         f"  1 flat 500/50 · memory · {FRUITS}\n"
         f"  2 flat 500/50 · pgvector · {FRUITS}\n"
         f"  3 raptor 500/50 · memory · {FRUITS} · llama3: cannot run, the language model server ollama is not known "
-        "here, the settings name none (BENCHBENCH_LLM_SERVERS)\n"
+        "here, set BENCHBENCH_LLM_SERVERS\n"
         f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the language model server ollama is not known "
-        "here, the settings name none (BENCHBENCH_LLM_SERVERS)\n"
+        "here, set BENCHBENCH_LLM_SERVERS\n"
     )
     facts = json.loads(command("--experiment", path, "--dry-run", "--json", "--preset", "quick_test"))
     assert (facts["total_runs"], facts["runs_that_can_run"]) == (4, 2)

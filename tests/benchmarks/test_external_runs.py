@@ -50,7 +50,7 @@ def test_later_dataset_version_is_measured_from_stored_rankings(dataset, run_fil
 def test_nothing_of_it_can_be_searched(dataset, run_file):
     benchmark = imported(dataset, run_file).benchmark
     stub = benchmark.mapping.collection
-    with pytest.raises(ConflictError, match="made elsewhere: there is nothing to start"):
+    with pytest.raises(ConflictError, match="holds external runs: you cannot start it"):
         launch(benchmark)
     with pytest.raises(ConflictError, match="nothing to retry"):
         retry(benchmark)

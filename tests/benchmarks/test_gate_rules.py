@@ -63,7 +63,7 @@ def test_it_reads_every_kind_of_rule():
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "gate.yaml holds no rule: state at least one of floors, slices"),
+        ("", "gate.yaml has no rule: give at least one of floors, slices"),
         ("{}", "holds no rule"),
         ("alpha: 0.05", "holds no rule"),
         ("- a", "gate.yaml must be an object, not a list"),
@@ -87,7 +87,7 @@ def test_it_reads_every_kind_of_rule():
         ('floors: {mrr: "0.5"}', 'floors.mrr.at_least must be a number from 0 up, not "0.5"'),
         ("floors: {mrr: -1}", "floors.mrr.at_least must be a number from 0 up, not -1"),
         ("floors: {mrr: }", "floors.mrr is missing the key at_least"),
-        ("slices: {hard: {minimum_queries: 3}}", "slices.hard states no measure"),
+        ("slices: {hard: {minimum_queries: 3}}", "slices.hard must have at least one measure"),
         (
             "slices: {hard: {minimum_queries: 0, mrr: 0.5}}",
             "slices.hard.minimum_queries must be a whole number from 1 to",
@@ -99,7 +99,10 @@ def test_it_reads_every_kind_of_rule():
         ("against_baseline: {mrr: {}}", "either may_lose or must_gain"),
         ("must_not_fail: {queries: [q1]}", "must_not_fail must be a list"),
         ("must_not_fail: [{queries: q1, relevant_in_top: 3}]", r"must_not_fail\[0\]\.queries must be a list"),
-        ("must_not_fail: [{queries: [], relevant_in_top: 3}]", r"must_not_fail\[0\]\.queries is empty: name a query"),
+        (
+            "must_not_fail: [{queries: [], relevant_in_top: 3}]",
+            r"must_not_fail\[0\]\.queries is empty: give a query",
+        ),
         (
             "must_not_fail: [{queries: [1.5], relevant_in_top: 3}]",
             r"must_not_fail\[0\]\.queries\[0\] must be a string, not a number",
@@ -108,7 +111,7 @@ def test_it_reads_every_kind_of_rule():
         ("false_answers: 0.1", "false_answers must be an object, not a number"),
         ("false_answers: {}", "false_answers is missing the key at_most"),
         ("latency_ms: {p90: 10}", "latency_ms.p90 must be one of mean, p50, p95, p99, not"),
-        ("coverage: {mrr: 0.5}", "coverage.mrr is out of place: only Judged@k and failed_queries"),
+        ("coverage: {mrr: 0.5}", "coverage.mrr is not allowed here: use Judged@k or failed_queries"),
         ("coverage: {failed_queries: 1.5}", "coverage.failed_queries must be a whole number from 0 up"),
         ("runs_may_fail: true", "holds no rule"),
         ("floors: {mrr: 0.5}\nruns_may_fail: yes", "runs_may_fail must be true or false, not a string"),

@@ -107,7 +107,7 @@ def test_significant_loss_fails_and_significant_gain_passes(mapping):
         ("before", "gain"): FAILED,
     }
     *_, warning = gate(before.runs.get(), rules=LOSS, baseline=baseline).warnings
-    told = 'The run "dense · top 10" is the run of the baseline: compared with itself, it shows no difference.'
+    told = 'The run "dense · top 10" is the baseline itself, so it shows no difference.'
     assert warning == told
     assert not any("itself" in warning for warning in gate(worse, rules=LOSS, baseline=baseline).warnings)
 
@@ -220,10 +220,10 @@ def test_gate_rejects_incomparable_input(mapping):
     with pytest.raises(GateError, match="name one"):
         gate(benchmark, rules=LOSS)
     other = make_benchmark(make_mapping(make_dataset({"q": []}, name="other"), mapping.collection, name="m"), [0.5])
-    with pytest.raises(GateError, match="is of the dataset other"):
+    with pytest.raises(GateError, match="belongs to the dataset other"):
         gate(benchmark, rules=LOSS, baseline=pinned(other.runs.get()))
     Run.objects.filter(benchmark=benchmark).update(status=Run.Status.CANCELLED)
-    told = {benchmark: "has completed: there is nothing to judge", benchmark.runs.get(): "only a completed run can be"}
+    told = {benchmark: "has completed: run it before you judge it", benchmark.runs.get(): "only a completed run can be"}
     for subject, said in told.items():
         with pytest.raises(GateError, match=said):
             gate(subject, rules=read_rules("floors: {mrr: 0}"))

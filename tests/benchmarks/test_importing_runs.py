@@ -138,7 +138,7 @@ def test_runs_gather_in_one_benchmark_and_none_twice(dataset, run_file, tmp_path
     ("content", "sentence"),
     [
         ("q1 Q0 a 1 2 x\nq1 Q0 a 2 1 x\n", "line 2, ranks the document 'a'"),
-        ("x9 Q0 a 1 2 x\n", r"answers no query of questions v1: it has 1 query of other keys \(x9\)"),
+        ("x9 Q0 a 1 2 x\n", r"answers no query of questions v1, only 1 query with other keys \(x9\)"),
         (f"q1 Q0 {'a' * 501} 1 2 x\n", "more than 500 characters"),
         ("q1 0 a 1\n", "does not look like a run"),
     ],
@@ -197,7 +197,7 @@ def test_command_reports_the_problem(dataset, run_file):
 def test_white_space_in_an_id_is_reported(dataset, tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n")
     (told,) = [note for note in read_for(dataset.versions.get(), path)[1].notes() if "columns" in note]
-    assert told.startswith("Lines of a.run with more than six columns, of which the rest is not read: 1. ")
+    assert told.startswith("Lines of a.run with more than six columns, of which only six are read: 1. ")
 
 
 def test_a_preview_counts_and_keeps_nothing(dataset, run_file):

@@ -93,4 +93,4 @@ def test_other_chunks_count_as_missed(measured, monkeypatch):
     assert not any(set(one) & set(other) for one, other in zip(*found, strict=True))
     at_one = store.provenance["ann"]["recall"][0]
     assert (at_one["k"], at_one["mean"]) == (1, pytest.approx(1 / 3)), "one is as near to the last bit"
-    assert any("found other chunks than exact search" in warning for warning in store.warnings)
+    assert any("compares all chunks but found others than exact search" in warning for warning in store.warnings)

@@ -63,7 +63,9 @@ def test_queued_and_immediate_rescoring_give_the_same_figures(finished):
     freeze_and_resolve(finished.mapping)
     rescored = rescore(finished)
     operation = rescored.operation
-    assert rescored.sentence.startswith("Measuring on questions v2 is on the queue; until it ends, the page has what")
+    assert rescored.sentence.startswith(
+        "Measuring on questions v2 is queued; the page shows the old values until it ends."
+    )
     assert operation.batches.count() == finished.runs.count() == 8
     assert operation.total_units == finished.runs.count() * finished.dataset_version.query_count
     first, *_ = operation.batches.order_by("ordinal")
@@ -156,7 +158,7 @@ def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished):
         lambda: delete_benchmark(finished),
     ):
         with pytest.raises(
-            OperationActiveError, match="is being measured again: wait for that, or cancel the operation"
+            OperationActiveError, match="is being measured again: wait until that ends, or cancel the operation"
         ):
             act()
     finished.runs.filter(run_order=1).update(status="failed")
@@ -175,7 +177,7 @@ def test_version_without_asked_queries_is_rejected(finished):
     Query.objects.create(dataset=dataset, key="new", text="fig", since=draft.number)
     set_judgment(dataset, "new", {"document_id": "d001"}, 1)
     freeze_and_resolve(finished.mapping)
-    with pytest.raises(RescoringError, match="was not asked any query of questions v2"):
+    with pytest.raises(RescoringError, match="searched no query of questions v2"):
         rescore(finished)
     assert figures(finished, 2) == []
     assert not BatchValues.objects.exists()
@@ -183,7 +185,7 @@ def test_version_without_asked_queries_is_rejected(finished):
 
 def test_measuring_counts_against_the_quota_of_the_requester(finished, settings):
     settings.BENCHMARK_MAX_MEASURING_PER_USER = 0
-    with pytest.raises(QuotaError, match="has 0 benchmarks being measured again, and 0 is the most"):
+    with pytest.raises(QuotaError, match="has 0 benchmarks being measured again; a user may have at most 0"):
         add_measures(finished, ["ERR@5"], by=make_watcher("ada"))
     assert not Batch.objects.exclude(state="done").exists()
 
@@ -199,10 +201,10 @@ def test_page_shows_queued_measuring_and_its_progress(finished, admin_client):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     answer = press(admin_client, finished, "rescore_selected")
-    assert "Measuring on questions v2 is on the queue; until it ends, the page has what it had." in messages_of(answer)
+    assert "Measuring on questions v2 is queued; the page shows the old values until it ends." in messages_of(answer)
     page = admin_client.get(reverse("admin:benchmarks_benchmark_change", args=[finished.pk]))
     operation = Operation.objects.get(kind="measure")
-    assert "Measuring: see or cancel" in page.content.decode()
+    assert "Measuring: view or cancel" in page.content.decode()
     assert reverse("admin:operations_operation_change", args=[operation.pk]) in page.content.decode()
     assert "rescore_selected" not in page.content.decode()
     sent = admin_client.post(reverse("admin:benchmark_measures", args=[finished.pk]), {"measures": "ERR@5"})

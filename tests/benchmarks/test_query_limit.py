@@ -122,8 +122,8 @@ def test_stall_that_does_not_recur_is_a_warning(library, clock, slow, monkeypatc
     run = measured(library, MATRICES[stage])
     assert run.failed_queries == 0
     assert [warning for warning in run.warnings if "BENCHBENCH_QUERY_TIMEOUT_MS" in warning] == [
-        "1 stall did not come again: queries took longer together than BENCHBENCH_QUERY_TIMEOUT_MS allows one, and "
-        "less than half of that when they were done one by one. Their times are without it."
+        "1 stall did not recur: queries that exceeded BENCHBENCH_QUERY_TIMEOUT_MS in a batch took less than half of it "
+        "one by one. The times exclude the stall."
     ]
 
 

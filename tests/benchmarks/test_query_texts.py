@@ -217,5 +217,5 @@ def test_pages_show_the_query_text_that_found_a_document(shelf, server, admin_cl
 
 
 def test_a_model_that_is_not_here_is_refused(shelf, server):
-    with pytest.raises(UnavailableError, match="the language model server there is not known here, known are here"):
+    with pytest.raises(UnavailableError, match="the language model server there is unknown: choose one of here"):
         benchmark_of(shelf, query=["rewrite"], llms=["there:llama3"])

@@ -118,7 +118,7 @@ def test_verification_lists_the_differences(manifest):
     assert not verification.reproduces
     changed, missing = verification.differences
     assert "nDCG@10 was 0.25, is 0." in changed
-    assert missing == "dense: this run is missing here."
+    assert missing == "dense: the benchmark lacks this run."
     assert verification.environment == (f"numpy was 1.0, is {version('numpy')}",)
     told["result"]["means"] = dict(Evaluation.objects.get(run__benchmark=second).means)
     told["result"]["queries"] += 1
@@ -156,11 +156,11 @@ def test_where_nothing_completed_nothing_is_reproduced(library, tmp_path):
 
 
 UNFIT: list[tuple[str, dict[str, Any], str]] = [  # a part of a manifest, what is changed of it, and what is said then
-    ("dataset", {"content_hash": "0" * 64}, "no version of a dataset here has its"),
-    ("dataset", {"content_hash": "0" * 64, "name": "elsewhere"}, "no dataset here has its"),
-    ("collection", {"fingerprint": "0" * 64}, "library. has others"),
-    ("collection", {"fingerprint": "0" * 64, "documents": "many"}, "documents where it had many: import those that"),
-    ("collection", {"fingerprint": "0" * 64, "name": "elsewhere"}, "no collection here has its"),
+    ("dataset", {"content_hash": "0" * 64}, "the dataset version of the experiment was not found"),
+    ("dataset", {"content_hash": "0" * 64, "name": "elsewhere"}, "the dataset of the experiment was not found"),
+    ("collection", {"fingerprint": "0" * 64}, "library. has other documents"),
+    ("collection", {"fingerprint": "0" * 64, "documents": "many"}, "instead of many: import those that"),
+    ("collection", {"fingerprint": "0" * 64, "name": "elsewhere"}, "the collection of the experiment was not found"),
     ("mapping", {"truth_hash": "0" * 64}, "other documents than"),
     ("indexes.0", {"name": "x", "content": "0" * 64}, "no index like"),
     ("indexes.0", {"encoder": "gone", "content": "0" * 64}, "encoder is keyword:.*was gone"),
@@ -191,7 +191,7 @@ def test_manifest_with_missing_parts_is_rejected_by_name(manifest):
 def test_manifest_finds_only_data_visible_to_the_owner(manifest, django_user_model):
     mara, ann = (django_user_model.objects.create_user(name, is_staff=True) for name in ("mara", "ann"))
     Dataset.objects.update(owner=ann)
-    with pytest.raises(ManifestError, match="No dataset here"):
+    with pytest.raises(ManifestError, match="The dataset of the experiment was not found"):
         benchmark_from(manifest, owner=mara)
     assert benchmark_from(manifest, owner=ann).owner == ann
 
@@ -200,7 +200,7 @@ def test_unfinished_benchmark_has_no_manifest_or_verification(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     with pytest.raises(ManifestError, match="is pending"):
         manifest_of(benchmark)
-    with pytest.raises(ManifestError, match="did not run from an experiment file"):
+    with pytest.raises(ManifestError, match="was not run from an experiment file"):
         verify(benchmark)
     finish(benchmark)
     with pytest.raises(ManifestError, match="is pending: wait"):

@@ -124,7 +124,7 @@ def test_isolated_execution_scores_again_with_the_same_results(transactional_db,
 def test_an_index_without_an_encoder_cannot_be_reranked_so(library):
     wait(build_index(create_index(library.collection, name="words", encoder="")))
     matrix = {"indexes": ["words"], "search_modes": ["sparse"], "use_reranker": [True]}
-    with pytest.raises(MatrixError, match="compares token vectors by the encoder of the index, and 'words'") as caught:
+    with pytest.raises(MatrixError, match="needs the encoder of the index, but 'words'") as caught:
         create_benchmark(library, name="b", matrix=matrix)
     assert caught.value.field == "rerankers"
 
@@ -171,7 +171,7 @@ class TestRevisions:
         with pytest.raises(OperationFailedError) as told:
             wait(launch(benchmark))
         assert str(told.value).startswith(
-            f'No worker can do it. "b" is reranked by {folder} in revision {pinned}; here'
+            f'No worker can run this operation. "b" is reranked by {folder} in revision {pinned}; here'
         )
         assert str(told.value).endswith(
             "Install that revision on a worker, or clone the benchmark to measure with another."

@@ -95,8 +95,8 @@ def test_unasked_queries_are_counted_but_excluded_from_means(finished):
     version = freeze_and_resolve(mapping)
     rescored = rescore(finished)
     assert (rescored.unsearched, rescored.dropped) == (2, 2)
-    assert "Not searched, and left out of the means: new or reworded queries, 2." in rescored.sentence
-    assert "Without a value, because the version no longer has them: 2 of their queries." in rescored.sentence
+    assert "New or reworded queries, left out of the means: 2." in rescored.sentence
+    assert "Queries without a value, because the version no longer has them: 2." in rescored.sentence
     for run in finished.runs.all():
         old, new = (Evaluation.objects.get(run=run, dataset_version=one) for one in (finished.dataset_version, version))
         assert (new.query_count, new.failed_queries, new.unsearched_queries) == (10, 0, 2)
@@ -134,10 +134,10 @@ def test_retry_updates_values_on_every_version(finished):
 
 
 def test_rescoring_rejects_invalid_requests(finished):
-    with pytest.raises(RescoringError, match=r"has no version 7; there are: 1\."):
+    with pytest.raises(RescoringError, match=r"has no version 7; choose one of 1\."):
         find_version(finished, 7)
     turn(finished)
-    with pytest.raises(RescoringError, match="may still change: freeze it first"):
+    with pytest.raises(RescoringError, match="is not frozen: freeze it first"):
         rescore(finished, version=find_version(finished, 2))
     assert newest_version(finished).number == 1
     Benchmark.objects.update(status="running")
@@ -153,7 +153,7 @@ def test_command_prints_the_means_on_the_version(finished):
     turn(finished)
     version = freeze_and_resolve(finished.mapping)
     told = output_of("rescore", "Which?", dataset_version=2)
-    assert "Measured 2 runs on questions v2; nothing was searched." in told
+    assert "Measured 2 runs on questions v2 from stored rankings." in told
     mean = Evaluation.objects.filter(dataset_version=version).first().means["nDCG@10"]
     assert f"{mean:.4f}" in told
     with pytest.raises(CommandError, match="The benchmark 'none' was not found"):

@@ -22,5 +22,5 @@ def test_dense_and_lexical_search_reach_the_published_figures(shared_data):
     assert lexical["ndcg@10"] == pytest.approx(0.687, abs=0.01)
     assert lexical["recall@100"] == pytest.approx(0.913, abs=0.001)
     assert {run["failed_queries"] for run in report["runs"]} == {0}
-    warning = "Encoding the queries is not in the times: their vectors were imported."
+    warning = "The times exclude encoding the queries: their vectors were imported."
     assert [run["warnings"] for run in report["runs"]] == [[warning], []]

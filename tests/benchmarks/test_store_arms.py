@@ -112,7 +112,7 @@ def test_run_whose_store_mostly_fell_back_fails(transactional_db):
     whole, narrow = (run_of(benchmark, ann) for ann in arms)
     assert (whole.status, whole.warnings) == ("completed", [])
     assert narrow.status == "failed"
-    assert "were searched exactly: its figures would be those of exact search" in narrow.error_message
+    assert "so exact search replaced it. Its values would be those of exact search" in narrow.error_message
 
 
 def test_collection_damaged_between_batches_is_repaired(library):

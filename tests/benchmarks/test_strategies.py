@@ -122,7 +122,7 @@ def test_a_model_is_asked_for_each_query(measured, settings, monkeypatch):
     rows = csv.DictReader(StringIO(table))
     counts = {(row["query_id"], row["llm_calls"], row["search_time_ms"] == "") for row in rows}
     assert counts == {("q1", "2", False), ("q2", "2", False), ("q3", "", True)}
-    assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
+    assert [warning for warning in three.warnings if "1 query the language model chose none of its options" in warning]
     (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, limit=1).stops.values()
     assert (stops[0].stage, stops[0].rank) == ("by language model", 1)
 
@@ -169,7 +169,7 @@ def test_chunks_missed_by_a_store_are_reported(measured, server, monkeypatch):
     facts = run.provenance["ann"]
     assert [share["mean"] for share in facts["recall"]] == [0]
     assert facts["ndcg"]["cost"] > 0
-    assert [warning for warning in run.warnings if "found other chunks than exact search" in warning]
+    assert [warning for warning in run.warnings if "compares all chunks but found others than exact search" in warning]
 
 
 def finds_no_chunk(nearest: Any) -> Any:

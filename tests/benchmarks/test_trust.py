@@ -252,9 +252,9 @@ def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
 @pytest.mark.parametrize(
     ("ids", "scores", "told"),
     [
-        ([0, 30], [1, 0.5], "chunks that are none of its 30"),
-        ([0, -1], [1, 0.5], "chunks that are none of its 30"),
-        ([0, 1, 2], [1, 0.5], "chunks that are none of its 30"),
+        ([0, 30], [1, 0.5], "chunks outside its 30"),
+        ([0, -1], [1, 0.5], "chunks outside its 30"),
+        ([0, 1, 2], [1, 0.5], "chunks outside its 30"),
         ([0, 1], [np.inf, 0.5], "a score that is not a finite number"),
     ],
 )

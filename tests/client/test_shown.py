@@ -28,7 +28,7 @@ ENDS = [
     ("floors: {ndcg@10: 0.8}", ("", ""), 0, "## Gate passed"),
     ("floors: {ndcg@10: 0.95}", ("", ""), 1, "## Gate failed"),
     (UNDECIDED, ("", ""), 2, "## Gate"),
-    ("floors: {ndcg@10: 0.8}", ABSENT, 2, "or by a command give the path of its folder."),
+    ("floors: {ndcg@10: 0.8}", ABSENT, 2, "or give the path of its folder in a command."),
     ("floors: {ndcg@10: 0.8}", ("Handbook", "Yearbook"), 2, "No collection named 'Yearbook' was found."),
     ("floors: {ndcg@10: 0.8}", ("timeout=3600", "timeout=0"), 2, "It is still running after 0 s. benchmark: "),
 ]

@@ -52,7 +52,7 @@ def test_hanging_store_fails_only_its_query(crew):
     failed = {key: one for key, one in rankings.items() if one[-1]}
     assert len({query_id for _, query_id, _ in failed}) == 1
     assert {error for *_, error in failed.values()} == {
-        "The search by sqlite_vec:exact did not answer within 5 s, and was interrupted."
+        "The search by sqlite_vec:exact did not answer within 5 s and was interrupted."
     }
     assert rankings | failed == expected | failed
 

@@ -63,10 +63,10 @@ class Away:
 @pytest.mark.parametrize(
     ("disturb", "said"),
     [
-        (lambda: DRIPS, "The language model server openai did not answer within 3 s, and was interrupted."),
+        (lambda: DRIPS, "The language model server openai did not answer within 3 s and was interrupted."),
         (silent, "The language model server openai does not answer"),
         (lambda: 500, "The language model server openai answered 500"),
-        (lambda: b"<html>", "answered what is no answer"),
+        (lambda: b"<html>", "did not answer by"),
         (Away(), ""),
     ],
     ids=["drips for ever", "says nothing", "fails", "talks nonsense", "is overloaded for a moment"],

@@ -16,8 +16,8 @@ STATED_SECONDS = 5
 ALWAYS = 1000
 FLAWS = {
     "raises": "RuntimeError: CUDA error: device-side assert triggered",
-    "not a number": "look at the text, at the model's files",
-    "zeros": "look at the text, at the model's files",
+    "not a number": "check the text, the model's files",
+    "zeros": "check the text, the model's files",
     "another dimension": "made vectors of the shape",
     "too few vectors": "made vectors of the shape",
 }

@@ -32,7 +32,7 @@ def test_closing_freezes_a_version_and_rescores_without_searching(benchmark, rou
     assert closed.version.judgments.count() == 12
     assert closed.sentence == (
         "The round is closed: 10 judgments more in questions v2. "
-        '"which is better": Measured 2 runs on questions v2; nothing was searched.'
+        '"which is better": Measured 2 runs on questions v2 from stored rankings.'
     )
     judgment = closed.version.judgments.get(query__key="q1", doc_ref={"document_id": "d3"})
     assert (judgment.source, judgment.judge, judgment.judged_by, judgment.note) == ("human", "ada", ada, "Seen.")

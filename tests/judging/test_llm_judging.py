@@ -185,7 +185,7 @@ def test_unauthorised_unknown_and_closed_requests_are_rejected(round_of_ada, ada
         start_judging(round_of_ada, LLM, grace)
     with pytest.raises(LLMError, match="has no model 'other'"):
         start_judging(round_of_ada, "ollama:other", ada)
-    with pytest.raises(LLMError, match="nowhere is not known here"):
+    with pytest.raises(LLMError, match="nowhere is unknown"):
         preview(round_of_ada, "nowhere:llama3")
     for llm in ("llama3", ":llama3", "ollama:"):
         with pytest.raises(RoundError, match="SERVER:MODEL"):

@@ -179,7 +179,7 @@ def test_a_user_starts_so_many_of_a_kind(db, settings, kind, made, told):
     before = [subject.updated_at, getattr(subject, "status", None)]
     for status in (Status.RUNNING, Status.PENDING, Status.COMPLETED):
         Operation.objects.create(kind=kind, subject_id=uuid4(), started_by=ada, status=status)
-    sentence = f"ada has 2 {told}, and 2 is the most for one user .{setting}."
+    sentence = f"ada has 2 {told}; a user may have at most 2 .{setting}."
     with pytest.raises(QuotaError, match=sentence):
         start(subject, by=ada)
     with pytest.raises(QuotaError, match=sentence):

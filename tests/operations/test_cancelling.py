@@ -72,7 +72,7 @@ def test_concurrent_cancels_interrupt_only_the_stalled_session(operation):
     assert isinstance(holder.exception(), OperationalError)
     assert errors.count(None) == 1
     assert [str(error) for error in errors if error is not None] == [
-        f"The {operation} has already ended (cancelled); there is nothing to cancel."
+        f"The {operation} has already ended (cancelled); so it cannot be cancelled."
     ] * 2
 
 
@@ -116,7 +116,7 @@ def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation):
 def test_a_cancel_leaves_a_session_of_another_role_alone(operation, other_role, settings):
     """To end it takes rights that a site need not have, and an error for one would leave all others as they are."""
     settings.BENCHBENCH_LOCK_SECONDS = 1
-    told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
+    told = pytest.raises(ConflictError, match="Another process is changing the resolve")
     with held(operation, role=other_role, until=threading.Event()) as holder, told:
         cancel_operation(operation)
     assert holder.exception() is None
@@ -124,7 +124,7 @@ def test_a_cancel_leaves_a_session_of_another_role_alone(operation, other_role, 
 
 def test_a_cancel_that_waits_too_long_says_so(operation, settings):
     settings.BENCHBENCH_LOCK_SECONDS = 1
-    told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
+    told = pytest.raises(ConflictError, match="Another process is changing the resolve")
     with held(operation, "SELECT pg_sleep(.01)", until=threading.Event()), told:
         cancel_operation(operation)
     assert Operation.objects.get(pk=operation.pk).status == Status.PENDING

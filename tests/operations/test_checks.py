@@ -34,9 +34,9 @@ def test_it_names_all_that_is_not_there(process_environment):
     }
     output = check(process_environment | missing)
     assert "PostgreSQL at '127.0.0.1' does not answer" in output
-    assert "HINT: Start PostgreSQL, or mend DATABASE_URL" in output
+    assert "HINT: Start PostgreSQL, or correct DATABASE_URL" in output
     assert "Redis does not answer" in output
-    assert "HINT: Start Redis, or mend REDIS_URL" in output
+    assert "HINT: Start Redis, or correct REDIS_URL" in output
     assert "nobody/has-this-model" in output
     assert "Traceback" not in output
 
@@ -76,4 +76,4 @@ def test_it_names_the_extension_that_a_server_lacks(monkeypatch, db):
     monkeypatch.setattr(checks, "EXTENSION", "no_such_extension")
     (message,) = checks.check_database()
     assert message.id == "benchbench.E002"
-    assert "no extension `no_such_extension` to install" in message.msg
+    assert "The extension `no_such_extension` is not available" in message.msg

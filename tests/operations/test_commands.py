@@ -82,7 +82,7 @@ def lost() -> OperationalError:
         ),
         (
             OperationalError("could not extend file: No space left on device"),
-            "PostgreSQL could not do it: could not extend file: No space left on device. Its log says more.",
+            "PostgreSQL reported an error: could not extend file: No space left on device. See its log for details.",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from tests.operations.conftest import Adding, start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SENTENCE = "The model m is wanted in revision 1; here it is 2."
+SENTENCE = "The model m is wanted in revision 1, but revision 2 is installed."
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_operation_without_a_fit_worker_fails_with_the_reason(operation):
     leave_for(operation, seconds=90)
     sweep()
     operation.refresh_from_db()
-    assert (operation.status, operation.error) == (Status.FAILED, f"No worker can do it. {SENTENCE}")
+    assert (operation.status, operation.error) == (Status.FAILED, f"No worker can run this operation. {SENTENCE}")
 
 
 def test_the_sweep_waits_for_no_lock(operation, handler, settings):
@@ -143,7 +143,9 @@ def test_waiting_command_runs_batches_despite_unfit_workers(operation):
 
 def test_an_unfit_command_fails_at_once(operation, unfit, monkeypatch):
     monkeypatch.setattr("apps.operations.working.new_owner", lambda: "unfit")
-    with pytest.raises(OperationFailedError, match=r"No worker can do it\. The model m is wanted in revision 1"):
+    with pytest.raises(
+        OperationFailedError, match=r"No worker can run this operation\. The model m is wanted in revision 1"
+    ):
         wait(operation)
 
 

@@ -104,7 +104,7 @@ def test_it_names_the_isolated_work_until_its_end(held, begun, work):
 
 def test_operation_without_a_worker_reports_it(db):
     operation = start()
-    nobody = "Waits for a worker. None serves the queue default: start one with `benchbench worker`."
+    nobody = "Waits for a worker. No worker serves the queue default: start one with `benchbench worker`."
     assert waiting_for(operation) == nobody
     queueing.announce_worker("me", ["default"])
     try:
@@ -121,8 +121,8 @@ def test_isolated_operation_reports_waiting_for_an_idle_host(held, begun, work):
     work(timed)
     until(lambda: waiting_for(timed))
     assert re.fullmatch(
-        rf"Waits until the host {HOST} does nothing else: times are measured alone on it\. "
-        rf"At work on it: the resolve operation {other.pk}, since {MOMENT}\.",
+        rf"Waits until the host {HOST} is free: times are measured without other work on it\. "
+        rf"Running on it: the resolve operation {other.pk}, since {MOMENT}\.",
         waiting_for(timed) or "",
     )
     held.set()
@@ -134,7 +134,7 @@ def test_work_hidden_from_watchers_is_not_named(held, begun, work, shared):
     ada = User.objects.create(username="ada")
     theirs: Any = {"owner": ada, "team": Group.objects.create(name="search")} if shared else {}
     timed, other = start(owner=ada, alone=True, holds=True), start(**theirs)
-    assert_waits(other, timed, begun, work, "somebody's isolated benchmark")
+    assert_waits(other, timed, begun, work, "an isolated benchmark that you may not see")
     held.set()
 
 

@@ -128,7 +128,7 @@ def test_comparison_of_two_benchmarks_uses_the_older_seed(db):
 def test_runs_with_different_ground_truth_are_rejected(db):
     one = make_compared(make_queries(40), VALUES[:1], name="one")
     other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
-    with pytest.raises(IncomparableError, match="They answer different datasets") as caught:
+    with pytest.raises(IncomparableError, match="They use different datasets") as caught:
         compare_runs([*one.runs.all(), *other.runs.all()])
     assert caught.value.comparability.refusals
     assert caught.value.status == 409
@@ -259,7 +259,7 @@ def test_it_writes_a_table(compared, capsys):
 
 def test_it_refuses_runs_of_different_datasets(compared):
     make_compared(make_queries(40, name="others"), PAIR, name="other")
-    with pytest.raises(CommandError, match="They answer different datasets") as caught:
+    with pytest.raises(CommandError, match="They use different datasets") as caught:
         call_command("compare", "nightly:1", "other:1")
     assert caught.value.returncode == 1
 

@@ -191,14 +191,14 @@ def test_runs_of_two_benchmarks_are_compared(admin_client, benchmark):
     alone = {"action": "compare_selected", "_selected_action": [str(benchmark.runs.all()[0].pk)]}
     told = admin_client.post(changelist_url(Run), alone, follow=True)
     assert told.redirect_chain[-1][0].partition("?")[0] == changelist_url(Run)
-    assert "takes two runs or more" in told.content.decode()
+    assert "needs at least two runs" in told.content.decode()
 
 
 def test_incomparable_selection_shows_the_reason_and_remedy(admin_client, benchmark):
     other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
     response = page(admin_client, benchmark=[benchmark.pk, other.pk])
     assert response.status_code == 409
-    assert "Compare runs of one." in response.content.decode()
+    assert "Compare runs of one dataset." in response.content.decode()
     one = page(admin_client, run=benchmark.runs.all()[0].pk)
     assert one.status_code == 400
     assert "takes 2 to 64 runs" in one.content.decode()

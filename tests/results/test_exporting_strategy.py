@@ -118,12 +118,12 @@ def test_the_log_has_errors_and_tracebacks(benchmark, tmp_path):
     assert f"INFO {flat}: embedding model keyword:apple,pear, revision " in log
     assert re.search(rf"INFO {flat}: ran with git_revision \w+; python 3\.", log)
     assert f"{broken}: started" not in log
-    assert f"ERROR {broken}: never started. Its index could not be built. 'keyword:' names no distinct" in log
+    assert f"ERROR {broken}: never started. Its index could not be built. 'keyword:' must have distinct" in log
     told = log.partition(f"ERROR {broken}: never started")[2].splitlines()
     assert told[1] == "    Traceback (most recent call last):"
     assert any('File "apps/retrieval/' in line for line in told), "in the project, wherever that lies"
     error = "apps.retrieval.encoders.base.EncoderError"
-    assert told[-2].startswith(f"    {error}: 'keyword:' names no distinct keywords")
+    assert told[-2].startswith(f"    {error}: 'keyword:' must have distinct keywords")
 
 
 def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
@@ -131,7 +131,7 @@ def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
     told = [line for line in (first / "config.yaml").read_text().splitlines() if line.startswith("#")]
     assert told[0] == "# To run it again: manage.py run_benchmark --experiment config.yaml"
     assert told[2].startswith(
-        "# The index \"broken\" could not be built: it and its runs are left out. 'keyword:' names no distinct"
+        "# The index \"broken\" could not be built: it and its runs are left out. 'keyword:' must have distinct"
     )
     for model, name in ((Benchmark, "1e5"), (Collection, "shelf"), (Dataset, "what was asked")):
         model.objects.update(name=name)  # the data is found whatever it is called by then
@@ -151,7 +151,7 @@ def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
         with pytest.raises(CommandError, match=said):
             call_command("run_benchmark", "--experiment", "config.yaml", *wrong)
     Collection.objects.update(fingerprint="0" * 64)
-    with pytest.raises(CommandError, match="No collection here has its documents"):
+    with pytest.raises(CommandError, match="The collection of the experiment was not found"):
         call_command("run_benchmark", "--experiment", "config.yaml", "--wait")
 
 

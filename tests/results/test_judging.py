@@ -79,7 +79,7 @@ def test_edited_judgment_changes_only_the_value_it_affects(admin_client, finishe
     assert steps_of(frozen) == ["Resolve the mapping again"]
     assert steps_of(press(admin_client, mapping, "resolve_selected", next=page)) == ["Re-score on v2"]
     rescored = press(admin_client, finished, "rescore_selected", next=page)
-    assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(rescored)
+    assert "Measured 2 runs on questions v2 from stored rankings." in messages_of(rescored)
     assert rescored.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
     assert steps_of(admin_client.get(page)) == ["Values on v2"]
     assert steps_of(admin_client.get(page, {"version": "2"})) == [], "they are shown"

@@ -53,7 +53,7 @@ def test_reader_can_rescore_and_choose_the_version_to_view(admin_client, finishe
     assert "values on" not in before
 
     response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
-    assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(response)
+    assert "Measured 2 runs on questions v2 from stored rankings." in messages_of(response)
     assert response.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
     own = admin_client.get(results_url(finished))
     assert "values on v1 v2" in text_of(own)
@@ -169,7 +169,7 @@ def test_there_is_no_manifest_before_the_end(admin_client, mapping):
     benchmark = make_benchmark(mapping, [], status="pending")
     url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
     assert url not in admin_client.get(results_url(benchmark)).content.decode()
-    assert "it has an experiment file once it has completed" in messages_of(admin_client.get(url, follow=True))
+    assert "its experiment file is available once it has completed" in messages_of(admin_client.get(url, follow=True))
 
 
 def test_freeze_page_previews_the_changes(admin_client, ranking):

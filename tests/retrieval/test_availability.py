@@ -1,4 +1,4 @@
-"""What is refused, or not to be had here, becomes no index that is ready, by whichever way it is asked for."""
+"""What is refused, or not to be had here, becomes no ready index, by whichever way it is asked for."""
 
 from dataclasses import replace
 
@@ -20,8 +20,8 @@ from tests.retrieval.conftest import KEYWORDS
 pytestmark = pytest.mark.django_db
 MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS)
 ABSENT = [
-    ({"strategy": "graph"}, "the strategy graph is not known here, known are flat"),
-    ({"encoder": "openai:ada"}, "the provider openai is not known here, known are sbert, sentence-transformers"),
+    ({"strategy": "graph"}, "the strategy graph is unknown; choose one of flat"),
+    ({"encoder": "openai:ada"}, "the provider openai is unknown; choose one of sbert, sentence-transformers"),
 ]
 
 
@@ -40,7 +40,7 @@ def test_it_is_neither_declared_nor_built(fruit, absent, said):
 
 def test_a_model_that_is_not_here_builds_nothing(fruit):
     index = create_index(fruit, name="index", encoder="nobody/nothing")
-    said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids to download it: download it once"
+    said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids the download: use"
     with pytest.raises(UnavailableError, match=said):
         build_index(index)
     index.refresh_from_db()
@@ -62,7 +62,7 @@ def test_a_build_that_was_begun_makes_it_not_ready(fruit):
     index = create_index(fruit, name="index", encoder=KEYWORDS)
     operation = build_index(index)
     Index.objects.update(strategy="no_such")
-    with pytest.raises(OperationFailedError, match="There is no retrieval strategy 'no_such'"):
+    with pytest.raises(OperationFailedError, match="The retrieval strategy 'no_such' does not exist"):
         wait(operation)
     index.refresh_from_db()
     assert (index.status, index.ready_at) == (Index.Status.FAILED, None)
@@ -75,7 +75,7 @@ def test_imported_vectors_make_it_not_ready(fruit, tmp_path):
     ids, vectors = np.array(list("abcde")), np.eye(5, dtype=np.float32)
     file = tmp_path / "vectors.npz"
     np.savez(file, document_ids=ids, document_vectors=vectors, query_ids=ids, query_vectors=vectors)
-    with pytest.raises(UnavailableError, match="the provider openai is not known here"):
+    with pytest.raises(UnavailableError, match="the provider openai is unknown"):
         import_vectors(index, file)
     index.refresh_from_db()
     assert (index.status, index.vector_source) == (Index.Status.PENDING, "")

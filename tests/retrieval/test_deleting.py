@@ -70,7 +70,7 @@ def test_not_while_it_is_being_built(fruit):
     index = create_index(fruit, name="index", encoder=KEYWORDS)
     operation = build_index(index)
     perform_batch(operation.batches.get().pk, owner="worker")
-    with pytest.raises(OperationActiveError, match='The index "index" is being built: cancel that first'):
+    with pytest.raises(OperationActiveError, match='The index "index" is being built: cancel the build first'):
         delete_index(index)
     assert tables.count_rows(index.vector_table) == 5
     cancel_operation(operation)

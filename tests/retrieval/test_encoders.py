@@ -24,7 +24,7 @@ class TestKeywordEncoder:
 
     @pytest.mark.parametrize("name", ["keyword:", "keyword:a,,b", "keyword:a,A"])
     def test_it_wants_distinct_keywords(self, name):
-        with pytest.raises(EncoderError, match="no distinct keywords"):
+        with pytest.raises(EncoderError, match="must have distinct keywords"):
             load_encoder(name)
 
 
@@ -73,7 +73,9 @@ class TestSentenceTransformerEncoder:
         assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") is not None
 
     def test_missing_model_is_named_without_being_downloaded(self):
-        with pytest.raises(ModelError, match=r"'nobody/nothing' is not on this machine.*by a command give the path"):
+        with pytest.raises(
+            ModelError, match=r"'nobody/nothing' is not on this machine.*give the path of its folder in a command"
+        ):
             load_encoder("nobody/nothing")
 
     def test_a_folder_that_is_no_model_is_named(self, tmp_path):
@@ -82,7 +84,7 @@ class TestSentenceTransformerEncoder:
         assert str(tmp_path.parent) not in str(refused.value).replace(f"{tmp_path}/.", "")
 
     def test_no_name_is_an_error(self):
-        with pytest.raises(ModelError, match="No model is named"):
+        with pytest.raises(ModelError, match="The model is missing"):
             load_encoder(" ")
 
 

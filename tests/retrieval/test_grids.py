@@ -85,9 +85,9 @@ def test_documents_that_changed_make_the_next_version(fruit, built):
 @pytest.mark.parametrize(
     ("grid", "error", "said"),
     [
-        (Grid([], [KEYWORDS]), IndexingError, "name at least one strategy"),
-        (Grid([FLAT], []), IndexingError, "name at least one encoder"),
-        (Grid([FLAT, LOD], [KEYWORDS, ""]), IndexingError, "lod_embed goes by vectors; name an encoder"),
+        (Grid([], [KEYWORDS]), IndexingError, "Give at least one strategy"),
+        (Grid([FLAT], []), IndexingError, "Give at least one encoder"),
+        (Grid([FLAT, LOD], [KEYWORDS, ""]), IndexingError, "needs an encoder, because lod_embed searches by vectors"),
         (Grid([FLAT, ("flat", {"size": 10, "overlap": 9})], [KEYWORDS]), Exception, "less than half the size"),
         (Grid([FLAT, ("tree", {})], ["openai:ada"]), UnavailableError, "the provider openai .*; the strategy tree is"),
         (Grid([FLAT, ("lod_llm", {})], [KEYWORDS]), UnavailableError, "language model"),
@@ -101,7 +101,7 @@ def test_invalid_grid_creates_no_index(fruit, grid, error, said):
 
 def test_a_grid_has_a_limit(fruit, settings):
     settings.BENCHMARK_MAX_VALUES_PER_AXIS = 1
-    with pytest.raises(IndexingError, match="2 indexes; at most 1 are made at once"):
+    with pytest.raises(IndexingError, match="2 indexes; at most 1 can be built at once"):
         plan_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]))
 
 
@@ -186,8 +186,11 @@ def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
         (["fruit", "--name", "a", "--no-lexical"], "would find nothing"),
         (["fruit", "--name", "a", "--overlap", "5"], "go with --size"),
         (["fruit", "--name", "a", "--size", "10", "--overlap", "5"], "less than half the size"),
-        (["fruit", "--name", "a", "--doc-top-k", "5"], "go with --strategy lod_embed"),
-        (["fruit", "--name", "a", "--strategy", "lod_embed"], "lod_embed goes by vectors; name an encoder"),
+        (["fruit", "--name", "a", "--doc-top-k", "5"], "need --strategy lod_embed"),
+        (
+            ["fruit", "--name", "a", "--strategy", "lod_embed"],
+            "needs an encoder, because lod_embed searches by vectors",
+        ),
         (["fruit", "--name", "a", "--encoder", "nobody/nothing", "--wait"], "is not on this machine"),
     ],
 )

@@ -64,7 +64,7 @@ class TestImporting:
     def test_a_query_without_a_vector_needs_a_model(self, fruit, write):
         index = create_index(fruit, name="index")
         import_vectors(index, write(), queries=QUERIES)
-        with pytest.raises(EncoderError, match=r"1 query \(such as 'plum'\) had no vector .* no model is named"):
+        with pytest.raises(EncoderError, match=r"1 query \(such as 'plum'\) had no vector .* names no model"):
             open_index(index).encode(["apple", "plum"])
 
     @pytest.mark.parametrize("named", ["by the caller", "by the index", "by the file"])
@@ -106,7 +106,7 @@ class TestImporting:
     @pytest.mark.parametrize(
         ("ids", "message"),
         [
-            (["a", "b", "c", "d", "x"], r"vectors of 1 id \('x'\) that the collection does not have"),
+            (["a", "b", "c", "d", "x"], r"vectors of 1 id \('x'\) that are not in the collection"),
             (["a", "b", "c", "d"], r"no vectors of 1 id \('e'\) of the collection"),
             (["c"], r"no vectors of 4 ids \('a', 'b', 'd' …\) of the collection"),
         ],
@@ -139,10 +139,10 @@ class TestReadingAFile:
         ("changes", "message"),
         [
             ({"query_vectors": None}, "vectors.npz has no array 'query_vectors'"),
-            ({"extra": np.ones(3)}, "has an array 'extra' of unknown meaning"),
+            ({"extra": np.ones(3)}, "has an unknown array 'extra'"),
             ({"document_ids": np.array(IDS[:4])}, "document_vectors has 5 rows for 4 document_ids"),
             ({"document_ids": np.array(list("aabbc"))}, r"document_ids repeats 2 ids \('a', 'b'\)"),
-            ({"document_ids": np.ones(5)}, "document_ids must be a row of strings or whole numbers"),
+            ({"document_ids": np.ones(5)}, "document_ids must be a one-dimensional array of strings or whole numbers"),
             ({"document_vectors": np.ones(5)}, "document_vectors must be a matrix of floats"),
             ({"document_vectors": np.ones((5, 4), int)}, "document_vectors must be a matrix of floats"),
             ({"document_vectors": np.eye(5, 4)}, "document_vectors has a vector that is zero, in row 4"),

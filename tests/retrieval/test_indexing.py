@@ -206,7 +206,7 @@ class TestABuildThatIsBrokenOff:
     def test_model_revision_change_within_a_build_is_rejected(self, counting, monkeypatch):
         _, operation = self.start(many())
         monkeypatch.setattr(Counting, "revision", "2")
-        with pytest.raises(OperationFailedError, match=r"in revision 1; here it is 2\. Install that revision"):
+        with pytest.raises(OperationFailedError, match=r"in revision 1, but revision 2 is installed\. Install that"):
             wait(operation)
 
     def test_model_revision_change_restarts_the_next_build(self, counting, monkeypatch):

@@ -124,7 +124,7 @@ def test_a_damaged_piece_is_named(stored):
         load_lexical_index(stored)
 
 
-@pytest.mark.parametrize(("place", "said"), [(1, "piece 1 is missing"), (-1, "bytes are there")])
+@pytest.mark.parametrize(("place", "said"), [(1, "piece 1 is missing"), (-1, "bytes were found")])
 def test_a_missing_piece_is_named(stored, place, said):
     list(stored.pieces.order_by("ordinal"))[place].delete()
     with pytest.raises(LexicalIndexError, match=said):
@@ -195,6 +195,6 @@ class TestMaking:
     def test_chunk_with_too_many_words_raises_a_helpful_error(self, built):
         endless = " ".join(f"word{number}" for number in range(150_000))
         index = built(make_collection("long", [{"external_id": "a", "text": endless}]))
-        with pytest.raises(LexicalIndexError, match="cut the documents into smaller chunks"):
+        with pytest.raises(LexicalIndexError, match="Split the documents into smaller chunks"):
             make_full_text(index.chunk_set)
         assert find_full_text(index.chunk_set) is None

@@ -102,7 +102,7 @@ class TestAServer:
             with pytest.raises(LLMError) as raised:
                 ask(index, "Which?")
             assert not re.search(r"://|127\.0|sk=1", raised.value.message)
-        assert "refuses its key (401): correct BENCHBENCH_LLM_KEYS" in raised.value.message
+        assert "refused its key (401): correct BENCHBENCH_LLM_KEYS" in raised.value.message
 
     def test_an_answer_that_is_late_may_come_in_time(self, index, server, settings):
         settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 0.2
@@ -114,7 +114,7 @@ class TestAServer:
     @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"choices": [], "message": 1}', b'"yes"'])
     def test_rubbish_is_no_answer(self, index, server, body):
         server.answer = lambda prompt: body
-        with pytest.raises(LLMError, match=r"answered what is no answer of .*'s API"):
+        with pytest.raises(LLMError, match=r"did not answer by .*'s API"):
             ask(index, "Which?")
         assert not LLMAnswer.objects.exists()
 
@@ -124,7 +124,7 @@ class TestAServer:
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
                 ask(index, "Which?")
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+{server.url}{'/v1' * (kind == 'openai')}"]
-        said = r"not asked for 30 seconds, because it failed 30 of its latest 30 requests \(100%\): start it or look"
+        said = r"paused for 30 seconds, because it failed 30 of its latest 30 requests \(100%\)\. Start it or check"
         with pytest.raises(LLMError, match=said):
             ask(index, "Which?")
         assert not server.asked
@@ -171,7 +171,7 @@ class TestSettingsOfOneServer:
     @pytest.mark.parametrize(
         ("setting", "stated", "said"),
         [
-            ("TIMEOUTS", "ollama", "TIMEOUTS: 'ollama' is not NAME=NUMBER"),
+            ("TIMEOUTS", "ollama", "TIMEOUTS: 'ollama' must be NAME=NUMBER"),
             ("TIMEOUTS", "olama=3", "TIMEOUTS: olama is not a server of BENCHBENCH_LLM_SERVERS"),
             ("CONTEXTS", "openai=8192", "CONTEXTS: openai is not an Ollama server"),
         ],
@@ -251,9 +251,9 @@ class TestNaming:
     @pytest.mark.parametrize(
         ("stated", "said"),
         [
-            ({}, "its strategy asks a language model, and none is named"),
-            ({"provider": "cloud"}, "cloud is not known here, known are ollama, openai"),
-            ({"provider": "ollama", "base_url": "http://evil"}, "ollama has another address here than http://evil"),
+            ({}, "its strategy needs a language model: name one"),
+            ({"provider": "cloud"}, "cloud is unknown: choose one of ollama, openai"),
+            ({"provider": "ollama", "base_url": "http://evil"}, "ollama has another address than http://evil"),
         ],
     )
     def test_unavailable_llms_are_rejected(self, fruit, server, stated, said):
@@ -267,13 +267,13 @@ class TestNaming:
         complete = {"provider": "ollama", "temperature": 1.0, "max_tokens": 500, "seed": 0, "cache": True}
         assert made.llm_parameters == complete
         for wrong in ({"temperature": "0"}, {"seed": True}, {"stop": "."}):
-            with pytest.raises(LLMError, match="Parameters of a language model are"):
+            with pytest.raises(LLMError, match="Parameters of a language model must be"):
                 checked_llm({"provider": "ollama", **wrong})
 
     def test_a_strategy_that_asks_none_is_given_none(self, fruit, server):
-        with pytest.raises(IndexingError, match="The strategy flat asks no language model"):
+        with pytest.raises(IndexingError, match="The strategy flat uses no language model"):
             create_index(fruit, name="asked", llm=MODEL)
 
     def test_error_without_servers_names_the_missing_setting(self, fruit):
-        with pytest.raises(UnavailableError, match="the settings name none"):
+        with pytest.raises(UnavailableError, match="set BENCHBENCH_LLM_SERVERS"):
             create(fruit, llm=MODEL)

@@ -184,7 +184,7 @@ def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vec
         with pytest.raises(Exception, match=told):
             reranker.score("apple", ["apple"])
         patched.setattr(KeywordEncoder, "embed_tokens", lambda *args, **options: (None, []))
-        with pytest.raises(Exception, match="read 1 text and gave tokens of 0"):
+        with pytest.raises(Exception, match="read 1 text but returned tokens of 0"):
             reranker.score("apple", ["apple"])
     assert reranker.score("apple", ["apple"]).scores.tolist() == [1]
 
@@ -193,5 +193,5 @@ def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vec
 def test_invalid_vector_in_the_database_is_an_error(fruit, built, vector, flaw):
     index = built(fruit)
     tables._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
-    with pytest.raises(VectorsError, match=f'the index "index" holds for chunk 3 a vector that is {flaw}: delete'):
+    with pytest.raises(VectorsError, match=f'the index "index" has a vector for chunk 3 that is {flaw}: delete'):
         local_vectors(index)

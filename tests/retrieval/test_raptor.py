@@ -140,14 +140,14 @@ class TestGrowing:
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         server.answer = lambda prompt: " \n"
         index = create_index(words, name="i", encoder=BAG, **LLM)
-        with pytest.raises(OperationFailedError, match=r"A summary for the index .* came out empty"):
+        with pytest.raises(OperationFailedError, match=r"A summary for the index .* was empty"):
             wait(build_index(index))
         server.answer = lambda prompt: "alpha beta"
         build(index)
         assert index.status == "ready", "the server is well again"
 
     def test_it_goes_by_vectors(self, words):
-        with pytest.raises(IndexingError, match="raptor_extractive goes by vectors; name an encoder"):
+        with pytest.raises(IndexingError, match="needs an encoder, because raptor_extractive searches by vectors"):
             create_index(words, name="i", **EXTRACTIVE)
 
 
@@ -253,8 +253,8 @@ class TestParameters:
             ({"cluster_threshold": 1.5}, "cluster_threshold is a number from 0 to 1; not 1.5"),
             ({"cluster_threshold": 1}, 'Chunk parameters are .*"cluster_threshold": 0.1'),
             ({"search": "wide"}, "search is collapsed or tree; not 'wide'"),
-            ({"size": 900, "context": 800}, "A chunk of 900 characters has no room in a context of 800"),
-            ({"search": "tree", "credit": "none"}, "credit none is of a collapsed one"),
+            ({"size": 900, "context": 800}, "A chunk of 900 characters does not fit into a context of 800"),
+            ({"search": "tree", "credit": "none"}, "credit must not be none in a tree search"),
         ],
     )
     def test_nonsense_is_refused(self, parameters, said):

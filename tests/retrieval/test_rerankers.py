@@ -163,13 +163,13 @@ class TestLateInteraction:
         assert late.combine(np.array([7.0]), np.array([0.5])).tolist() == [0]
 
     def test_an_index_without_an_encoder_is_a_sentence(self, fruit, built):
-        with pytest.raises(RerankerError, match="names no encoder that could make them"):
+        with pytest.raises(RerankerError, match="has no encoder"):
             load_reranker("late-interaction", built(fruit, encoder=""))
 
     def test_an_encoder_without_token_vectors_is_a_sentence(self, fruit, built, monkeypatch):
         index = built(fruit)
         monkeypatch.delattr(type(encoder_for(index)), "embed_tokens")
-        with pytest.raises(RerankerError, match="makes none: make an index with another encoder"):
+        with pytest.raises(RerankerError, match="does not make: use an index with another encoder"):
             load_reranker("late-interaction", index)
 
     def test_similarities_are_the_greatest_in_double_precision(self):

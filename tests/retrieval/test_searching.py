@@ -70,7 +70,7 @@ class TestAnOpenIndex:
         with pytest.raises(SearchError, match="has no vectors"):
             dense(words_only, np.ones((1, 4), np.float32), 5)
         vectors_only = open_index(built(fruit, lexical=False))
-        with pytest.raises(SearchError, match="has no lexical side"):
+        with pytest.raises(SearchError, match="has no BM25 index"):
             vectors_only.lexical(["apple"], 5)
 
     def test_an_index_that_is_not_ready_is_not_opened(self, fruit):
@@ -103,7 +103,7 @@ class TestQueryVectors:
         opened = open_index(built(fruit))
         monkeypatch.setattr(KeywordEncoder, "revision", "2")
         load_encoder.cache_clear()
-        with pytest.raises(EncoderError, match=r"in revision 1; here it is 2"):
+        with pytest.raises(EncoderError, match=r"in revision 1, but revision 2 is installed"):
             opened.encode(["apple"])
 
     def test_only_queries_with_invalid_vectors_fail_and_are_unsaved(self, fruit, built, monkeypatch):
@@ -152,7 +152,7 @@ class TestQueryVectors:
     def test_changed_dimension_under_the_same_revision_is_rejected(self, fruit, built):
         index = built(fruit)
         VectorSpace.objects.create(encoder=KEYWORDS, revision="1", kind="query", dimension=5)
-        with pytest.raises(EncoderError, match="that have 5 dimensions, and here it makes 4"):
+        with pytest.raises(EncoderError, match="with 5 dimensions, but it now makes 4"):
             open_index(index).encode(["apple"])
 
 

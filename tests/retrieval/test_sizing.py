@@ -62,8 +62,8 @@ def test_oversized_index_is_rejected_before_anything_is_made(db, settings):
             [collection.pk],
         )
     told = (
-        r"A chunk size of 1 cuts the 20,000 documents of \"many\" into up to 6,000,000 chunks, and an index has at "
-        r"most 2,000,000 \(BENCHBENCH_MAX_CHUNKS\): choose larger chunks"
+        r"A chunk size of 1 cuts the 20,000 documents of \"many\" into up to 6,000,000 chunks; an index must have "
+        r"at most 2,000,000 \(BENCHBENCH_MAX_CHUNKS\)\. Choose larger chunks"
     )
     one = {"size": 1, "overlap": 0}
     with pytest.raises(IndexingError, match=told):
@@ -82,11 +82,11 @@ def test_pages_say_so_at_their_field(admin_client, settings):
     collection = make_collection("library", [{"text": "apple pear " * 50}])
     fields = {"collection": collection.pk, "name": "a", "strategy": "flat", "size": "20", "lexical": "on"}
     answer = admin_client.post(reverse("admin:retrieval_index_add"), fields)
-    assert "into up to 28 chunks, and an index has at most 10" in answer.content.decode()
+    assert "into up to 28 chunks; an index must have at most 10" in answer.content.decode()
     grid = {"collection": collection.pk, "strategies": "flat(size=20, overlap=0)", "lexical": "on"}
     for page in ("index_grid_preview", "index_grid"):
         answer = admin_client.post(reverse(f"admin:{page}"), grid)
-        assert "into up to 28 chunks, and an index has at most 10" in answer.content.decode()
+        assert "into up to 28 chunks; an index must have at most 10" in answer.content.decode()
     assert not Index.objects.exists()
 
 

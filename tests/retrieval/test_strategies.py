@@ -139,7 +139,9 @@ class TestFlat:
             get_strategy("flat").check({"size": 500, "overlap": 250})
 
     def test_an_unknown_strategy_is_named_with_those_there_are(self):
-        with pytest.raises(StrategyError, match="no retrieval strategy 'cluster'; there are flat, lod_embed, lod_llm"):
+        with pytest.raises(
+            StrategyError, match="retrieval strategy 'cluster' does not exist; choose one of flat, lod_embed, lod_llm"
+        ):
             get_strategy("cluster")
 
     def test_parameters_that_mean_the_same_are_one(self):

@@ -88,7 +88,7 @@ def missing_llm_requirement(name: str) -> str:
     model, _, url = model_and_url.partition(" at ")
     by_name = servers()
     if not model:
-        return "its strategy needs a language model: give one"
+        return "its strategy needs a language model: name one"
     if server not in by_name:
         choices = f"choose one of {', '.join(by_name)}" if by_name else "set BENCHBENCH_LLM_SERVERS"
         return f"the language model server {server or 'of ' + model} is unknown: {choices}"
