@@ -102,10 +102,10 @@ def _recorded_revisions(kind: str, name: str, run: Run) -> str:
 def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn about each difference in code, libraries, services, settings and devices."""
     if external := [run for run in runs if run.is_external and not _workers(run)]:
-        unknown = f"The software of these external runs is not recorded: {names(external)}."
+        unknown = f"The software is not recorded for external runs: {names(external)}."
         yield Difference("provenance", "warn", unknown)
     if unrecorded := [run for run in runs if not (run.is_external or _workers(run))]:
-        yield Difference("provenance", "warn", f"The software of {names(unrecorded)} is not recorded.")
+        yield Difference("provenance", "warn", f"The software is not recorded for {names(unrecorded)}.")
     recorded = [run for run in runs if _workers(run)]
     facts = {run.pk: facts_of({**worker, "rerankers": {}, "llms": {}} for worker in _workers(run)) for run in recorded}
     for name in dict.fromkeys(name for run_facts in facts.values() for name in run_facts):

@@ -127,7 +127,7 @@ def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client
 def test_index_without_any_search_method_is_refused(client_of_ada: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})
-    assert "name an encoder" in str(response.context["form"].errors)
+    assert "needs an encoder" in str(response.context["form"].errors)
     assert not Index.objects.exists()
 
 

@@ -133,7 +133,7 @@ def test_every_page_handles_runs_without_stages_or_times(client_of_ada: Client, 
     for name in ("run_coverage", "run_sections", "run_content"):
         assert client_of_ada.get(reverse(f"admin:{name}", args=[run.pk])).status_code == 200
     compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, own.pk]}).content.decode()
-    assert "The software of these external runs is not recorded: mine" in compared
+    assert "The software is not recorded for external runs: mine" in compared
     assert "They searched different documents" not in compared
 
 

@@ -95,7 +95,7 @@ def test_much_is_measured_on_the_queue(callers: Callers, nightly: Benchmark, set
 def test_post_rescores_measurable_benchmarks(callers: Callers, nightly: Benchmark) -> None:
     newest = callers.owner.post(act(nightly, "rescore"))
     assert (newest.status_code, newest.json()["dataset_version"], newest.json()["measured_runs"]) == (200, 1, 1)
-    assert "nothing was searched" in newest.json()["message"]
+    assert "from stored rankings" in newest.json()["message"]
     for version in (7, 2**31, "1"):
         assert_refused(callers.owner.post(act(nightly, "rescore"), {"version": version}), 400, field="version")
     Benchmark.objects.update(status=Status.RUNNING)
@@ -155,7 +155,7 @@ def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: 
     assert started == told | {"message": "The benchmark is started."}
     assert row.operation is not None
     assert row.operation.started_by == callers.owner.user
-    for act, message in (("start", "running already"), ("retry", "is running: wait")):
+    for act, message in (("start", "already running"), ("retry", "is running: wait")):
         assert_refused(callers.owner.post(f"{PATH}/{row.pk}/{act}"), 409, "conflict", message)
     assert "cancel it before" in callers.owner.delete(f"{PATH}/{row.pk}").json()["detail"]
     wait(row.operation)
@@ -180,7 +180,7 @@ def test_act_with_an_unused_key_starts_nothing(callers: Callers, library: Mappin
 
 def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:
     row = made(callers.owner, library)
-    assert_refused(callers.owner.post(f"{PATH}/{row.pk}/cancel"), 409, told="not running")
+    assert_refused(callers.owner.post(f"{PATH}/{row.pk}/cancel"), 409, told="only a running benchmark")
     callers.owner.post(f"{PATH}/{row.pk}/start")
     answer = callers.owner.post(f"{PATH}/{row.pk}/cancel")
     assert done(answer, 200)["status"] == "cancelled"

@@ -106,8 +106,16 @@ def test_unavailable_models_are_rejected_before_anything_is_created(callers: Cal
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": ["/srv/m/x"]}}, "rerankers", "by commands only"),
-    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": [None, "~/x"]}}, "rerankers", "by commands only"),
+    (
+        {"config_matrix": HALF | {"use_reranker": [True], "rerankers": ["/srv/m/x"]}},
+        "rerankers",
+        "Only commands accept a folder",
+    ),
+    (
+        {"config_matrix": HALF | {"use_reranker": [True], "rerankers": [None, "~/x"]}},
+        "rerankers",
+        "Only commands accept a folder",
+    ),
     ({"config_matrix": {"k_values_for_metrics": [10, 20], "top_k_values": [5]}}, "top_k_values", "5 is less than"),
     ({"config_matrix": {"top_k_values": [5]}}, "top_k_values", "10 (primary_k is always one of them)"),
     ({"config_matrix": {"search_mode": ["dense"]}}, "search_mode", "did you mean search_modes?"),

@@ -219,7 +219,7 @@ def test_it_retires_once(callers: Callers, benchmark: Benchmark) -> None:
     assert answer.json() == callers.owner.get(address).json()
     again = callers.owner.post(f"{address}/retire", idempotency_key="once")
     assert (again.status_code, again["Idempotent-Replayed"]) == (200, "true")
-    assert_refused(callers.owner.post(f"{address}/retire"), 409, "baseline", "is retired already")
+    assert_refused(callers.owner.post(f"{address}/retire"), 409, "baseline", "is already retired")
 
 
 def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark) -> None:

@@ -137,9 +137,9 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
     ("stated", "field", "told"),
     [
         ({"name": "a\nb"}, "name", "printable"),
-        ({"name": "n", "encoder": "", "lexical": False}, None, "would find nothing"),
+        ({"name": "n", "encoder": "", "lexical": False}, None, "needs an encoder or BM25"),
         ({"name": "n", "store": "faiss"}, "store", 'as in "ann": ["faiss:hnsw"]'),
-        ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),
+        ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters must be"),
         ({"name": "n", "chunk_parameters": {"size": 100, "overlap": 60}}, "chunk_overlap", "less than half the size"),
         ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
     ],
@@ -226,9 +226,9 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
     ("stated", "status", "told"),
     [
         ({"encoders": ["/models/e5"]}, 400, "must be the name of a model"),
-        ({"encoders": [""]}, 400, "name an encoder"),
-        ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters are"),
-        ({"strategies": [{"strategy": "lod_llm"}]}, 409, "Nothing is made"),
+        ({"encoders": [""]}, 400, "needs an encoder"),
+        ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters must be"),
+        ({"strategies": [{"strategy": "lod_llm"}]}, 409, "No index was created"),
     ],
 )
 def test_invalid_grid_creates_no_index(

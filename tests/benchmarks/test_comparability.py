@@ -77,7 +77,7 @@ def test_it_costs_two_queries_however_many_runs(mapping):
         ({"made_by": [MADE_BY | {"libraries": {"numpy": "2.5"}}]}, "numpy", "numpy: 2.4.0 (dense"),
         ({"made_by": [MADE_BY | {"settings": {"TIMEOUT": 1}}]}, "TIMEOUT", "different TIMEOUT: 60000 (dense"),
         ({"made_by": [MADE_BY | {"device": "cuda"}]}, "device", "Times cannot be compared."),
-        ({"made_by": []}, "provenance", 'The software of dense · top 10 of "second" is not recorded.'),
+        ({"made_by": []}, "provenance", 'The software is not recorded for dense · top 10 of "second".'),
     ],
 )
 def test_it_warns_of_each_difference(one, mapping, change, what, said):

@@ -201,10 +201,10 @@ def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
         "Each searches every query 2 times for 3 chunks.\n"
         f"  1 flat 500/50 · memory · {FRUITS}\n"
         f"  2 flat 500/50 · pgvector · {FRUITS}\n"
-        f"  3 raptor 500/50 · memory · {FRUITS} · llama3: cannot run, the language model server ollama is not known "
-        "here, set BENCHBENCH_LLM_SERVERS\n"
-        f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the language model server ollama is not known "
-        "here, set BENCHBENCH_LLM_SERVERS\n"
+        f"  3 raptor 500/50 · memory · {FRUITS} · llama3: cannot run, the language model server ollama is "
+        "unknown: set BENCHBENCH_LLM_SERVERS\n"
+        f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the language model server ollama is "
+        "unknown: set BENCHBENCH_LLM_SERVERS\n"
     )
     facts = json.loads(command("--experiment", path, "--dry-run", "--json", "--preset", "quick_test"))
     assert (facts["total_runs"], facts["runs_that_can_run"]) == (4, 2)

@@ -52,11 +52,11 @@ def test_nothing_of_it_can_be_searched(dataset, run_file):
     stub = benchmark.mapping.collection
     with pytest.raises(ConflictError, match="holds external runs: you cannot start it"):
         launch(benchmark)
-    with pytest.raises(ConflictError, match="nothing to retry"):
+    with pytest.raises(ConflictError, match="you cannot retry it"):
         retry(benchmark)
     with pytest.raises(BenchbenchError, match="no experiment file"):
         manifest_of(benchmark)
-    with pytest.raises(BenchbenchError, match="no text to search"):
+    with pytest.raises(BenchbenchError, match="no text to index"):
         create_index(stub, name="i")
     with pytest.raises(BenchbenchError, match="choose another mapping, or import runs"):
         create_benchmark(benchmark.mapping, name="x", matrix={})

@@ -165,7 +165,9 @@ def test_an_interrupted_build_is_taken_up_again(fruit):
 
 
 def test_failed_index_error_lists_the_imported_objects(fruit, capsys):
-    with pytest.raises(CommandError, match=r"mapping are imported, but the index failed: .*no distinct keywords"):
+    with pytest.raises(
+        CommandError, match=r"mapping are imported, but the index failed: .*must have distinct keywords"
+    ):
         run(capsys, fruit, "--model", "keyword:pear,pear")
     assert Mapping.objects.get().status == "partial"
 

@@ -72,13 +72,13 @@ def lost() -> OperationalError:
     [
         (
             lost(),
-            "PostgreSQL does not answer: the connection is lost Is the server running? Start it, or mend DATABASE_URL; "
-            "a worker goes on with what was begun.",
+            "PostgreSQL does not answer: the connection is lost Is the server running? Start it, or correct "
+            "DATABASE_URL; a worker continues work that has begun.",
         ),
         (
             InterfaceError("the connection is closed"),
-            "PostgreSQL does not answer: the connection is closed. Start it, or mend DATABASE_URL; a worker goes on "
-            "with what was begun.",
+            "PostgreSQL does not answer: the connection is closed. Start it, or correct DATABASE_URL; a worker "
+            "continues work that has begun.",
         ),
         (
             OperationalError("could not extend file: No space left on device"),

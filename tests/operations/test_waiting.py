@@ -87,7 +87,7 @@ def assert_waits(other: Operation, timed: Operation, begun: threading.Event, wor
     assert begun.wait(30)
     work(other)
     until(lambda: waiting_for(other))
-    expected = rf"Waits for the host {HOST}: {holder} runs alone on it since {MOMENT}\."
+    expected = rf"Waits for the host {HOST}: {holder} has run alone on it since {MOMENT}\."
     assert re.fullmatch(expected, waiting_for(other) or "")
 
 
@@ -169,7 +169,7 @@ def test_wait_reason_names_the_other_sites_operation(handler, work, other_site, 
         said = waiting_for(other)
     assert said == (
         f"Waits for the host {HOST}: the isolated benchmark operation 5f0d of the site bench.example.com (database "
-        "other), process 4242, runs alone on it since 2026-01-19T12:00:00Z."
+        "other), process 4242, has run alone on it since 2026-01-19T12:00:00Z."
     )
     assert said in caplog.text
     assert common_fields(other)["waiting_for"] == said

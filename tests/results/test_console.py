@@ -178,7 +178,7 @@ def test_module_split_across_version_documents_is_rejected_with_remedy(odoo, tmp
     remedy = (
         "Import each as one document whose id is the name of the module, with all its versions as a list in its meta"
     )
-    with pytest.raises(CommandError, match=rf"expects: stock\. {remedy}data; or allow .* That is --allow-missing"):
+    with pytest.raises(CommandError, match=rf"expects: stock\. {remedy}data; or allow .* Use --allow-missing"):
         run("--queries", queries, "--collection", "odoo", "--wait")
 
 

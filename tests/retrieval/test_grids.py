@@ -183,8 +183,8 @@ def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
     ("arguments", "message"),
     [
         (["vegetables", "--name", "a"], "The collection 'vegetables' was not found; choose one of fruit"),
-        (["fruit", "--name", "a", "--no-lexical"], "would find nothing"),
-        (["fruit", "--name", "a", "--overlap", "5"], "go with --size"),
+        (["fruit", "--name", "a", "--no-lexical"], "needs an encoder or BM25"),
+        (["fruit", "--name", "a", "--overlap", "5"], "need --size"),
         (["fruit", "--name", "a", "--size", "10", "--overlap", "5"], "less than half the size"),
         (["fruit", "--name", "a", "--doc-top-k", "5"], "need --strategy lod_embed"),
         (

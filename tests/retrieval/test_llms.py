@@ -245,7 +245,7 @@ class TestNaming:
     def test_servers_are_those_of_the_settings(self, server, settings):
         assert list(servers()) == ["ollama", "openai"]
         settings.BENCHBENCH_LLM_SERVERS = ["http://somewhere"]
-        with pytest.raises(ImproperlyConfigured, match="is not NAME=KIND"):
+        with pytest.raises(ImproperlyConfigured, match="must be NAME=KIND"):
             servers()
 
     @pytest.mark.parametrize(

@@ -263,5 +263,5 @@ class TestTheTableOfVectors:
 
     def test_a_name_is_taken_once(self):
         tables.create_table(COLLECTION, 2)
-        with pytest.raises(StoreError, match="exists already"):
+        with pytest.raises(StoreError, match="already exists"):
             tables.create_table(COLLECTION, 2)

@@ -131,7 +131,7 @@ class TestFlat:
         ],
     )
     def test_nonsense_is_refused_with_an_example(self, parameters):
-        with pytest.raises(StrategyError, match=r'Chunk parameters are .* "overlap": 50'):
+        with pytest.raises(StrategyError, match=r'Chunk parameters must be .* "overlap": 50'):
             get_strategy("flat").check(parameters)
 
     def test_an_overlap_of_half_is_refused(self):
@@ -176,8 +176,8 @@ class TestLevelOfDetail:
         [
             ({"doc_top_k": 0}, "doc_top_k is a whole number from 1 to 1000; not 0"),
             ({"section_top_k": 1001}, "section_top_k is a whole number from 1 to 1000"),
-            ({"doc_top_k": "5"}, 'Chunk parameters are .*"doc_top_k": 5'),
-            ({"top_k": 5}, 'Chunk parameters are .*"doc_top_k": 5'),
+            ({"doc_top_k": "5"}, 'Chunk parameters must be .*"doc_top_k": 5'),
+            ({"top_k": 5}, 'Chunk parameters must be .*"doc_top_k": 5'),
         ],
     )
     def test_nonsense_is_refused(self, parameters, said):
