@@ -171,7 +171,7 @@ class TestRevisions:
         with pytest.raises(OperationFailedError) as told:
             wait(launch(benchmark))
         assert str(told.value).startswith(
-            f'No worker can run this operation. "b" is reranked by {folder} in revision {pinned}; here'
+            f'No worker can run this operation. "b" is reranked by {folder} in revision {pinned}, but revision '
         )
         assert str(told.value).endswith(
             "Install that revision on a worker, or clone the benchmark to measure with another."
