@@ -19,6 +19,8 @@ import redis
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
+from django.template import Context
+from django.template.base import FilterExpression, VariableDoesNotExist
 from django.test import TransactionTestCase
 from hypothesis import settings as hypothesis_settings
 
@@ -27,6 +29,7 @@ from benchbench import embedded
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+TEMPLATES = CHECKOUT / "templates"
 SERVER_SECONDS = 120
 
 
@@ -39,6 +42,22 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis_settings.register_profile("unhurried", deadline=None)  # how busy the machine is decides nothing
     hypothesis_settings.load_profile("unhurried")
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()
+
+
+def resolve_strictly(self: FilterExpression, context: Context, ignore_failures: bool = False) -> Any:
+    """Fail where one of our templates shows a variable that does not exist: Django would show nothing."""
+    template = context.render_context.template
+    if not ignore_failures and self.is_var and template and str(template.origin.name).startswith(str(TEMPLATES)):
+        try:
+            self.var.resolve(context)
+        except VariableDoesNotExist as error:
+            if not any(function.__name__ == "default" for function, _ in self.filters):
+                raise AssertionError(f"{template.name} shows {self.token}, which does not exist.") from error
+    return resolve_leniently(self, context, ignore_failures)
+
+
+resolve_leniently = FilterExpression.resolve
+FilterExpression.resolve = resolve_strictly
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -42,8 +42,9 @@ def values_of(run: Run) -> dict[int, Any]:
 def test_pages_lead_from_cause_to_query_to_lost_document(admin_client, finished):
     run = run_of(finished, "dense", reranked=True)
     counted = losses_of(run, evaluation_of(run)).tally[Loss.DEMOTED_BY_RERANKER]
-    page = text_of(admin_client.get(change_url(run)))
-    assert f"Demoted by the reranker {counted.documents} {counted.queries} " in page
+    answer = admin_client.get(change_url(run))
+    assert f"Demoted by the reranker {counted.documents} {counted.queries} " in text_of(answer)
+    assert "?cause=demoted+by+reranker" in answer.content.decode()
 
     chosen = admin_client.get(change_url(run), {"cause": "demoted by reranker"})
     rows = chosen.context["rows"]
