@@ -50,7 +50,7 @@ def user_of(raw: bytes) -> tuple[Any, Any]:
         token = jwt.get_validated_token(raw)
         user = jwt.get_user(token)
         if not SignIn.objects.filter(pk=token.get(SIGN_IN), user_id=user.pk).exists():
-            raise AuthenticationFailed("The token was ended: sign in again.", code="token_not_valid")
+            raise AuthenticationFailed("The token was revoked: sign in again.", code="token_not_valid")
         return user, token
     access_token = find_token(raw.decode("ascii", errors="replace"))
     if access_token is None:

@@ -71,7 +71,7 @@ def _describe_error(error: BaseException | None, reference: str) -> tuple[int, d
     if isinstance(error, SuspiciousOperation):  # a form with too many fields
         return 400, _body("The form cannot be read, or has too many parts.", "malformed")
     if error and isinstance(error.__cause__, ForeignKeyViolation):  # raised by the commit
-        return 409, _body("Something that this needs was deleted, or came into use, just now.", "conflict")
+        return 409, _body("A required object was just deleted or came into use: try again.", "conflict")
     return None
 
 
@@ -87,8 +87,8 @@ def _is_unavailable(error: BaseException | None) -> bool:
 def not_found(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     """Answer an unknown address of the API."""
     path, without = request.path[:200], request.path.rstrip("/")
-    remedy = f"no address ends in a slash, so ask for {without}" if _is_address(without) else "/api/docs/ lists what is"
-    return JsonResponse(_body(f"There is nothing at {path}: {remedy}.", "not_found"), status=404)
+    remedy = f"leave out the final slash ({without})" if _is_address(without) else "/api/docs/ lists all addresses"
+    return JsonResponse(_body(f"{path} does not exist: {remedy}.", "not_found"), status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -136,7 +136,7 @@ def _in_shape(data: Any) -> dict[str, Any]:
     sentences = [
         sentence if not field or sentence.startswith(field) else f"{field}: {sentence}" for field, sentence in faults
     ]
-    more = f" There are {len(sentences) - MAX_IN_DETAIL} more faults." if len(sentences) > MAX_IN_DETAIL else ""
+    more = f" There are {len(sentences) - MAX_IN_DETAIL} more errors." if len(sentences) > MAX_IN_DETAIL else ""
     errors: dict[str, list[str]] = {}
     for field, sentence in faults:
         if field:

@@ -64,17 +64,17 @@ class UploadParser(MultiPartParser):
 
 class DatasetParser(UploadParser):
     limit = "BENCHMARK_DATASET_MAX_UPLOAD_BYTES"
-    remedy = "Larger ones are imported by the command manage.py import_dataset."
+    remedy = "Import larger files with manage.py import_dataset."
 
 
 class CorpusParser(UploadParser):
     limit = "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
-    remedy = "Larger ones are imported by the command manage.py import_collection."
+    remedy = "Import larger files with manage.py import_collection."
 
 
 class RunParser(UploadParser):
     limit = "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
-    remedy = "Larger ones are imported by the command manage.py import_run."
+    remedy = "Import larger files with manage.py import_run."
 
 
 class OnlyJSON(BaseContentNegotiation):

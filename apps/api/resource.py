@@ -262,4 +262,4 @@ def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str =
     noun = rows.model._meta.verbose_name
     if rows.filter(pk=pk).exists():
         raise PermissionDenied(f"The {noun} {pk} belongs to another user: ask its owner to share it with your team.")
-    raise NotFound(f"There is no {noun} {pk} here.")
+    raise NotFound(f"The {noun} {pk} does not exist.")

@@ -20,8 +20,8 @@ from benchbench.names import checked_name, under_free_name
 
 CHUNK = 1000
 ONE_DOCUMENT = (
-    "an id names one document. Give each document an id of its own; state one of several versions once, with all of "
-    'them in its metadata, such as "version": ["16.0", "17.0"]'
+    "an id names one document. Give each document its own id; import a document with several versions once, with "
+    'all of them in its metadata, such as "version": ["16.0", "17.0"]'
 )
 CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
 
@@ -66,7 +66,7 @@ def _taking(name: str) -> Iterator[None]:
         with transaction.atomic():
             yield
     except IntegrityError:
-        raise ConflictError(f'There is already a collection "{name}": choose another name.', field="name") from None
+        raise ConflictError(f'A collection "{name}" already exists: choose another name.', field="name") from None
 
 
 @transaction.atomic
@@ -119,7 +119,7 @@ def import_documents(
         if on_progress:
             on_progress(read)
     if not seen:
-        raise CollectionImportError("There is no document to import.")
+        raise CollectionImportError("The source has no documents to import.")
     if remove_missing:
         report.removed = _remove_missing(locked, seen)
     collection.fingerprint = locked.fingerprint = fingerprint(locked)
@@ -141,7 +141,7 @@ def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportRe
         elif seen[record.external_id] == digest:
             report.duplicates += 1
         else:
-            raise record.error(f"was stated before with other content: {ONE_DOCUMENT}", "external_id")
+            raise record.error(f"occurs before with other content: {ONE_DOCUMENT}", "external_id")
     return fresh
 
 

@@ -48,7 +48,7 @@ def _opened(upload: UploadedFile, uri_prefix: str) -> Iterator[Iterator[Document
     max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
     with stored(upload) as path:
         if not path.name.endswith(ENDINGS):
-            raise SourceError(f"{path.name} is no corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
+            raise SourceError(f"{path.name} is not a corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
         if path.suffix == ".zip":
             with unpacked(path, max_bytes=max_bytes) as folder:
                 yield open_source(folder, uri_prefix=uri_prefix).documents

@@ -27,7 +27,7 @@ class CollectionForm(PageForm):
         label="Corpus",
         accept=".jsonl,.gz,.zip",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
-        remedy="Larger ones are imported by the command manage.py import_collection.",
+        remedy="Import larger files with manage.py import_collection.",
         help_text=(
             "A file ending in <code>.jsonl</code> or <code>.jsonl.gz</code>, one document a line, as BEIR writes them: "
             '<code>{"_id": "d1", "title": "…", "text": "…"}</code>; <code>uri</code> and <code>metadata</code> may '
@@ -41,7 +41,7 @@ class CollectionForm(PageForm):
         name: str = self.cleaned_data["name"]
         if Collection.objects.filter(owner=self.user, name=name).exists():
             raise forms.ValidationError(
-                f'You have a collection "{name}" already: choose another name. '
+                f'You already have a collection "{name}": choose another name. '
                 "To bring it up to date, run manage.py import_collection."
             )
         return name
@@ -66,6 +66,6 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         title="Upload a collection",
         submit="Upload and import",
         intro="A collection is the set of documents that is searched. It is imported as a whole, or not at all. "
-        f"At most {filesizeformat(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)} can be uploaded here; what is larger "
-        "is imported by the command manage.py import_collection.",
+        f"At most {filesizeformat(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)} can be uploaded here; import larger "
+        f"files with manage.py import_collection.",
     )

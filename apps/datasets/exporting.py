@@ -94,10 +94,10 @@ def export_record(record: DatasetRecord, format: str, *, name: str, extra_files:
     """
     writer = WRITERS.get(format)
     if writer is None:
-        raise WriteError(f"There is no format {format!r} of datasets; there is {', '.join(WRITERS)}.", field="format")
+        raise WriteError(f"Unknown dataset format {format!r}: choose one of {', '.join(WRITERS)}.", field="format")
     fitted_record = writer.fit(record)
     if not fitted_record.queries:
-        raise WriteError(f"{writer.label}: no query is left that the format holds.", field="format")
+        raise WriteError(f"{writer.label}: the format cannot hold any of the queries.", field="format")
     return DatasetExport(
         writer,
         fitted_record,

@@ -79,7 +79,7 @@ class DatasetForm(PageForm):
     file = SizedFileField(
         label="Judged queries",
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Larger ones are imported by the command manage.py import_dataset.",
+        remedy="Import larger files with manage.py import_dataset.",
         help_text=SOURCES,
     )
     format = forms.ChoiceField(
@@ -94,13 +94,13 @@ class DatasetForm(PageForm):
     description = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 3}),
-        help_text="Where the queries come from, who judged them, how.",
+        help_text="The origin of the queries, and how they were judged.",
     )
     dataset = forms.ModelChoiceField(
         Dataset.objects.none(),
         required=False,
         label="Next version of",
-        help_text="The file becomes its next version; the versions before it stay.",
+        help_text="The file becomes its next version; earlier versions are kept.",
     )
     version = forms.CharField(
         max_length=LABEL_LENGTH,
@@ -110,13 +110,13 @@ class DatasetForm(PageForm):
     split = forms.CharField(
         max_length=50,
         required=False,
-        help_text="Of BEIR (test where empty) and Flowbaby (all).",
+        help_text="For BEIR (default: test) and Flowbaby (default: all).",
     )
     columns = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
-        help_text="Of CSV and JSON Lines: which column holds a field, one <code>field=column</code> a line, where "
-        "their names differ; <code>=column</code> for one that is to be left out.",
+        help_text="For CSV and JSON Lines: one <code>field=column</code> a line where their names differ; "
+        "<code>=column</code> ignores a column.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -38,7 +38,7 @@ class DatasetReport:
     @property
     def sentences(self) -> list[str]:
         """Return the warnings, and a sentence about repeated and dangling entries."""
-        return [*self.warnings, *([f"Found besides: {self.extra_counts}."] if self.extra_counts else [])]
+        return [*self.warnings, *([f"Also found: {self.extra_counts}."] if self.extra_counts else [])]
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class DatasetVersion(PublicModel):
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    label = models.CharField(max_length=50, blank=True, help_text="The version that the imported file states.")
+    label = models.CharField(max_length=50, blank=True, help_text="Version label in the imported file.")
     content_hash = models.CharField(max_length=64, blank=True)
     query_count = models.PositiveIntegerField(default=0)
     judgment_count = models.PositiveIntegerField(default=0)
@@ -87,7 +87,7 @@ class Query(models.Model):
     notes = models.TextField(blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     since = models.PositiveIntegerField(default=1, help_text="First version that has it.")
-    until = models.PositiveIntegerField(null=True, blank=True, help_text="First version that has it no more.")
+    until = models.PositiveIntegerField(null=True, blank=True, help_text="First version without it.")
 
     class Meta:
         ordering = ["dataset", "id"]

@@ -117,7 +117,7 @@ def check(record: DatasetRecord) -> None:
     if not record.queries:
         raise DatasetError("The dataset has no query: it needs at least one.", field="queries")
     if len(record.label) > LABEL_LENGTH:
-        raise DatasetError(f"The stated version has more than {LABEL_LENGTH} characters.", field="version")
+        raise DatasetError(f"The version label has more than {LABEL_LENGTH} characters.", field="version")
     if flaw := fault([record.description, record.label, record.metadata, record.slice_definitions]):
         raise DatasetError(f"What the dataset says about itself {flaw}.", field="metadata")
     keys = set()

@@ -27,7 +27,9 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
         version = (None if edited else versions.filter(frozen_at__isnull=False).first()) or versions.first()
     if version is None:
         numbers = ", ".join(str(existing) for existing in versions.values_list("number", flat=True)) or "none"
-        raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {numbers}.', field="version")
+        raise BenchbenchError(
+            f'The dataset "{dataset}" has no version {number}; its versions: {numbers}.', field="version"
+        )
     return version
 
 

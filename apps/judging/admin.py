@@ -59,7 +59,7 @@ class RoundAdmin(FactAdmin):
         permitted = request.user.has_perm("judging.delete_round")
         return permitted and obj is not None and may_lead(obj, request.user)
 
-    @admin.action(description="Go on although it is settled", permissions=["act"])
+    @admin.action(description="Continue after it is settled", permissions=["act"])
     def go_on_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def go_on(row: Round) -> str:
             change_round(row, staff(request), continue_after_settled=True)
@@ -67,7 +67,7 @@ class RoundAdmin(FactAdmin):
 
         return self.each(request, queryset, go_on)
 
-    @admin.action(description="Cancel the judging of a model", permissions=["act"])
+    @admin.action(description="Cancel judging by a model", permissions=["act"])
     def cancel_llm_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def cancel(row: Round) -> str:
             cancel_judging(row, staff(request))

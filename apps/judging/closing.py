@@ -35,17 +35,17 @@ class Closed:
     """
 
     version: DatasetVersion | None
-    judgments: Annotated[int, "That the version has from the round."] = 0
-    split: Annotated[int, "Items left out, as their judges are split."] = 0
-    outdated: Annotated[int, "Of queries or documents that changed since."] = 0
-    judged: Annotated[int, "Judged elsewhere since."] = 0
+    judgments: Annotated[int, "Judgments that the round added to the version."] = 0
+    split: Annotated[int, "Items left out because their judges are split."] = 0
+    outdated: Annotated[int, "Items left out because their query or document changed."] = 0
+    judged: Annotated[int, "Items left out because they were judged elsewhere."] = 0
     messages: list[str] = field(default_factory=list)
 
     @property
     def sentence(self) -> str:
         """A summary for the reader."""
         if self.version is None:
-            opening = "The round is closed; it had no grade to keep, and the dataset is as it was."
+            opening = "The round is closed. It had no grades to keep, so the dataset is unchanged."
         else:
             opening = f"The round is closed: {counted(self.judgments, 'judgment')} more in {self.version}."
         left_out = [
@@ -88,15 +88,15 @@ def _freeze(
     split = [consensus for consensus in consensus_by_item.values() if consensus.split]
     if split and not leave_out_split:
         raise RoundStateError(
-            f"{counted(len(split), 'item')} of the round wait for adjudication, as their judges are split: decide "
-            "them, or close the round without them."
+            f"{counted(len(split), 'item')} of the round wait for adjudication, because their judges are split: "
+            f"decide them, or close the round without them."
         )
     settled_items = {item_id: consensus for item_id, consensus in consensus_by_item.items() if not consensus.split}
     draft = draft_of(dataset)
     if settled_items and draft and (changes := changes_of(draft)).total and not with_draft:
         raise RoundStateError(
-            f'The dataset "{dataset}" has a draft with {changes.sentence}, which closing the round would freeze too: '
-            "freeze or discard it first, or close the round with it."
+            f'The dataset "{dataset}" has a draft with {changes.sentence}, which closing the round would also '
+            "freeze. Freeze or discard it first, or close the round with it."
         )
     items, outdated, judged = _storable_items(round, settled_items)
     if not items:

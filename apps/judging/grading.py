@@ -82,7 +82,7 @@ def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     lock_open_round(round)
     require_judge(round, judge)
     if not 1 <= count <= MOST_UNDONE:
-        raise RoundError(f"Undo takes back 1 to {MOST_UNDONE} grades, not {count}.", field="count")
+        raise RoundError(f"Undo 1 to {MOST_UNDONE} grades at once, not {count}.", field="count")
     last = list(grades_by(round, judge).values_list("item_id", flat=True)[:count])
     if not last:
         raise RoundStateError(f'{judge} has graded nothing in the round "{round}": there is nothing to undo.')
@@ -138,24 +138,26 @@ def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
     if decision is None:
         return False
     if decision.judge_id != by.pk:
-        raise NotAJudgeError(f"{decision.judge_name} decided this item: only who decided withdraws it. Decide anew.")
+        raise NotAJudgeError(
+            f"{decision.judge_name} decided this item and must withdraw it. You can only decide it again."
+        )
     decision.delete()
     return True
 
 
 def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float | None) -> None:
     if kind not in Grade.Kind.values:
-        raise RoundError(f"What is said is one of {', '.join(Grade.Kind.values)}, not {kind!r}.", field="kind")
+        raise RoundError(f"kind must be one of {', '.join(Grade.Kind.values)}, not {kind!r}.", field="kind")
     scale = grades_of(round.scale)
     if kind == Grade.Kind.GRADE and grade not in scale:
         listed = ", ".join(map(str, scale))
-        raise RoundError(f"The scale of the round has the grades {listed}, and not {grade}.", field="grade")
+        raise RoundError(f"The grade must be one of {listed}, not {grade}.", field="grade")
     if kind != Grade.Kind.GRADE and grade is not None:
-        raise RoundError(f"Who says {kind} gives no grade: leave it out.", field="grade")
+        raise RoundError(f"Leave out the grade if kind is {kind}.", field="grade")
     if len(note) > LONGEST_NOTE:
         raise RoundError(f"The note has more than {LONGEST_NOTE:,} characters.", field="note")
     if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
-        raise RoundError(f"A grade takes from 0 to {MOST_SECONDS:,.0f} seconds, not {seconds}.", field="seconds")
+        raise RoundError(f"The seconds must be from 0 to {MOST_SECONDS:,.0f}, not {seconds}.", field="seconds")
 
 
 def _lock_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:

@@ -103,7 +103,7 @@ def lock_open_round(round: Round) -> None:
         cursor.execute(LOCK_ROUND, [round.pk])
         row = cursor.fetchone()
     if row is None:
-        raise RoundStateError(f'The round "{round}" was deleted: it takes no grade.')
+        raise RoundStateError(f'The round "{round}" was deleted and takes no grades.')
     if row[0] != Round.State.OPEN:
         round.refresh_from_db(fields=["state", "closed_at", "closed_by", "closed_version"])
     require_open(round)
@@ -144,11 +144,11 @@ def require_judges(judges: Sequence[User], *, overlap_judges: int) -> None:
         raise RoundError("A round needs judges: name at least one.", field="judges")
     for judge in judges:
         if not (judge.is_active and judge.is_staff):
-            raise RoundError(f"{judge} may not sign in here: a judge is an active member of the staff.", field="judges")
+            raise RoundError(f"{judge} cannot sign in here: judges must be active staff.", field="judges")
     count = len(set(judges))
     if count < overlap_judges:
         raise RoundError(
-            f"The overlap asks for {overlap_judges} judges of an item, and there is {counted(count, 'judge')}: name "
+            f"The overlap needs {overlap_judges} judges per item, but the round has {counted(count, 'judge')}: name "
             "more, or set the overlap to 0.",
             field="overlap",
         )
@@ -158,8 +158,8 @@ def find_judges(names: Sequence[str], among: QuerySet[User] | None = None) -> li
     """Return the users with these names. Raises RoundError for the first name that is missing `among` them."""
     candidates = User.objects.all() if among is None else among
     users = {user.username: user for user in candidates.filter(username__in=names)}
-    whom = "No user" if among is None else "Nobody in your teams"
+    whom = "No user" if among is None else "No user in your teams"
     for name in names:
         if name not in users:
-            raise RoundError(f"{whom} is called {name!r}: a judge is named by the user name.", field="judges")
+            raise RoundError(f"{whom} has the user name {name!r}: name judges by user name.", field="judges")
     return [users[name] for name in dict.fromkeys(names)]

@@ -39,29 +39,27 @@ class Round(OwnedModel):
     mapping = models.ForeignKey(Mapping, on_delete=models.PROTECT, related_name="rounds")
     runs = models.ManyToManyField(Run, through="RoundRun", related_name="rounds")
     dataset_version = models.ForeignKey(
-        DatasetVersion, on_delete=models.PROTECT, related_name="+", help_text="The version that it began from."
+        DatasetVersion, on_delete=models.PROTECT, related_name="+", help_text="The dataset version at its start."
     )
     order = models.CharField(max_length=10, choices=Order, default=Order.DECISIVE)
-    depth = models.PositiveIntegerField(help_text="How many documents of each ranking are in the pool.")
-    budget = models.PositiveIntegerField(null=True, blank=True, help_text="At most so many items. Empty: the pool.")
-    measure = models.CharField(max_length=100, help_text="The measure whose differences are to be settled.")
-    uniform_share = models.FloatField(default=SHARE, help_text="Share of the items that is drawn uniformly at random.")
+    depth = models.PositiveIntegerField(help_text="Documents of each ranking in the pool.")
+    budget = models.PositiveIntegerField(null=True, blank=True, help_text="At most this many items. Empty: the pool.")
+    measure = models.CharField(max_length=100, help_text="The measure whose differences the round settles.")
+    uniform_share = models.FloatField(default=SHARE, help_text="Share of the items drawn uniformly at random.")
     seed = models.BigIntegerField(default=42)
     scale = models.JSONField(help_text="Grades, lowest first: grade, name, description.")
     guidelines = models.TextField(blank=True, help_text="For the judges, in Markdown.")
     judges = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="judging_rounds")
     overlap = models.FloatField(default=0, help_text="Share of the items that several judges grade.")
-    overlap_judges = models.PositiveSmallIntegerField(default=2, help_text="How many judges grade such an item.")
-    blind = models.BooleanField(
-        default=True, help_text="While it is open, judges see no grade of another, of items that they graded neither."
-    )
+    overlap_judges = models.PositiveSmallIntegerField(default=2, help_text="Judges for each shared item.")
+    blind = models.BooleanField(default=True, help_text="Judges do not see each other's grades while it is open.")
     state = models.CharField(max_length=10, choices=State, default=State.OPEN, editable=False)
     item_count = models.PositiveIntegerField(default=0, editable=False)
     pool_size = models.PositiveIntegerField(
-        default=0, editable=False, help_text="Pairs without a judgment in the first documents of its runs."
+        default=0, editable=False, help_text="Unjudged pairs in the first documents of its runs."
     )
     settled_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When its question was settled: no item is handed out then."
+        null=True, blank=True, editable=False, help_text="When it was settled; then it hands out no items."
     )
     continue_after_settled = models.BooleanField(default=False, help_text="Judges get items after it is settled.")
     closed_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -155,10 +153,10 @@ class RoundItem(models.Model):
     )
     place = models.PositiveIntegerField(help_text="In the order of the round when it was opened, from 1.")
     planned_probability = models.FloatField(
-        help_text="With which any pair of the pool would be in the uniform sample, were the round judged to its end."
+        help_text="Probability that a pair of the pool is in the uniform sample of the completed round."
     )
-    in_planned_sample = models.BooleanField(help_text="Whether it would be of that sample.")
-    wanted = models.PositiveSmallIntegerField(default=1, help_text="How many judges are to grade it.")
+    in_planned_sample = models.BooleanField(help_text="Whether it is in that sample.")
+    wanted = models.PositiveSmallIntegerField(default=1, help_text="Number of judges to grade it.")
 
     class Meta:
         ordering = ["round", "place"]
@@ -180,7 +178,7 @@ class Slot(models.Model):
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="slots")
     item = models.ForeignKey(RoundItem, on_delete=models.CASCADE, related_name="slots")
     number = models.PositiveSmallIntegerField(help_text="From 1.")
-    place = models.IntegerField(help_text="What is smallest comes first; new states of a decisive round change it.")
+    place = models.IntegerField(help_text="The smallest value comes first. New states of a decisive round change it.")
     judge = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     until = models.DateTimeField(null=True)
     done = models.BooleanField(default=False)
@@ -210,12 +208,12 @@ class Grade(models.Model):
     item = models.ForeignKey(RoundItem, on_delete=models.CASCADE, related_name="grades")
     source = models.CharField(max_length=10, choices=Source, default=Source.HUMAN)
     judge = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    judge_name = models.CharField(max_length=200, help_text="Of a language model: model, prompt and their versions.")
-    adjudicates = models.BooleanField(default=False, help_text="It decides where the judges' grades are split.")
+    judge_name = models.CharField(max_length=200, help_text="For a language model: model, prompt and their versions.")
+    adjudicates = models.BooleanField(default=False, help_text="It decides an item on which the judges are split.")
     kind = models.CharField(max_length=12, choices=Kind, default=Kind.GRADE)
     grade = models.SmallIntegerField(null=True)
     note = models.TextField(blank=True)
-    seconds = models.FloatField(null=True, help_text="From when the item was shown to when it was graded.")
+    seconds = models.FloatField(null=True, help_text="Time from showing the item to grading it.")
     graded_at = models.DateTimeField()
 
     class Meta:
@@ -243,13 +241,13 @@ class RoundState(models.Model):
     """The most recently computed state of a round. Lock this row while computing it."""
 
     round = models.OneToOneField(Round, on_delete=models.CASCADE, primary_key=True, related_name="stated")
-    grades = models.PositiveIntegerField(default=0, help_text="How many grades of people it counts.")
-    mark = models.CharField(max_length=64, help_text="Hash of what it was reckoned from: the basis and the grades.")
-    state = models.JSONField(null=True, help_text="Null for a round that compares nothing.")
+    grades = models.PositiveIntegerField(default=0, help_text="Number of human grades that it counts.")
+    mark = models.CharField(max_length=64, help_text="Hash of its inputs: the basis and the grades.")
+    state = models.JSONField(null=True, help_text="Null if the round compares no runs.")
     sample_size = models.PositiveIntegerField(default=0, help_text="Pairs of the uniform sample that are judged.")
     sampled_from = models.PositiveIntegerField(default=0, help_text="Pairs that the sample is drawn from.")
-    front = models.JSONField(default=list, help_text="Items that were put in place last, in their order.")
-    basis = models.CharField(max_length=64, help_text="Hash of what the board was read from.")
+    front = models.JSONField(default=list, help_text="Items that were reordered last, in their order.")
+    basis = models.CharField(max_length=64, help_text="Hash of the inputs of the board.")
     board = models.BinaryField(null=True, help_text="The question and the items, packed.")
     computed_at = models.DateTimeField(null=True)
     evidence = models.JSONField(
@@ -268,12 +266,10 @@ class LLMJudge(PublicModel):
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="llm_judges")
     name = models.CharField(max_length=200, help_text="Of its grades: server, model, revision, prompt.")
     llm = models.CharField(max_length=150, help_text="Server and model, as ollama:llama3.")
-    revision = models.CharField(max_length=200, help_text="As its server tells it; unknown where it tells none.")
+    revision = models.CharField(max_length=200, help_text="As its server reports it; unknown if it reports none.")
     prompt_version = models.CharField(max_length=20)
-    prompt_hash = models.CharField(max_length=64, help_text="Of the prompt with the scale and the guidelines.")
-    item_limit = models.PositiveIntegerField(
-        null=True, help_text="At most so many answers, the last time it was started."
-    )
+    prompt_hash = models.CharField(max_length=64, help_text="Hash of the prompt with the scale and the guidelines.")
+    item_limit = models.PositiveIntegerField(null=True, help_text="Maximum number of answers of its last start.")
 
     class Meta:
         verbose_name = "model that judges"

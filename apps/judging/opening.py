@@ -35,7 +35,7 @@ MOST_SEED = 2**31 - 1
 USUAL_SECONDS = 10.0  # assumed per grade until grades exist
 PACE_OF = 200  # latest grades that the pace is computed from
 BATCH = 5000
-SHARES = {"uniform_share": "The share of the uniform sample", "overlap": "How much of the items is shared by judges"}
+SHARES = {"uniform_share": "The share of the uniform sample", "overlap": "The share of items that several judges grade"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,7 @@ def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], ow
     _check(options, judges, depth)
     if options.order == Round.Order.DECISIVE and len(runs) == 1:
         raise RoundError(
-            "A verdict needs two runs, and the decisive order asks what decides between them: add a run, or choose "
-            "another order.",
+            "The decisive order needs at least two runs to compare: add a run, or choose another order.",
             field="order",
         )
     scale = read_scale(options.scale) if options.scale else default_scale(version)
@@ -173,12 +172,12 @@ def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], ow
 def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
     """Return the mapping of all runs. Raises RoundError for runs that a round cannot compare."""
     if not runs:
-        raise RoundError("A round needs at least one run, whose documents are judged.", field="runs")
+        raise RoundError("A round needs at least one run: choose the runs to judge.", field="runs")
     seen = set(usable(Run.objects.filter(pk__in=[run.pk for run in runs]), owner, through="benchmark"))
     for run in runs:
         if run not in seen:
-            viewer = f"{owner}'s" if owner else "the whole staff's"
-            raise RoundError(f'The run "{run}" of "{run.benchmark}" is not {viewer} to see.', field="runs")
+            viewer = f"{owner}" if owner else "the whole staff"
+            raise RoundError(f'The run "{run}" of "{run.benchmark}" is not visible to {viewer}.', field="runs")
         if run.status != Run.Status.COMPLETED:
             raise RoundError(
                 f'The run "{run}" has no rankings: it is {run.status}. Choose completed runs.', field="runs"
@@ -186,7 +185,9 @@ def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
     mappings = {run.benchmark.mapping for run in runs}
     if len(mappings) > 1:
         names = ", ".join(sorted(f'"{mapping}"' for mapping in mappings))
-        raise RoundError(f"The runs are of several mappings, {names}: a round is of one.", field="runs")
+        raise RoundError(
+            f"The runs of a round must have the same mapping, but these have several: {names}.", field="runs"
+        )
     if len(set(runs)) < len(runs):
         raise RoundError("A run is named twice: name each once.", field="runs")
     return mappings.pop()
@@ -203,7 +204,7 @@ def _require_ranked(runs: Sequence[Run], rankings: Sequence[Rankings], query_ids
             continue
         failed = run.query_results.filter(query__in=lost).values("query").distinct().count()
         reason = unranked_reason(counted=counted, failed=failed, unsearched=len(lost) - failed)
-        raise RoundError(f'Leave out the run "{run}" of "{run.benchmark}", or mend it. {reason}', field="runs")
+        raise RoundError(f'Leave out the run "{run}" of "{run.benchmark}", or repair it. {reason}', field="runs")
 
 
 def _measure(options: RoundOptions, run: Run) -> Measure:
@@ -217,21 +218,22 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
     if not options.name.strip():
         raise RoundError("Give the round a name.", field="name")
     if options.order not in Round.Order.values:
-        raise RoundError(f"The order is one of {', '.join(Round.Order.values)}, not {options.order!r}.", field="order")
+        raise RoundError(
+            f"The order must be one of {', '.join(Round.Order.values)}, not {options.order!r}.", field="order"
+        )
     if not 1 <= depth <= MOST_DEPTH:
         raise RoundError(f"The depth is {depth}: choose one from 1 to {MOST_DEPTH:,}.", field="depth")
     if options.budget is not None and options.budget < 1:
-        raise RoundError("A budget is at least 1 item; leave it out for the whole pool.", field="budget")
+        raise RoundError("The budget must be at least 1 item. Leave it out for the whole pool.", field="budget")
     if not 0 <= options.seed <= MOST_SEED:
-        raise RoundError(f"The seed is a whole number from 0 to {MOST_SEED:,}.", field="seed")
+        raise RoundError(f"The seed must be a whole number from 0 to {MOST_SEED:,}.", field="seed")
     for name, label in SHARES.items():
         share = getattr(options, name)
         if not 0 <= share <= 1:
-            raise RoundError(f"{label} ({name}) is a share from 0 to 1, not {share}.", field=name)
+            raise RoundError(f"{label} ({name}) must be from 0 to 1, not {share}.", field=name)
     if not 2 <= options.overlap_judges <= 10:
         raise RoundError(
-            f"An item is shared by 2 to 10 judges, not {options.overlap_judges}: change how many grade a shared one "
-            "(overlap_judges).",
+            f"A shared item needs 2 to 10 judges, not {options.overlap_judges}: change overlap_judges.",
             field="overlap_judges",
         )
     require_judges(judges, overlap_judges=options.overlap_judges if options.overlap else 1)
@@ -240,14 +242,14 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
 def _check_items(items: int, depth: int, version: DatasetVersion) -> None:
     if not items:
         raise RoundError(
-            f"Whatever these runs return in their first {depth:,} is judged in {version}: there is nothing to grade. "
+            f"All pairs in the first {depth:,} documents of these runs are judged in {version}. "
             "Choose a greater depth or other runs.",
             field="depth",
         )
     if items > MOST_ITEMS:
         raise RoundError(
-            f"The pool has {items:,} pairs, and a round at most {MOST_ITEMS:,} items: take a smaller "
-            "depth, or fewer runs.",
+            f"The pool has {items:,} pairs, and a round at most {MOST_ITEMS:,} items: choose a smaller depth, or "
+            f"fewer runs.",
             field="depth",
         )
 

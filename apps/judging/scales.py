@@ -44,7 +44,7 @@ def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
     highest = USUAL if highest is None else max(1, highest)
     if highest not in KEYS:
         raise RoundError(
-            f"The highest grade of {version} is {highest}, and a scale has grades from 0 to {KEYS[-1]}: state a scale.",
+            f"The highest grade of {version} is {highest}, and a scale has grades from 0 to {KEYS[-1]}: give a scale.",
             field="scale",
         )
     names = NAMES.get(highest, tuple(f"Grade {grade}" for grade in range(highest + 1)))
@@ -65,7 +65,7 @@ def read_scale(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     grades = [entry.grade for entry in scale]
     names = [entry.name.strip().casefold() for entry in scale]
     if len(set(grades)) < len(grades) or len(set(names)) < len(names):
-        raise RoundError("The scale has a grade or a name twice: state each once.", field="scale")
+        raise RoundError("A grade or a name occurs twice in the scale: give each once.", field="scale")
     if 0 not in grades or len(grades) < 2:
         raise RoundError("The scale needs 0, which is not relevant, and at least one grade above it.", field="scale")
     return [

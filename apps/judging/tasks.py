@@ -34,7 +34,8 @@ class LLMJudgingHandler(Handler):
         require_open(judge.round)
         if changes := changes_of(judge):
             raise RoundStateError(
-                f"{judge} cannot go on, since {' and '.join(changes)}. Start it again: it judges anew."
+                f"{judge} cannot continue because {' and '.join(changes)}. Start it again: it will judge every item "
+                f"again."
             )
         rows = []
         for index, item in enumerate(load_items(batch.payload["items"])):

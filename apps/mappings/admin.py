@@ -83,8 +83,10 @@ class MappingAdmin(OwnedAdmin):
             return "Not resolved yet."
         if vars(mapping)["stale"]:
             return "No: the dataset or the collection has changed since. Resolve it again before the next benchmark."
-        draft = " The draft is no part of it before it is frozen." if draft_of(mapping.dataset) else ""
-        return f"Yes, for {mapping.dataset_version}: no newer version is frozen, and the collection is the same.{draft}"
+        draft = " Freeze the draft to include it." if draft_of(mapping.dataset) else ""
+        return (
+            f"Yes, for {mapping.dataset_version}: no newer version is frozen, and the collection is unchanged.{draft}"
+        )
 
     def trail(self, obj: Mapping) -> list[Any]:
         return [obj.collection, obj.dataset]

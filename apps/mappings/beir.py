@@ -112,7 +112,7 @@ def _open(directory: Path, split: str) -> tuple[Source, DatasetRecord]:
             raise BeirError(f"{directory} names its split: leave --split out.", field="split")
         return open_catalogue(id), read_catalogue(id)
     if not directory.is_dir():
-        raise BeirError(f"{directory} is not a directory: name the one that holds corpus.jsonl and queries.jsonl.")
+        raise BeirError(f"{directory} is not a directory: name the directory with corpus.jsonl and queries.jsonl.")
     corpus = find_corpus(directory)
     if corpus is None:
         raise BeirError(f"{directory} holds no corpus.jsonl and no corpus.jsonl.gz: is it a BEIR directory?")
@@ -139,7 +139,7 @@ def _import_queries(record: DatasetRecord, directory: Path, name: str, split: st
 
 def _import_index(collection: Collection, vectors: Path, version: DatasetVersion, owner: Any, model: str) -> Indexed:
     if not vectors.is_file():
-        raise BeirError(f"There is no file {vectors}.", field="vectors")
+        raise BeirError(f"The file {vectors} does not exist.", field="vectors")
     with vectors.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     made_by = {"vector_source": digest} | ({"encoder": model} if model else {})

@@ -33,8 +33,8 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
     _refuse_second(dataset, collection, owner)
     if collection.kind == Collection.Kind.EXTERNAL and collection.mappings.exists():
         raise ConflictError(
-            f'The collection "{collection}" holds the ids of external runs, for one dataset: importing a run makes one '
-            "for another.",
+            f'The collection "{collection}" holds the ids of external runs for one dataset: import a run to create '
+            "one for another dataset.",
             field="collection",
         )
     mine = Mapping.objects.filter(owner=owner)

@@ -54,7 +54,9 @@ def _map_record(record: DatasetRecord, version: DatasetVersion, mapping: Mapping
     merged = sum(len(query.judgments) for query in record.queries) - sum(len(query.judgments) for query in queries)
     warnings = []
     if lost:
-        warnings.append(f"Judgments without a document in the collection, under made ids ({UNRESOLVED}N): {lost:,}.")
+        warnings.append(
+            f"Judgments without a document in the collection, with generated ids ({UNRESOLVED}N): {lost:,}."
+        )
     if merged:
         warnings.append(f"Judgments of a document that another judgment of the query names, left out: {merged:,}.")
     return replace(record, queries=queries), warnings

@@ -39,7 +39,7 @@ def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     queries = sum(empty.values())
     some = some_of([describe_filter(json.loads(text)) for text in sorted(empty)], MAX_LISTED, "; ")
     return [
-        f"{queries:,} {'queries find' if queries > 1 else 'query finds'} nothing, whatever is searched: no document of "
+        f"{queries:,} {'queries find' if queries > 1 else 'query finds'} nothing: no document of "
         f'the collection "{mapping.collection}" has what they filter by ({some}). Check the metadata of the '
         "documents, or the filters of the queries."
     ]
@@ -88,14 +88,14 @@ def require_modules(mapping: Mapping) -> None:
     some = some_of([_describe_module(name, filters) for name, filters in lost.items()])
     raise MissingModulesError(
         f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
-        f"{some}. Import each as one document whose id is the name of the module, with all its versions as a list in "
-        "its metadata; or allow that they are missing: they count as not found.",
+        f"{some}. Import each as one document: the id is the module's name, and the metadata lists its versions. Or "
+        f"allow missing modules: they count as not found.",
         field="allow_missing",
     )
 
 
 def _describe_module(name: str, filters: list[str]) -> str:
-    return f"{name} (is there, but not with {' or '.join(filters[:MAX_FILTERS])})" if filters else name
+    return f"{name} (exists, but not with {' or '.join(filters[:MAX_FILTERS])})" if filters else name
 
 
 def _name(doc_ref: Any) -> str:

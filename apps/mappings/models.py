@@ -28,7 +28,7 @@ class Mapping(OwnedModel):
         editable=False,
         on_delete=models.PROTECT,
         related_name="+",
-        help_text="The version whose judgments the counts speak of.",
+        help_text="The version whose judgments are counted.",
     )
     collection_fingerprint = models.CharField(max_length=64, blank=True, editable=False)
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)

@@ -78,7 +78,7 @@ def read_reference(doc_ref: object) -> Reference:
         raise InvalidReferenceError("The reference is not an object.")
     key = next((key for key in FIELDS if doc_ref.get(key) is not None), None)
     if key is None:
-        raise InvalidReferenceError(f"The reference has none of the keys {', '.join(FIELDS)}.")
+        raise InvalidReferenceError(f"The reference must have one of the keys {', '.join(FIELDS)}.")
     value = doc_ref[key]
     if not isinstance(value, str):
         raise InvalidReferenceError(f"The {key} is not a string.", key)

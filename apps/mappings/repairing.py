@@ -168,7 +168,7 @@ def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any
     if judgments:
         raise RepairError(
             f'"{document}" has the grade {judgments[0].grade} for {judgment.query.key!a} already: drop this judgment, '
-            "or judge that document anew."
+            "or change the grade of that document."
         )
     remove_judgment(mapping.dataset, judgment.query.key, judgment.doc_ref)
     reference = {"document_id": document.external_id}

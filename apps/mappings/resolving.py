@@ -68,7 +68,7 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
         add_judged_documents(mapping)
     if Operation.active_on(mapping):
-        raise OperationActiveError(f'The mapping "{mapping}" is being resolved already: wait for that, or cancel it.')
+        raise OperationActiveError(f'The mapping "{mapping}" is already being resolved: wait, or cancel it.')
     number = judgments_of(current_basis(mapping)).count()
     documents = live(mapping.collection).count()
     if (

@@ -140,7 +140,7 @@ def truths_in(
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
     """Raise TruthError if `mapping` was never resolved, or only for older versions."""
     if version.dataset_id != mapping.dataset_id:
-        raise TruthError(f'The mapping "{mapping}" is of another dataset than {version}.')
+        raise TruthError(f'The mapping "{mapping}" belongs to another dataset than {version}.')
     if mapping.dataset_version is None:
         raise TruthError(f'The mapping "{mapping}" is pending: resolve it first.')
     if version.number > mapping.dataset_version.number:

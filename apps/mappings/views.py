@@ -61,8 +61,8 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Map a dataset to a collection",
         submit="Map and resolve",
-        intro="A mapping finds for each judgment of the dataset its document in the collection, or says "
-        "why there is none.",
+        intro="A mapping finds for each judgment of the dataset its document in the collection, or the "
+        "reason why it is missing.",
     )
 
 
@@ -70,7 +70,7 @@ def sentence(resolved: Resolved) -> str:
     """Return the outcome of resolving and the next step, as a message for the user."""
     mapping = resolved.mapping
     if resolved.operation is not None:
-        return f'"{mapping}" is large: it is being resolved on the queue, and this page shows how far that is.'
+        return f'"{mapping}" is large and is being resolved on the queue. This page shows the progress.'
     summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments found their document."
     if mapping.status == Mapping.Status.RESOLVED:
         return f"{summary} Next: make a benchmark."
@@ -98,7 +98,7 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
     rows = Resolution.objects.select_related("judgment__query", "mapping__dataset", "mapping__collection")
     resolution = visible(rows, request.user, through="mapping").filter(pk=object_id).first()
     if resolution is None:
-        raise Http404(f"There is no resolution {object_id} that you may see.")
+        raise Http404(f"Resolution {object_id} was not found, or you may not view it.")
     mapping, judgment = resolution.mapping, resolution.judgment
     if not may_change(mapping.dataset, request.user):
         raise PermissionDenied

@@ -149,7 +149,7 @@ def document_of(mapping: Mapping, name: str) -> int:
 
 def test_mapping_page_links_to_candidates_for_unresolved_judgments(client_of_ada: Client, mapping: Mapping) -> None:
     page = client_of_ada.get(change_url(mapping)).content.decode()
-    assert "Yes, for questions v1: no newer version is frozen, and the collection is the same.<" in page
+    assert "Yes, for questions v1: no newer version is frozen, and the collection is unchanged.<" in page
     for doc_ref in (TWICE, GONE, ODD):
         assert f'href="{repair_url(mapping, doc_ref)}"' in page
     assert offered(client_of_ada, repair_url(mapping, TWICE)) == ["a/pears", "b/pears"]
@@ -181,7 +181,7 @@ def test_redirecting_or_dropping_judgments_completes_the_mapping(
     assert "Import, entered by ada" in client_of_ada.get(change_url(now.query)).content.decode()
     to_freeze = reverse("admin:dataset_freeze", args=[mapping.dataset_id])
     assert "Import, entered by ada" in client_of_ada.get(to_freeze).content.decode()
-    assert "the collection is the same. The draft is no part of it" in page
+    assert "the collection is the same. Freeze the draft to include it" in page
     late = client_of_ada.post(repair_url(mapping, TWICE), chosen)
     assert "was changed or removed since" in messages_of(late)
 

@@ -253,7 +253,7 @@ def test_mapping_page_exports_the_dataset_by_its_documents(admin_client: Client,
     assert url in admin_client.get(change_url(mapping)).content.decode()
     held = zipfile.ZipFile(io.BytesIO(b"".join(admin_client.get(url))))
     assert b"red fruit" in held.read("corpus.jsonl")
-    assert "under made ids" in admin_client.get(change_url(mapping)).content.decode()
+    assert "with generated ids" in admin_client.get(change_url(mapping)).content.decode()
     Mapping.objects.update(owner=make_staff("ada"))
     stranger = Client()
     stranger.force_login(make_staff("bob", may=("view",)))

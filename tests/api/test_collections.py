@@ -89,8 +89,8 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
 @pytest.mark.parametrize(
     ("file_name", "content", "status", "told"),
     [
-        ("corpus.csv", CORPUS, 400, "corpus.csv is no corpus: its name must end in .jsonl, .jsonl.gz, .zip."),
-        ("corpus.jsonl", "\n", 400, "There is no document to import."),
+        ("corpus.csv", CORPUS, 400, "corpus.csv is not a corpus: its name must end in .jsonl, .jsonl.gz, .zip."),
+        ("corpus.jsonl", "\n", 400, "The source has no documents to import."),
         ("corpus.jsonl.gz", CORPUS, 400, "corpus.jsonl.gz"),
         ("docs.zip", CORPUS, 400, "docs.zip cannot be unpacked"),
         ("docs.zip", packed(a__pdf="x"), 400, "docs holds no document: looked for files that end in"),
@@ -179,7 +179,7 @@ def test_removed_document_is_unlisted_but_still_readable(callers: Callers) -> No
 @pytest.mark.parametrize(
     ("documents", "told"),
     [
-        ([record("a"), record("a", "pear")], "documents[1]) was stated before with other content"),
+        ([record("a"), record("a", "pear")], "documents[1]) occurs before with other content"),
         ([record(" ")], "documents[0]"),
         ([record("a", sections=[{"section_id": "s", "start": 0, "end": 2**40}])], "documents[0].sections[0].end"),
         ([record("a", "\ud800")], ""),

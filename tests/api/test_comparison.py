@@ -90,7 +90,7 @@ def test_descriptive_comparison_has_no_p_value(callers: Callers, compared: Bench
 @pytest.mark.parametrize(
     ("query", "status", "field", "told"),
     [
-        ({"run": str(UNKNOWN)}, 404, "", "There is no run"),
+        ({"run": str(UNKNOWN)}, 404, "", f"The run {UNKNOWN} does not exist."),
         ({"run": ["first"]}, 400, "run", "takes 2 to 64 runs, not 1"),
         ({"run": ["first"], "baseline": "first"}, 400, "run", "takes 2 to 64 runs, not 1"),
         ({"run": ["first", "second"], "measure": "ERR@20"}, 400, "measure", 'no common measure "ERR@20"'),

@@ -77,7 +77,7 @@ def test_it_says_how_much_a_file_states_twice(callers: Callers) -> None:
     content = questions("a")
     content["queries"][0]["relevant_docs"] = ["x", "x", {"doc_ref": {"uri": "x"}}]
     answer = callers.owner.upload(PATH, content, name="support")
-    assert answer.json()["warnings"] == ["Found besides: 2 duplicates."]
+    assert answer.json()["warnings"] == ["Also found: 2 duplicates."]
 
 
 def test_upload_under_a_known_name_reports_its_effect(callers: Callers) -> None:

@@ -131,8 +131,8 @@ def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
     ("query", "status", "field", "told"),
     [
         ({"format": "beir"}, 400, "format", "has no document_id"),
-        ({"format": "benchbench-json", "version": "7"}, 400, "version", "has no version 7; there is 1"),
-        ({"format": "benchbench-json", "mapping_id": str(UNKNOWN)}, 404, "", "There is no mapping"),
+        ({"format": "benchbench-json", "version": "7"}, 400, "version", "has no version 7; its versions: 1"),
+        ({"format": "benchbench-json", "mapping_id": str(UNKNOWN)}, 404, "", f"The mapping {UNKNOWN} does not exist."),
     ],
 )
 def test_invalid_dataset_export_is_rejected_at_its_field(

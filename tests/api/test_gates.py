@@ -233,7 +233,7 @@ def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark
 @pytest.mark.parametrize(
     ("order", "fields", "status", "field", "told"),
     [
-        (1, {"run_id": str(UNKNOWN)}, 404, "", "There is no run"),
+        (1, {"run_id": str(UNKNOWN)}, 404, "", f"The run {UNKNOWN} does not exist."),
         (2, {}, 409, "name", "already"),
         (3, {}, 409, "", "is failed: only a completed run"),
     ],

@@ -95,7 +95,7 @@ def test_unknown_or_foreign_collection_is_refused(callers: Callers) -> None:
     _, theirs = owned(callers.other, name="theirs")
     path = f"/benchmark-datasets/{dataset.pk}/mappings"
     nowhere = callers.owner.post(path, {"collection_id": str(UNKNOWN)})
-    assert_refused(nowhere, 404, told=f"There is no collection {UNKNOWN} here.")
+    assert_refused(nowhere, 404, told=f"The collection {UNKNOWN} does not exist.")
     assert callers.owner.post(path, {"collection_id": str(theirs.pk)}).status_code == 403
 
 

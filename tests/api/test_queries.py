@@ -172,7 +172,7 @@ def test_freezing_applies_exactly_the_displayed_draft_difference(callers: Caller
     }
     callers.owner.delete(path_of(path, "sour"))
     late = callers.owner.post(f"{path}/versions", {"digest": told["digest"]})
-    assert_refused(late, 409, told="edited since you looked at it")
+    assert_refused(late, 409, told="edited after you viewed it")
     again = callers.owner.get(f"{path}/versions/2/difference", limit=1).json()
     assert [query["query_key"] for query in again["queries_removed"]] == ["sour"]
     assert callers.owner.post(f"{path}/versions", {"digest": again["digest"]}).status_code == 201

@@ -85,9 +85,9 @@ def test_session_without_a_csrf_token_is_explained(callers: Callers) -> None:
 def test_address_with_a_trailing_slash_suggests_the_correct_one(db: None) -> None:
     told = [Caller().get(path).json()["detail"] for path in (f"{PATH}/", "/no/such/", "/nothing")]
     assert told == [
-        f"There is nothing at {ROOT}{PATH}/: no address ends in a slash, so ask for {ROOT}{PATH}.",
-        f"There is nothing at {ROOT}/no/such/: /api/docs/ lists what is.",
-        f"There is nothing at {ROOT}/nothing: /api/docs/ lists what is.",
+        f"{ROOT}{PATH}/ does not exist: leave out the final slash ({ROOT}{PATH}).",
+        f"{ROOT}/no/such/ does not exist: /api/docs/ lists all addresses.",
+        f"{ROOT}/nothing does not exist: /api/docs/ lists all addresses.",
     ]
 
 

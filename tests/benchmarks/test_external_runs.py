@@ -88,7 +88,7 @@ def test_external_runs_of_a_dataset_share_one_mapping(dataset, admin_user):
     assert external_mapping(dataset) == first
     assert first.collection.kind == "external"
     assert first.name.startswith("questions ")
-    with pytest.raises(ConflictError, match="the ids of external runs, for one dataset"):
+    with pytest.raises(ConflictError, match="the ids of external runs for one dataset"):
         create_mapping(make_dataset(name="others"), first.collection)
 
 

@@ -199,7 +199,7 @@ def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browse
     look(page, "adjudicate")
     while not page.locator("[data-say=grade]").first.is_disabled():
         tap(page, "1")
-    page.wait_for_selector("text=Nothing is left to decide")
+    page.wait_for_selector("text=No items are left to decide")
     kept(page)
 
     page.goto(reverse("admin:round_close", args=[opened.pk]))
@@ -222,7 +222,7 @@ def test_a_round_shows_its_model_and_three_verdicts(page):
     opened = outside(make)
     page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
     page.wait_for_selector("#llm >> text=Graded by people and the model: 30 pairs")
-    page.wait_for_selector("#verdicts >> text=Open a round whose order is by queries")
+    page.wait_for_selector("#verdicts >> text=Open a round with the order “queries”")
     look(page, "models")
 
 

@@ -119,7 +119,7 @@ def test_conflicting_duplicate_ids_are_refused_and_nothing_stored(fruit: Collect
     fingerprint = fruit.fingerprint
     filler = [DocumentRecord(f"filler {number}", "", "") for number in range(1500)]
     other = replace(APPLE, text="Not a fruit.", location="corpus.jsonl, line 1502")
-    sentence = r"'apple' \(corpus\.jsonl, line 1502\) was stated before with other .* such as \"version\": \["
+    sentence = r"'apple' \(corpus\.jsonl, line 1502\) occurs before with other .* such as \"version\": \["
     with pytest.raises(DocumentError, match=sentence):
         import_documents(fruit, [APPLE, *filler, other])
     assert [document.external_id for document in fruit.documents.all()] == ["plum"]
@@ -135,7 +135,7 @@ def test_it_keeps_ids_that_look_alike_apart(fruit: Collection) -> None:
 
 def test_it_refuses_an_import_of_nothing(fruit: Collection) -> None:
     import_documents(fruit, [APPLE])
-    with pytest.raises(CollectionImportError, match="no document to import"):
+    with pytest.raises(CollectionImportError, match="no documents to import"):
         import_documents(fruit, [])
     assert fruit.documents.filter(removed_at=None).count() == 1
 
@@ -231,7 +231,7 @@ def test_the_fingerprint_orders_ids_by_code_point(fruit: Collection) -> None:
 
 def test_a_name_is_taken_once_per_owner(fruit: Collection, admin_user: object) -> None:
     create_collection("fruit", owner=admin_user)
-    with pytest.raises(ConflictError, match='already a collection "fruit": choose another name'):
+    with pytest.raises(ConflictError, match='collection "fruit" already exists: choose another name'):
         create_collection(" fruit ")
 
 

@@ -185,7 +185,7 @@ def test_the_same_again_opens_no_draft(fruit):
         (edit(APPLE, 1, key="blue"), "judgments[1].query_key", "has no query 'blue'"),
         (edit({"url": "x"}, 1), "judgments[1].doc_ref", "has the unknown key 'url'"),
         (edit({"uri": "u" * 2_001}, 1), "judgments[1].doc_ref", "has more than 2,000 characters in its uri"),
-        (edit({"uri": "x"}, None), "judgments[1].doc_ref", "no judgment of that document to take away"),
+        (edit({"uri": "x"}, None), "judgments[1].doc_ref", "no judgment of that document to remove"),
         (edit(PEAR, 2), "judgments[1]", r"names the same query and document as judgments\[0\]"),
         (edit(APPLE, 40_000), "judgments[1].grade", "out of range"),
     ],

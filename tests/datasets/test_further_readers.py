@@ -34,7 +34,9 @@ class TestTable:
         assert read_dataset(path, columns=columns).queries == [
             QueryRecord("1", "red", [JudgmentRecord({"uri": "u"}, 3)], category="colour")
         ]
-        assert said(path, columns={"query": "q"}).startswith("'query' is not a field of a table: there are query_key,")
+        assert said(path, columns={"query": "q"}).startswith(
+            "'query' is not a field of a table: choose one of query_key,"
+        )
         assert said(path, columns={"grade": "points"}).startswith("t.csv has no column 'points': it has q, question")
         assert said(path, columns={"query_key": "q"}).startswith(
             "t.csv has no column query_text, no grade, no doc_ref (nor one of document_id, uri, "
@@ -96,7 +98,9 @@ class TestTable:
 
     def test_unknown_column_is_an_error_unless_ignored(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
-        assert said(path).startswith("t.csv has a column that holds no field: 'mood', 'tone'. Say which field it holds")
+        assert said(path).startswith(
+            "t.csv has a column that holds no field: 'mood', 'tone'. On the page, add FIELD=COLUMN"
+        )
         assert said(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
         assert len(read_dataset(path, columns={"notes": "tone"}, ignore=["mood"]).queries) == 1
         stars = write_file(tmp_path / "s.csv", "query_key,query_text,uri,grade,stars\nq1,red,u,1,2\n")
@@ -144,16 +148,16 @@ def test_a_query_may_be_about_any_of_several_versions(tmp_path):
     record = read_dataset(write_file(tmp_path / "modules.json", stated))
     assert record.queries[0].filters == {"version": ["16.0", "17.0"]}
     assert record.warnings == (
-        "metadata.versions says 1 of '18.0', and there are 0 queries of it.",
-        "metadata.versions says nothing of '17.0', and there is 1 query of it.",
+        "metadata.versions says 1 of '18.0', but there are 0 queries of it.",
+        "metadata.versions says nothing of '17.0', but there is 1 query of it.",
     )
 
 
 def test_counts_that_the_queries_contradict_are_warnings(tmp_path):
     assert read_dataset(write_file(tmp_path / "modules.json", MODULES)).warnings == (
-        "metadata.total_queries says 2, and there is 1 query.",
-        "metadata.difficulty_distribution says 1 of 'hard', and there are 0 queries of it.",
-        "metadata.difficulty_distribution says nothing of 'easy', and there is 1 query of it.",
+        "metadata.total_queries says 2, but there is 1 query.",
+        "metadata.difficulty_distribution says 1 of 'hard', but there are 0 queries of it.",
+        "metadata.difficulty_distribution says nothing of 'easy', but there is 1 query of it.",
     )
     path = write_file(tmp_path / "modules.json", {"queries": [QUERY]})
     assert detect(path) == "module-queries"

@@ -97,7 +97,7 @@ def test_a_query_is_removed_from_the_draft_alone(fruit):
     set_judgment(fruit, "red", PEAR, 1)
     remove_query(Query.objects.get())
     assert (texts(draft(fruit)), draft(fruit).judgments.count(), first_stands(fruit)) == ({}, 0, True)
-    with pytest.raises(ConflictError, match="has no query left"):
+    with pytest.raises(ConflictError, match="has no queries"):
         freeze(fruit)
     added = add_query(fruit, QueryRecord("red", "red fruit again"))
     remove_query(added)

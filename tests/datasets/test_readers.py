@@ -201,7 +201,7 @@ class TestTrec:
 
     def test_its_errors_are_sentences(self, tmp_path):
         trec(tmp_path)
-        assert "name the file of the topics too" in said(tmp_path / "qrels.txt")
+        assert "name the file of topics too" in said(tmp_path / "qrels.txt")
         write_file(tmp_path / "topics.tsv", "q1\tred\n")
         assert said(tmp_path) == "qrels.txt judges the query 'q3', which topics.tsv does not have."
         (tmp_path / "topics.tsv").unlink()

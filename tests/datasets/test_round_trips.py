@@ -96,11 +96,11 @@ def refusal(format: str, *queries: QueryRecord) -> str:
 
 
 TOLD = (
-    "BEIR directory has no place for queries without a judgment: q2.",
-    "BEIR directory has no place for the description of the dataset; the label of the dataset; the "
+    "BEIR directory cannot hold queries without a judgment: q2.",
+    "BEIR directory cannot hold the description of the dataset; the label of the dataset; the "
     "slice_definitions of the dataset; slices of 1 query; category of 1 query; difficulty of 1 query; query_type "
     "of 1 query; filters of 1 query; expected_answer of 1 query; evidence of 1 query; notes of 1 query.",
-    "BEIR directory states otherwise, or in part, the metadata of the dataset; doc_ref of 1 judgment; split of 1 "
+    "BEIR directory changes, or holds only in part, the metadata of the dataset; doc_ref of 1 judgment; split of 1 "
     "query.",
 )
 
@@ -125,9 +125,7 @@ def test_export_warns_if_its_reader_would_refuse_it(limit, most, said, settings,
     setattr(settings, f"BENCHMARK_DATASET_MAX_{limit}", most)
     export = export_record(WHOLE, "benchbench-json", name="x")
     (warning,) = export.warnings
-    assert warning.startswith(
-        "BenchBench JSON is written whole, but uploading or importing it again would be refused: "
-    )
+    assert warning.startswith("BenchBench JSON is complete, but uploading or importing it again would be refused: ")
     assert said in warning
     with pytest.raises(BenchbenchError, match=f"{most:,}"):
         read_dataset(export.save(tmp_path / "x.json"))
@@ -137,14 +135,14 @@ def test_export_warns_of_fields_schema_1_cannot_hold():
     judged = JudgmentRecord({"uri": "u"}, 1, section_refs=["s"], source="human", judge="mara", note="sure")
     record = DatasetRecord("x", [QueryRecord("q1", "red", [judged, replace(judged, doc_ref={"uri": "v"})])])
     assert export_record(record, "benchbench-json", name="x").warnings == (
-        "BenchBench JSON, schema 1.0 has no place for section_refs of 2 judgments; source of 2 judgments; judge of 2 "
+        "BenchBench JSON, schema 1.0 cannot hold section_refs of 2 judgments; source of 2 judgments; judge of 2 "
         "judgments; note of 2 judgments.",
     )
     record = DatasetRecord("x", [QueryRecord("q1", "red", metadata={"split": "a", "b": 1})], metadata={"version": "3"})
     held = export_record(record, "benchbench-json", name="x")
     assert held.warnings == (
-        "BenchBench JSON, schema 1.0 has no place for the metadata of the dataset.",
-        "BenchBench JSON, schema 1.0 states otherwise, or in part, metadata of 1 query.",
+        "BenchBench JSON, schema 1.0 cannot hold the metadata of the dataset.",
+        "BenchBench JSON, schema 1.0 changes, or holds only in part, metadata of 1 query.",
     )
 
 
@@ -152,15 +150,15 @@ REFUSED = {
     "a grade below 0": (
         "benchbench-json",
         QueryRecord("q1", "x", by_id(-1)),
-        "the grade -1, and BenchBench JSON knows",
+        "the grade -1, but BenchBench JSON allows",
     ),
-    "a grade over 3": ("benchbench-json", QueryRecord("q1", "x", by_id(4)), "BenchBench JSON knows 0, 1, 2 and 3"),
+    "a grade over 3": ("benchbench-json", QueryRecord("q1", "x", by_id(4)), "BenchBench JSON allows 0, 1, 2 and 3"),
     "an odd reference": (
         "benchbench-json",
         QueryRecord("q1", "x", [JudgmentRecord({"url": "u"}, 1)]),
         "The query 'q1' has a judgment whose doc_ref has the unknown key 'url'",
     ),
-    "Flowbaby's grades": ("flowbaby", QueryRecord("q1", "x", by_id(3)), "Flowbaby knows 0, 1 and 2: choose another"),
+    "Flowbaby's grades": ("flowbaby", QueryRecord("q1", "x", by_id(3)), "Flowbaby allows 0, 1 and 2: choose another"),
     "no canonical id": (
         "flowbaby",
         QueryRecord("q1", "x", [JudgmentRecord({"uri": "u"}, 1)]),
@@ -189,7 +187,7 @@ REFUSED = {
         QueryRecord("q1", "x", by_id(1), split="../a"),
         "is in the split '../a', which cannot be the name",
     ),
-    "nothing judged": ("beir", QueryRecord("q1", "x"), "BEIR directory: no query is left that the format holds"),
+    "nothing judged": ("beir", QueryRecord("q1", "x"), "BEIR directory: the format cannot hold any of the queries"),
 }
 
 
@@ -201,7 +199,7 @@ def test_exports_that_would_corrupt_data_are_refused(format, query, sentence):
 
 
 def test_names_of_formats_and_files():
-    with pytest.raises(WriteError, match="There is no format 'xml' of datasets; there is benchbench-json, beir, trec"):
+    with pytest.raises(WriteError, match="Unknown dataset format 'xml': choose one of benchbench-json, beir, trec"):
         export_record(WHOLE, "xml", name="x")
     names = {format: export_record(SAMPLES[format], format, name="Fruit & Ünique").name for format in WRITERS}
     assert (names["benchbench-json"], names["trec"]) == ("fruit-unique.json", "fruit-unique.zip")

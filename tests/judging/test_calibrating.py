@@ -25,7 +25,7 @@ def test_sample_is_frozen_and_independent_of_grades(opened, ada, simulated):
     assert draw_sample(opened, SIZE, ada) == SIZE
     pairs = list(opened.calibration_items.values_list("item__query", "item__document"))
     assert len(set(pairs)) == SIZE
-    with pytest.raises(RoundStateError, match="is drawn, 60 pairs: it is frozen"):
+    with pytest.raises(RoundStateError, match=r"was already drawn \(60 pairs\) and cannot change"):
         draw_sample(opened, SIZE, ada)
     other = open_for(simulated, [ada], owner=ada, order="decisive", measure="P@5", seed=3)
     for item in other.items.all()[:20]:
@@ -44,7 +44,7 @@ def test_samples_that_cannot_be_are_refused(opened, simulated, ada):
     with pytest.raises(RoundError, match="pairs of the random order are items of the round"):
         draw_sample(small, 100, ada)
     assert draw_sample(small, 40, ada) == 40
-    assert draw_sample(opened, 500, ada) == opened.pool_size, "of a smaller pool every pair"
+    assert draw_sample(opened, 500, ada) == opened.pool_size, "a smaller pool is taken whole"
 
 
 def test_figures_are_those_of_the_sample_alone(calibrated, opened, ada):
@@ -118,8 +118,8 @@ def test_it_is_stale_when_model_prompt_or_scale_change(calibrated, opened, ada, 
     is_stale("the scale or the guidelines of the round changed")
     Round.objects.update(guidelines="")
     with monkeypatch.context() as patched:
-        patched.setattr("apps.judging.llm.prompting.VERSION", "2")
-        is_stale("the prompt has version 2 now")
+        patched.setattr("apps.judging.llm.prompting.VERSION", "3")
+        is_stale("the prompt has version 3 now")
     server.digest = "another"
     asking.revisions.clear()
     is_stale("ollama:llama3 has another revision (another)")
@@ -178,7 +178,7 @@ def test_three_verdicts_are_reported_under_their_policies(calibrated, simulated)
     assert human.unjudged == filled.model_judged == calibrated.round.pool_size - SIZE
     assert filled.unjudged == 0
     assert (human.sample_gain, filled.sample_gain) == (None, None)
-    assert "Open a round whose order is by queries" in corrected.sentence, "this one is in random order"
+    assert "Open a round with the order “queries”" in corrected.sentence, "this one is in random order"
     assert len({one.meaning for one in told.verdicts}) == 3
     assert list(Evaluation.objects.order_by("pk").values()) == stored, "what is stored stays human"
     assert Judgment.objects.count() == judgments
@@ -213,7 +213,7 @@ def test_perfect_model_fills_the_gaps_with_true_grades(opened, ada, server):
 def test_a_correction_that_cannot_be_says_why(calibrated, opened):
     Grade.objects.filter(pk=Grade.objects.filter(source="llm", item__calibration=None)[0].pk).delete()
     total = opened.pool_size
-    assert f"The model judged {total - 1} of {total} pairs" in of_policy(calibrated, CORRECTED).sentence
+    assert f"The model judged {total - 1} of {total} unjudged pairs" in of_policy(calibrated, CORRECTED).sentence
     assert of_policy(calibrated, FILLED).unjudged == 1
     Round.objects.update(measure="AP", order="queries")
     judge = LLMJudge.objects.get(pk=calibrated.pk)
@@ -235,6 +235,6 @@ def test_deleted_run_invalidates_the_sample_and_explains_the_remedy(calibrated, 
     opened.runs.remove(opened.runs.order_by("run_order")[0])
     told = of_policy(calibrated, CORRECTED)
     assert not told.pairs
-    assert told.sentence.startswith(f"The round began with {opened.pool_size} pairs that nobody had judged")
-    assert told.sentence.endswith("Open a round over the runs that there are, and calibrate the model there.")
+    assert told.sentence.startswith(f"The round began with {opened.pool_size} unjudged pairs")
+    assert told.sentence.endswith("Open a round over the current runs, and calibrate the model there.")
     assert of_policy(calibrated, FILLED).pairs

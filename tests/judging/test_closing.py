@@ -64,7 +64,7 @@ def test_round_without_grades_closes_and_keeps_the_dataset(benchmark, round_of_a
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     closed = close_round(round_of_ada, ada)
     assert closed.version is None
-    assert "no grade to keep" in closed.sentence
+    assert "no grades to keep" in closed.sentence
     assert DatasetVersion.objects.count() == 1
 
 

@@ -90,12 +90,12 @@ def test_correction_over_whole_queries_matches_ppi_python(calibrated):
 def test_report_names_the_sample_and_the_estimand(admin_client, calibrated, opened):
     told = told_of(calibrated)
     assert told.estimand == (
-        "mean difference in AP@5 by the person's grades, over the queries that those of the sample are drawn from"
+        "mean difference in AP@5 by the person's grades, over the queries from which the sample was drawn"
     )
     sampled = [board_of(opened, calibrated).query_ids[place] for place in sampled_of(board_of(opened, calibrated))]
     assert told.judged == opened.items.filter(query__in=sampled).count() < GRADED
     assert told.model_judged == opened.pool_size
-    assert "people's grades of the first queries of a random order" in told.meaning
+    assert "People's grades of the first queries in a random order" in told.meaning
     assert told.sentence.endswith("judged queries.")
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
     assert f"people’s for {told.sampled_queries} whole queries" in words
@@ -132,15 +132,15 @@ def test_grades_after_a_gap_are_not_counted_yet(calibrated, opened, ada):
     early = opened.items.filter(query=board.query_ids[sampled[9]], calibration=None)[0]
     Grade.objects.filter(item=early, source="human").delete()
     assert told_of(calibrated).unavailable_reason == (
-        "People have judged the first 9 queries of the round's random order whole, and a correction needs 10. Finish "
-        "the next queries in that order."
+        "People have judged the first 9 queries of the round's random order completely, but a correction needs 10. "
+        "Finish the next queries in that order."
     )
 
 
 def test_in_another_order_whole_queries_are_no_sample(calibrated, opened):
     for order in ("depth", "random", "decisive"):
         Round.objects.update(order=order)
-        assert "Open a round whose order is by queries" in told_of(calibrated).sentence
+        assert "Open a round with the order “queries”" in told_of(calibrated).sentence
 
 
 def test_a_query_that_a_run_failed_on_ends_nothing(simulated, ada, server):

@@ -131,7 +131,7 @@ def test_a_budget_of_a_decisive_round_ends_it(apart, ada):
 def test_single_run_round_has_no_state_or_decisive_order(apart, ada):
     runs = [apart.runs.get(run_order=1)]
     assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[ada])) is None
-    with pytest.raises(RoundError, match="needs two runs"):
+    with pytest.raises(RoundError, match="needs at least two runs"):
         open_round(runs, RoundOptions("one"), judges=[ada])
     with pytest.raises(RoundError, match="cannot decide a round"):
         open_for(apart, [ada], measure="Judged@10")

@@ -103,7 +103,7 @@ def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, gra
         adjudicate(opened, first.pk, ada, 1)
     with pytest.raises(RoundStateError, match="not split"):
         adjudicate(opened, second.pk, lead, 1)
-    with pytest.raises(RoundError, match="has the grades 0, 1, 2"):
+    with pytest.raises(RoundError, match="must be one of 0, 1, 2"):
         adjudicate(opened, first.pk, lead, 7)
     for grade in (2, 1):
         adjudicate(opened, first.pk, lead, grade, note="It is another fruit.")

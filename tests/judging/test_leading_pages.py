@@ -223,7 +223,7 @@ def test_the_sample_is_drawn_on_a_page(lead, opened):
     assert opened.calibration_items.count() == 30
     assert url("round_sample", opened) not in page(lead, "judging_round_change", opened)
     again = lead.post(url("round_sample", opened), {"size": "30"})
-    assert "it is frozen" in again.content.decode()
+    assert "cannot change" in again.content.decode()
 
 
 def test_page_shows_calibration_and_verdicts_unchanged(lead, calibrated, opened):
@@ -252,7 +252,7 @@ def test_page_warns_of_stale_calibration_and_related_models(lead, calibrated, op
     assert "meta-llama/Llama-3-reranker reranks" in text_of(lead.get(url("round_llm_judges", opened)))
     Round.objects.update(guidelines="Be strict.")
     words = text_of(lead.get(url("round_llm_judges", opened)))
-    assert "The calibration is stale, since the scale or the guidelines of the round changed" in words
+    assert "The calibration is stale because the scale or the guidelines of the round changed" in words
     assert "Krippendorff" not in words
     assert "None. ollama:llama3@d1" in text_of(lead.get(url("round_verdicts", opened)))
 

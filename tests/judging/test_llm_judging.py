@@ -43,7 +43,7 @@ def grades_of(opened: Round) -> list[tuple[str, int | None]]:
 def test_model_judges_every_item_under_its_own_name(round_of_ada, ada, server):
     server.answer = lambda prompt: " 2\n" if "Pears are fruit" in prompt else "0"
     made = judge(round_of_ada, ada)
-    assert re.fullmatch(r"ollama:llama3@d1 prompt 1-[0-9a-f]{8}", made.name)
+    assert re.fullmatch(r"ollama:llama3@d1 prompt 2-[0-9a-f]{8}", made.name)
     rows = Grade.objects.filter(item__round=round_of_ada)
     assert set(rows.values_list("source", "judge", "judge_name", "adjudicates")) == {("llm", None, made.name, False)}
     by_document = dict(rows.values_list("item__document__external_id", "grade"))
@@ -117,7 +117,7 @@ def test_cost_preview_does_not_query_the_model(round_of_ada, ada, server):
     ]
     assert cost.tokens_in == pytest.approx(sum(map(len, prompts)) / 4, abs=10)
     assert "10 answers of ollama:llama3@d1" in cost.sentence
-    assert "not known" in cost.sentence
+    assert "time is unknown" in cost.sentence
     server.answer = lambda prompt: "1"
     judge(round_of_ada, ada, most=4)
     cost = preview(round_of_ada, LLM, item_limit=5)
@@ -173,7 +173,9 @@ def test_new_model_revision_replaces_the_old_judge(round_of_ada, ada, server):
     first, operation = start_judging(round_of_ada, LLM, ada)
     server.digest = "d2"
     asking.revisions.clear()
-    with pytest.raises(OperationFailedError, match=r"cannot go on, since ollama:llama3 has another revision \(d2\)"):
+    with pytest.raises(
+        OperationFailedError, match=r"cannot continue because ollama:llama3 has another revision \(d2\)"
+    ):
         wait(operation)
     second = judge(round_of_ada, ada)
     assert (first.revision, second.revision) == ("d1", "d2")

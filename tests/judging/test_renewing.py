@@ -57,11 +57,11 @@ def test_a_worker_is_asked_once_however_often_judges_grade(decisive, ada, quick)
     assert RoundState.objects.get().grades == 0, "no request reckons it"
     told = round_report(decisive, load_round_status(decisive))
     assert (told.counted_grades, told.grades, told.is_current) == (0, 10, False)
-    assert told.sentence.endswith("That counts 0 of 10 grades; it is being renewed.")
+    assert told.sentence.endswith("The state counts 0 of 10 grades and is being updated.")
     renew_state(str(decisive.pk))
     told = round_report(decisive, load_round_status(decisive))
     assert (told.counted_grades, told.is_current) == (10, True)
-    assert "renewed" not in told.sentence
+    assert "updated" not in told.sentence
     graded(decisive, ada, 1)
     next_items(decisive, ada)
     assert len(quick.job_ids) == 2, "what comes after a job began wants another"
@@ -89,7 +89,7 @@ def test_changed_and_adjudicated_grades_make_the_state_stale(decisive, ada, grac
     grade_item(decisive, item.pk, ada, grade=0)
     told = round_report(decisive, load_round_status(decisive))
     assert not told.is_current, "as many grades as before, and another one"
-    assert told.sentence.endswith("A grade has changed since; that is being renewed.")
+    assert told.sentence.endswith("A grade changed; the state is being updated.")
     state_now(decisive)
     grade_item(decisive, item.pk, grace, grade=2)
     assert state_now(decisive).human_grades.split == [item.pk]

@@ -181,7 +181,7 @@ def test_failed_index_error_lists_the_imported_objects(fruit, capsys):
         (lambda folder: (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": "x"}\n{"_id": 2.5}\n'), "line 2"),
         (lambda folder: judge(folder, "q1 d1 1", "q7 d1 1"), "line 3, judges the query 'q7'"),
         (lambda folder: write_vectors(folder / "vectors.npz", ("d1", "d2")), "no vectors of"),
-        (lambda folder: (folder / "vectors.npz").unlink(), "There is no file"),
+        (lambda folder: (folder / "vectors.npz").unlink(), "vectors.npz does not exist"),
     ],
     ids=["no corpus", "no queries", "a bad document", "a stray judgment", "a missing vector", "no vectors"],
 )

@@ -206,7 +206,7 @@ def test_the_first_key_decides_even_when_it_finds_nothing():
     assert resolve_reference(doc_ref, LIBRARY).outcome == Outcome.INVALID_REF
 
 
-NO_KEY = "The reference has none of the keys document_id, uri, content_hash, path, file_name."
+NO_KEY = "The reference must have one of the keys document_id, uri, content_hash, path, file_name."
 
 
 @pytest.mark.parametrize(

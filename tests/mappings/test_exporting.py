@@ -52,7 +52,7 @@ def test_a_mapping_names_documents_and_brings_the_corpus(mapping, tmp_path):
         "q2": {"b b": 0},
     }
     assert export.warnings[-2:] == (
-        "Judgments without a document in the collection, under made ids (unresolved:N): 1.",
+        "Judgments without a document in the collection, with generated ids (unresolved:N): 1.",
         "Judgments of a document that another judgment of the query names, left out: 1.",
     )
     again, _ = import_collection(Source(read_corpus(path / "corpus.jsonl")), name="again")
@@ -107,7 +107,7 @@ class TestCommand:
             path = tmp_path / output
             arguments = ["--format", "beir", "--mapping", mapping.name, "--output", str(path)]
             call_command("export_dataset", "questions", *arguments)
-            assert "under made ids" in capsys.readouterr().err
+            assert "with generated ids" in capsys.readouterr().err
             assert len(read_dataset(path).queries) == 2
             with pytest.raises(CommandError, match="exists already"):
                 call_command("export_dataset", "questions", *arguments)
@@ -115,7 +115,7 @@ class TestCommand:
     def test_its_errors_are_sentences(self, mapping, tmp_path):
         for arguments, sentence in (
             (["nothing", "--format", "trec"], "The dataset 'nothing' was not found; choose one of questions"),
-            (["questions", "--format", "trec", "--dataset-version", "9"], "has no version 9; there is 1"),
+            (["questions", "--format", "trec", "--dataset-version", "9"], "has no version 9; its versions: 1"),
             (["questions", "--format", "trec"], "which has no document_id, and TREC names documents by it"),
             (["questions", "--format", "trec", "--mapping", "none"], "The mapping 'none' was not found"),
         ):
@@ -123,7 +123,7 @@ class TestCommand:
                 call_command("export_dataset", *arguments, "--output", str(tmp_path / "out"))
             assert caught.value.returncode == 1
         Dataset.objects.create(name="bare")
-        with pytest.raises(CommandError, match="has no version None; there is none"):
+        with pytest.raises(CommandError, match="has no version None; its versions: none"):
             call_command("export_dataset", "bare", "--format", "trec", "--output", str(tmp_path / "out"))
         assert not (tmp_path / "out").exists()
 

@@ -207,7 +207,7 @@ def test_the_queue_resolves_as_a_request_does(queue_everything):
 @pytest.mark.django_db(transaction=True)
 def test_only_one_operation_resolves_a_mapping(queue_everything):
     resolved = resolve(make_mapping())
-    with pytest.raises(OperationActiveError, match="being resolved already"):
+    with pytest.raises(OperationActiveError, match="already being resolved"):
         resolve(resolved.mapping)
     cancel_operation(resolved.operation)
     resolve(resolved.mapping)

@@ -100,7 +100,7 @@ def test_versions_unknown_to_the_mapping_are_refused(library):
     mapping = resolve(mapping).mapping
     with pytest.raises(TruthError, match="is newer: resolve it again"):
         truth(mapping, add_version(dataset))
-    with pytest.raises(TruthError, match="is of another dataset"):
+    with pytest.raises(TruthError, match="belongs to another dataset"):
         truth(mapping, make_dataset(name="others").versions.get())
 
 

@@ -175,10 +175,8 @@ def test_module_split_across_version_documents_is_rejected_with_remedy(odoo, tmp
     stock = [DocumentRecord(f"stock-{one}", "stock", "stock", metadata={"version": one}) for one in ("16.0", "18.0")]
     import_documents(Collection.objects.get(), stock, remove_missing=False)
     queries = write(tmp_path, [{**QUERIES[0], "expected": ["stock"]}])
-    remedy = (
-        "Import each as one document whose id is the name of the module, with all its versions as a list in its meta"
-    )
-    with pytest.raises(CommandError, match=rf"expects: stock\. {remedy}data; or allow .* Use --allow-missing"):
+    remedy = "Import each as one document: the id is the module's name, and the metadata lists its versions."
+    with pytest.raises(CommandError, match=rf"expects: stock\. {remedy} Or allow .* Use --allow-missing"):
         run("--queries", queries, "--collection", "odoo", "--wait")
 
 
@@ -198,14 +196,14 @@ def test_a_query_may_be_about_several_versions(odoo, tmp_path):
     (answer,) = json.loads(file.read_text())["detailed_results"]
     assert (answer["version"], answer["expected_modules"]) == (["18.0", "16.0"], ["tax", "dock"])
     assert set(answer["returned_modules"]) >= {"tax", "dock"}, "one is there in 16.0, the other in 18.0"
-    with pytest.raises(CommandError, match=r"tax \(is there, but not with version 17\.0 or 19\.0\)"):
+    with pytest.raises(CommandError, match=r"tax \(exists, but not with version 17\.0 or 19\.0\)"):
         run("--queries", write(tmp_path, [never]).rename(tmp_path / "never.json"), "--collection", "odoo", "--wait")
 
 
 def test_module_absent_from_the_requested_version_is_missing(odoo, tmp_path):
     wrong = {**QUERIES[0], "version": "17.0", "expected": ["tax", "gone"]}
     queries = write(tmp_path, [wrong, {**wrong, "id": 3, "version": "18.0", "expected": ["tax"]}, QUERIES[1]])
-    said = r"lacks 2 of the modules .*: gone, tax \(is there, but not with version 17\.0 or version 18\.0\)\. Import .*"
+    said = r"lacks 2 of the modules .*: gone, tax \(exists, but not with version 17\.0 or version 18\.0\)\. Import .*"
     with pytest.raises(CommandError, match=said + "--allow-missing"):
         run("--queries", queries, "--collection", "odoo", "--wait")
     mapping = Mapping.objects.get()

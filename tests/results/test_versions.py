@@ -193,7 +193,7 @@ def test_freeze_page_previews_the_changes(admin_client, ranking):
     set_judgment(dataset, "q1", {"document_id": "d3"}, 1)
     for told in (seen, ""):
         late = admin_client.post(page, {"digest": told})
-        assert "was edited since you looked at it" in text_of(late)
+        assert "was edited after you viewed it" in text_of(late)
         assert "Judgments added 2" in text_of(late), "what it holds now"
         assert draft_of(dataset) is not None
     seen = late.context["difference"].digest

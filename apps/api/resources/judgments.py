@@ -99,7 +99,7 @@ class JudgmentAnswer(ModelAnswer):
             "id": {"help_text": "Of this judgment; a judgment that replaces a frozen one has another id."},
             "judged_by_id": {"help_text": "The user who stated it here."},
             "since": {"help_text": "First version that has it."},
-            "until": {"help_text": "First version that has it no more."},
+            "until": {"help_text": "First version without it."},
         }
 
 

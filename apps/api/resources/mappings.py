@@ -37,7 +37,7 @@ class MappingAnswer(ModelAnswer):
     dataset_version = serializers.IntegerField(
         source="dataset_version.number",
         allow_null=True,
-        help_text="Number of the version whose judgments the counts speak of; null before the mapping is resolved.",
+        help_text="Number of the version whose judgments are counted; null before the mapping is resolved.",
     )
     mapping_status = serializers.ChoiceField(Mapping.Status.values, source="status")
     counts = serializers.DictField(

@@ -32,7 +32,7 @@ def open_draft(dataset: Dataset) -> DatasetVersion:
 def require_draft(version: DatasetVersion) -> None:
     """Raise ConflictError for a version that is frozen."""
     if version.frozen_at is not None:
-        raise ConflictError(f"{version} is frozen: it never changes, and goes only with its dataset.")
+        raise ConflictError(f"{version} is frozen: it never changes, and is deleted only with its dataset.")
 
 
 def difference_of(version: DatasetVersion) -> Difference:
@@ -56,14 +56,16 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", digest: str = "
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
     if digest and difference_of(draft).digest != digest:
-        raise ConflictError("The draft was edited since you looked at it: see what it changes now, and freeze that.")
+        raise ConflictError("The draft was edited after you viewed it: review its changes, then freeze it.")
     if label and dataset.versions.filter(label=label).exists():
-        raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")
+        raise ConflictError(
+            f'The dataset "{dataset}" already has a version "{label}": choose another label.', field="label"
+        )
     draft.label = label
     draft.note = note
     draft.query_count = draft.queries.count()
     if not draft.query_count:
-        raise ConflictError(f'The draft of "{dataset}" has no query left: add one, or discard the draft.')
+        raise ConflictError(f'The draft of "{dataset}" has no queries: add one, or discard the draft.')
     draft.judgment_count = draft.judgments.count()
     draft.content_hash = stored_hash(draft)
     draft.frozen_at = timezone.now()

@@ -112,7 +112,7 @@ def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgmen
     if problem and (edit.judgment or row is None):
         return "doc_ref", f"The reference to the document {problem}."
     if edit.judgment is None and row is None:
-        return "doc_ref", f'The query {query} of "{dataset}" has no judgment of that document to take away.'
+        return "doc_ref", f'The query {query} of "{dataset}" has no judgment of that document to remove.'
     if edit.judgment and edit.judgment.grade not in GRADES:
         return "grade", f"The grade {edit.judgment.grade} is out of range."
     return None

@@ -100,7 +100,7 @@ def require_current(row: Query | Judgment) -> None:
         if current
         else f"removed in version {row.until}"
     )
-    raise OutdatedError(f"{label} of the id {row.pk} was {outcome}. What earlier versions hold never changes.")
+    raise OutdatedError(f"{label} of the id {row.pk} was {outcome}. Earlier versions never change.")
 
 
 def _lock_query(query: Query) -> Query:

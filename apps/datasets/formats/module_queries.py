@@ -102,7 +102,7 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
     for key in TOTALS:
         count = metadata.get(key)
         if type(count) is int and count != len(queries):
-            yield f"metadata.{key} says {count}, and there {_are(len(queries))}."
+            yield f"metadata.{key} says {count}, but there {_are(len(queries))}."
     for key, counts in metadata.items():
         name = next((name for stem, name in KEY_STEMS.items() if stem in key.lower()), "")
         if name and isinstance(counts, dict):
@@ -120,7 +120,7 @@ def _wrong_counts(path: str, counts: dict[str, Any], counted: Counter[str]) -> I
     for name in dict.fromkeys([*numbers, *counted]):
         if numbers.get(name, 0) != counted[name]:
             claim = f"says {numbers[name]}" if name in numbers else "says nothing"
-            yield f"{path} {claim} of {name[:60]!a}, and there {_are(counted[name])} of it."
+            yield f"{path} {claim} of {name[:60]!a}, but there {_are(counted[name])} of it."
 
 
 def _are(queries: int) -> str:

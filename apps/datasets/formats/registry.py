@@ -214,6 +214,6 @@ def _require_rows(path: Path, cap: int) -> None:
         rows += first.count(b"\n") + sum(chunk.count(b"\n") for chunk in chunks)
         if rows > cap:
             raise DatasetError(
-                f"The dataset has more than {cap:,} lines (BENCHMARK_DATASET_MAX_ROWS), the most that is read from an "
-                "upload. Take fewer judgments, or have it imported by the command import_dataset, which has no limit."
+                f"The dataset has more than {cap:,} lines (BENCHMARK_DATASET_MAX_ROWS), the limit for uploads. "
+                f"Remove judgments, or ask an administrator to run import_dataset, which has no limit."
             )

@@ -45,7 +45,7 @@ def cautions(record: DatasetRecord) -> Iterator[str]:
         beyond.append(f"more than {limit:,} bytes, which is the most that is allowed")
     if beyond:
         yield (
-            f"{LABEL} is written whole, but uploading or importing it again would be refused: it has "
+            f"{LABEL} is complete, but uploading or importing it again would be refused: it has "
             f"{'; '.join(beyond)}. Raise the limits, or choose another format."
         )
 

@@ -67,7 +67,7 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
     for name, column in columns.items():
         if name not in FIELDS:
             raise DatasetError(
-                f"{name[:60]!a} is not a field of a table: there are {', '.join(FIELDS)}.", field="columns"
+                f"{name[:60]!a} is not a field of a table: choose one of {', '.join(FIELDS)}.", field="columns"
             )
         if column not in names:
             available = ", ".join(names)[:200]
@@ -94,9 +94,8 @@ def _refuse_unknown(location: str, names: Iterable[str], allowed_columns: Collec
     if unknown:
         some = ", ".join(f"{name[:60]!a}" for name in unknown[:MAX_LISTED])
         raise DatasetError(
-            f"{location.rstrip(',')} has a column that holds no field: {some}. Say which field it holds, FIELD=COLUMN, "
-            "or that it is to be left out, =COLUMN, under Columns on the page, or --column FIELD=COLUMN and "
-            "--ignore-column COLUMN by the command.",
+            f"{location.rstrip(',')} has a column that holds no field: {some}. On the page, add FIELD=COLUMN or, to "
+            f"ignore it, =COLUMN under Columns. In the command, use --column FIELD=COLUMN or --ignore-column COLUMN.",
             field="columns",
         )
 

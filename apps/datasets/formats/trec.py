@@ -22,9 +22,7 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
     if path.is_dir():
         qrels, topics = _find_only_file(path, "trec-qrels"), topics or _find_only_file(path, "trec-topics")
     elif topics is None:
-        raise DatasetError(
-            f"{path.name} holds judgments and no query: name the file of the topics too.", field="topics"
-        )
+        raise DatasetError(f"{path.name} holds judgments but no queries: name the file of topics too.", field="topics")
     else:
         qrels = path
     all_topics = read_topics(topics)

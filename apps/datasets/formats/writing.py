@@ -48,13 +48,13 @@ def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, la
         if not document:
             raise WriteError(
                 f"The query {query.key[:60]!a} judges {cite(judgment)}, which has no document_id, and {label} names "
-                "documents by it: give the --mapping that knows the documents, or choose another format.",
+                "documents by it: give a --mapping that has the documents, or choose another format.",
                 field="format",
             )
         if document in seen:
             raise WriteError(
-                f"The query {query.key[:60]!a} judges the document_id {document[:60]!a} twice, by other references "
-                f"besides it that {label} does not hold: choose another format.",
+                f"The query {query.key[:60]!a} judges the document_id {document[:60]!a} twice, with other "
+                f"references that {label} cannot hold: choose another format.",
                 field="format",
             )
         seen.add(document)
@@ -69,7 +69,7 @@ def check_grade(query: QueryRecord, judgment: JudgmentRecord, grades: Collection
     *leading, last = map(str, grades)
     scale = f"{', '.join(leading)} and {last}" if leading else f"the grade {last}"
     raise WriteError(
-        f"The query {query.key[:60]!a} gives {cite(judgment)} the grade {judgment.grade}, and {label} knows {scale}: "
+        f"The query {query.key[:60]!a} gives {cite(judgment)} the grade {judgment.grade}, but {label} allows {scale}: "
         "choose another format.",
         field="format",
     )
@@ -116,11 +116,11 @@ def _pairs(
 
 def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
     if missing:
-        yield f"{label} has no place for queries without a judgment: {some_of(missing)}."
+        yield f"{label} cannot hold queries without a judgment: {some_of(missing)}."
     if left_out:
-        yield f"{label} has no place for {'; '.join(_fields(left_out))}."
+        yield f"{label} cannot hold {'; '.join(_fields(left_out))}."
     if changed:
-        yield f"{label} states otherwise, or in part, {'; '.join(_fields(changed))}."
+        yield f"{label} changes, or holds only in part, {'; '.join(_fields(changed))}."
 
 
 def _fields(count: Count) -> Iterator[str]:

@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 ("number", models.PositiveIntegerField()),
                 (
                     "label",
-                    models.CharField(blank=True, help_text="The version that the imported file states.", max_length=50),
+                    models.CharField(blank=True, help_text="Version label in the imported file.", max_length=50),
                 ),
                 ("content_hash", models.CharField(blank=True, max_length=64)),
                 ("query_count", models.PositiveIntegerField(default=0)),
@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
                 ("since", models.PositiveIntegerField(default=1, help_text="First version that has it.")),
                 (
                     "until",
-                    models.PositiveIntegerField(blank=True, help_text="First version that has it no more.", null=True),
+                    models.PositiveIntegerField(blank=True, help_text="First version without it.", null=True),
                 ),
                 (
                     "dataset",

@@ -141,7 +141,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         title="Upload a dataset",
         submit="Import",
         intro="A dataset holds queries and the documents that answer them. It does not depend on a "
-        "collection: a mapping connects the two later. Choose a file, and see what is in it before anything is stored.",
+        "collection: a mapping connects the two later. Choose a file to preview it before it is stored.",
         template="datasets/form.html",
     )
 
@@ -179,5 +179,5 @@ def _sentence(imported: DatasetImport) -> str:
     suffix = f" ({report.extra_counts})" if report.extra_counts else ""
     return (
         f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
-        f"as {version}{suffix}. Next: map the dataset to the collection in which its documents are."
+        f"as {version}{suffix}. Next: map the dataset to the collection of its documents."
     )

@@ -69,7 +69,7 @@ class JSONText(Prose):
         if not text.strip():
             return self.type()
         try:
-            parsed = strict_json.parse(text, location="What stands here")
+            parsed = strict_json.parse(text, location="The value")
         except BenchbenchError as error:
             raise forms.ValidationError(error.message) from None
         if not isinstance(parsed, self.type):
@@ -93,13 +93,11 @@ class QueryForm(RemovableForm):
     sections: ClassVar[Sections] = (
         ("", "", ("query_text", "expected_answer", "notes")),
         ("Slices of results", "", ("slices", *FACTS)),
-        ("For programs", "As JSON; empty where there is nothing to say.", ("filters", "evidence", "metadata")),
+        ("For programs", "As JSON. Optional.", ("filters", "evidence", "metadata")),
     )
 
-    query_text = Prose(rows=2, label="Query", help_text="What is asked, as a user would write it.")
-    expected_answer = Prose(
-        rows=2, required=False, help_text="What a good answer says; retrieved texts are compared with it."
-    )
+    query_text = Prose(rows=2, label="Query", help_text="The question, as a user would write it.")
+    expected_answer = Prose(rows=2, required=False, help_text="A good answer; retrieved texts are compared with it.")
     notes = Prose(rows=2, required=False, help_text="For later readers of the dataset.")
     slices = Lines(rows=3, required=False, help_text="Names of groups that it belongs to, each on a line of its own.")
     category = _short("category", "Such as how-to.")

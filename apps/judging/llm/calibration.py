@@ -72,21 +72,21 @@ class CalibrationFigures:
     counts: Annotated[list[list[int]], "Rows are people's grades."]
     tau: Annotated[float | None, "Kendall's τ-b between the runs' orders; null: all equal."]
     mean_absolute_difference: Annotated[float | None, "Mean absolute difference of a run's value of a query."]
-    mean_difference: Annotated[float | None, "Mean difference, model less people."]
-    queries: Annotated[int, "With a pair of the sample."]
+    mean_difference: Annotated[float | None, "Mean difference, model minus people."]
+    queries: Annotated[int, "Queries with a pair in the sample."]
 
 
 @dataclass(frozen=True)
 class CalibrationReport:
     """Calibration of a model, or why there is none: then no figure is shown under its name."""
 
-    size: Annotated[int, "Pairs of the round's sample; 0: none is drawn."]
-    waiting_pairs: Annotated[int, "Pairs that wait for people, or for one before them."]
+    size: Annotated[int, "Pairs in the round's sample; 0 before it is drawn."]
+    waiting_pairs: Annotated[int, "Pairs that wait for people, or for an earlier pair."]
     graded_by_both: Annotated[int, "Pairs that both graded."]
     cannot_judge_people: int
     cannot_judge_model: int
     is_stale: Annotated[bool, "Model, prompt, scale or guidelines changed."]
-    unavailable_reason: Annotated[str | None, "Why there are no figures."]
+    unavailable_reason: Annotated[str | None, "Why the figures are missing."]
     warnings: list[str]
     figures: CalibrationFigures | None
 
@@ -104,7 +104,9 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
     )
     require_open(round)
     if drawn := round.calibration_items.count():
-        raise RoundStateError(f'The calibration sample of "{round}" is drawn, {counted(drawn, "pair")}: it is frozen.')
+        raise RoundStateError(
+            f'The calibration sample of "{round}" was already drawn ({counted(drawn, "pair")}) and cannot change.'
+        )
     if not MIN_PAIRS <= size <= MAX_PAIRS:
         raise RoundError(f"A calibration sample has {MIN_PAIRS} to {MAX_PAIRS} pairs, not {size:,}.", field="size")
     items = _first_items(round, size)
@@ -124,8 +126,8 @@ def _first_items(round: Round, size: int) -> Sequence[int]:
     items = [ids.get((query_ids[pair.query], int(str(pair.document)))) for pair in pairs]
     if None in items:
         raise RoundError(
-            f"Only the first {items.index(None):,} pairs of the random order are items of the round, whose budget left "
-            "the others out: open a round with a greater budget or uniform share, or take a smaller sample.",
+            f"Only the first {items.index(None):,} pairs of the random order are items of the round: its budget "
+            f"left out the rest. Open a round with a larger budget or uniform share, or draw a smaller sample.",
             field="size",
         )
     return [item for item in items if item is not None]
@@ -162,7 +164,7 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
         figures=None,
     )
     if changes:
-        reason = f"The calibration is stale, since {' and '.join(changes)}: let the model judge again."
+        reason = f"The calibration is stale because {' and '.join(changes)}: let the model judge again."
         return replace(report, unavailable_reason=reason)
     if not sample.size:
         return replace(report, unavailable_reason="The round has no calibration sample: draw one.")
@@ -175,7 +177,7 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
     if used < MIN_PAIRS:
         reason = (
             f"{counted(used, 'pair')} of the calibration sample {'is' if used == 1 else 'are'} judged by people and by "
-            f"the model, and {MIN_PAIRS} are the least: {_missing(report.waiting_pairs, shared.unasked)}."
+            f"the model, but at least {MIN_PAIRS} are needed: {_missing(report.waiting_pairs, shared.unasked)}."
         )
         return replace(report, unavailable_reason=reason)
     pairs = [(query, document) for query in shared.people for document in shared.people[query]]
@@ -222,7 +224,10 @@ def _shared(board: Board, sample: Sample) -> _Shared:
 def _missing(for_people: int, for_model: int) -> str:
     reasons = [(for_people, "people's grades"), (for_model, "the model's")]
     waiting = [f"{counted(count, 'pair')} wait for {source}" for count, source in reasons if count]
-    return " and ".join(waiting) or "draw a larger sample in a new round, since people or the model could not tell"
+    return (
+        " and ".join(waiting)
+        or "draw a larger sample in a new round, because people or the model could not judge some pairs"
+    )
 
 
 def _effect(board: Board, shared: _Shared) -> OrderEffect | None:

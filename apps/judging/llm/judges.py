@@ -20,13 +20,13 @@ class LLMJudgeReport:
     """A model that judges a round."""
 
     id: UUID
-    name: Annotated[str, "Of its grades: server, model, revision, prompt."]
+    name: Annotated[str, "Judge name on its grades: server, model, revision, prompt."]
     llm: str
-    revision: Annotated[str, "unknown where its server states none."]
+    revision: Annotated[str, "unknown if its server does not report one."]
     prompt_version: str
-    item_limit: Annotated[int | None, "Its cap, the last time that it was started."]
+    item_limit: Annotated[int | None, "Cap of its last start."]
     graded: int
-    cannot_judge: Annotated[int, "Its answer was no grade of the scale."]
+    cannot_judge: Annotated[int, "Items without a valid grade in its answer."]
     remaining_items: int
     sentence: str
     calibration: CalibrationReport
@@ -72,10 +72,6 @@ def _sentence(judge: LLMJudge, counts: dict[str, int], left: int) -> str:
     judged_count = counts["graded"] + counts["cannot_judge"]
     sentence = f"It judged {judged_count:,} of {counted(judged_count + left, 'item')}"
     if counts["cannot_judge"]:
-        sentence += f", {counts['cannot_judge']:,} of which it could not tell"
+        sentence += f", {counts['cannot_judge']:,} of them as “cannot judge”"
     capped = judge.item_limit is not None and left and Operation.active_on(judge.round) is None
-    return (
-        f"{sentence}; its cap was {counted(judge.item_limit or 0, 'answer')} the last time."
-        if capped
-        else f"{sentence}."
-    )
+    return f"{sentence}; its last cap was {counted(judge.item_limit or 0, 'answer')}." if capped else f"{sentence}."

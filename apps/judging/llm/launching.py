@@ -43,22 +43,22 @@ class Cost:
 
     judge: Annotated[str, "The model with its revision and prompt: the name of its grades."]
     remaining_items: Annotated[int, "Items that it has not judged."]
-    answers: Annotated[int, "That it would be asked for under the cap."]
+    answers: Annotated[int, "Answers that it would be asked for under the cap."]
     tokens_in: int
     tokens_out: int
-    seconds: Annotated[float | None, "By its answers so far; null: it gave none."]
+    seconds: Annotated[float | None, "Estimated from its answers so far; null without any."]
 
     @property
     def sentence(self) -> str:
         """The cost, as a sentence for the reader."""
         if not self.answers:
             return f"{self.judge} has judged every item of the round: nothing is left to ask."
-        takes = "how long is not known, as it has not answered yet" if self.seconds is None else _about(self.seconds)
+        takes = "the time is unknown because it has not answered yet" if self.seconds is None else _about(self.seconds)
         left_out = self.remaining_items - self.answers
         capped = f" The cap leaves {counted(left_out, 'item')} out." if left_out else ""
         return (
             f"{counted(self.answers, 'answer')} of {self.judge}: about {self.tokens_in:,} tokens in and "
-            f"{self.tokens_out:,} out; {takes}. Answers that are kept already cost nothing.{capped}"
+            f"{self.tokens_out:,} out; {takes}. Cached answers cost nothing.{capped}"
         )
 
 
@@ -175,12 +175,14 @@ def _check_judge(round: Round, llm: str, item_limit: int | None) -> LLMJudge:
     """Return the unsaved judge that `llm` would be now. Raises an error for invalid options and unknown models."""
     require_open(round)
     if len(llm) > LONGEST_NAME or not all(llm.partition(":")):
-        raise RoundError("Name a model as SERVER:MODEL, as ollama:llama3, with a server of the settings.", field="llm")
+        raise RoundError(
+            "Name a model as SERVER:MODEL, such as ollama:llama3; the server must be in the settings.", field="llm"
+        )
     if item_limit is not None and item_limit < 1:
-        raise RoundError("The cap is at least 1 answer; leave it out to judge every item.", field="item_limit")
+        raise RoundError("The cap must be at least 1 answer. Leave it out to judge every item.", field="item_limit")
     if len(round.guidelines) > prompting.LONGEST_GUIDELINES:
         raise RoundError(
-            f"The guidelines have {len(round.guidelines):,} characters, and a model is told at most "
+            f"The guidelines have {len(round.guidelines):,} characters, but a model reads at most "
             f"{prompting.LONGEST_GUIDELINES:,}: shorten them.",
             field="guidelines",
         )
@@ -216,8 +218,7 @@ def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
         acts = [f"{model} {act}" for model, act in _models_of(run) if family_of(model) == family]
         if acts:
             warnings.append(
-                f'{judge.llm} judges a run that its own family of models, {family}, took part in: in "{run}" '
-                f"{' and '.join(acts)}."
+                f'{judge.llm} judges a run that used its own model family, {family}: in "{run}" {" and ".join(acts)}.'
             )
     return warnings
 

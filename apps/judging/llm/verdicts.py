@@ -27,15 +27,15 @@ Policy = Literal["human", "human + llm", "corrected"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 HUMAN, FILLED, CORRECTED = POLICIES
 MEANS = {
-    HUMAN: "Judgments and grades of people alone. What nobody judged counts as not relevant, as in every stored value.",
+    HUMAN: "Judgments and grades of people only. Unjudged documents count as not relevant, as in every stored value.",
     FILLED: (
-        "Grades of people where there are any, the model's in the holes. Its errors are in the differences, and the "
-        "intervals do not hold them."
+        "Grades of people where they exist, else the model's. Its errors affect the differences, but the intervals "
+        "do not include them."
     ),
     CORRECTED: (
-        "The model's grades wherever nobody had judged before the round, and people's grades of the first queries of "
-        "a random order to remove its bias (PPI++). The intervals hold the truth whatever the model's errors. Other "
-        "grades of the round stay out: they are no part of that random sample."
+        "The model's grades for all pairs unjudged before the round. People's grades of the first queries in a "
+        "random order remove its bias (PPI++). The intervals stay valid even if the model errs. Other grades of the "
+        "round are left out because they are not in that random sample."
     ),
 }
 
@@ -51,7 +51,7 @@ class MixedPair:
     high: float
     simultaneous_low: Annotated[float | None, "95 %, of all pairs at once."]
     simultaneous_high: float | None
-    p_adjusted: Annotated[float, "Within the family of all pairs."]
+    p_adjusted: Annotated[float, "Adjusted over all pairs."]
     significant: bool
 
 
@@ -63,14 +63,14 @@ class PolicyReport:
     meaning: str
     sentence: str
     unavailable_reason: str | None
-    best_run_ids: Annotated[list[UUID], "The best, and what equals it."]
-    queries: Annotated[int, "That every run answered."]
+    best_run_ids: Annotated[list[UUID], "The best run and its equals."]
+    queries: Annotated[int, "Queries that every run answered."]
     judged: Annotated[int, "Pairs of the pool with a person's grade that counts."]
-    model_judged: Annotated[int, "With the model's."]
-    unjudged: Annotated[int, "With none: not relevant."]
-    sampled_queries: Annotated[int, "Of `corrected`: queries that people judged whole."]
-    sample_gain: Annotated[float | None, "By how many queries the model enlarges that sample."]
-    estimand: Annotated[str | None, "What the differences are."]
+    model_judged: Annotated[int, "Pairs of the pool with the model's grade."]
+    unjudged: Annotated[int, "Pairs without a grade: not relevant."]
+    sampled_queries: Annotated[int, "For `corrected`: queries that people judged completely."]
+    sample_gain: Annotated[float | None, "Queries that the model adds to that sample."]
+    estimand: Annotated[str | None, "Definition of the differences."]
     pairs: list[MixedPair]
 
 
@@ -190,13 +190,13 @@ def _corrected(board: Board, sample: Sample) -> PolicyReport:
     queries = _sampled_queries(board, holes)
     if len(queries) < FEWEST_QUERIES:
         raise JudgingError(
-            f"People have judged the first {counted(len(queries), 'query')} of the round's random order whole, and a "
-            f"correction needs {FEWEST_QUERIES}. Finish the next queries in that order."
+            f"People have judged the first {counted(len(queries), 'query')} of the round's random order completely, "
+            f"but a correction needs {FEWEST_QUERIES}. Finish the next queries in that order."
         )
     by_people = board.values(board.truths(board.people, board.prior_grades))
     by_people[:, [index not in queries for index in range(len(board.query_ids))]] = np.nan
     corrected = corrected_by_queries(board.values(predicted), by_people, seed=board.draw)
-    over = "over the queries that those of the sample are drawn from"
+    over = "over the queries from which the sample was drawn"
     return _report(
         board,
         CORRECTED,
@@ -218,9 +218,9 @@ def _require_sampled_pool(board: Board, sample: Sample, holes: Sequence[Item]) -
     sampled = {Item(index_of[pair.query_id], pair.document_id) for pair in sample.judged_pairs}
     if len(holes) != began or not board.pool.numbers.keys() >= sampled:
         raise JudgingError(
-            f"The round began with {counted(began, 'pair')} that nobody had judged, and its runs return other pairs "
-            f"now, {len(holes):,}: runs were deleted or searched again. Its calibration sample is no sample of these. "
-            "Open a round over the runs that there are, and calibrate the model there."
+            f"The round began with {counted(began, 'unjudged pair')}, but its runs now return {len(holes):,} "
+            f"others: runs were deleted or searched again. Its calibration sample does not cover these. Open a "
+            f"round over the current runs, and calibrate the model there."
         )
     if not holes:
         raise JudgingError("Every pair of these runs was judged before the round: there is nothing to correct.")
@@ -230,17 +230,17 @@ def _require_correctable(board: Board, holes: Sequence[Item], judged: int) -> No
     """Raise JudgingError unless the model judged all `holes`, the measure stays in the pool, and queries are drawn."""
     if judged < len(holes):
         raise JudgingError(
-            f"The model judged {judged:,} of {counted(len(holes), 'pair')} that nobody had judged in the pool, and "
-            "a correction needs all: let it go on, in a round whose items are the whole pool."
+            f"The model judged {judged:,} of {counted(len(holes), 'unjudged pair')} in the pool, but a correction "
+            f"needs all. Continue the model in a round whose items are the whole pool."
         )
     if board.measure.cutoff is None or board.measure.cutoff > board.round.depth:
         raise JudgingError(
-            f"{board.measure} looks deeper than the pool of the round, {board.round.depth:,} documents: a correction "
-            "needs a measure with a cutoff within it."
+            f"{board.measure} needs more than the pool's {board.round.depth:,} documents of each ranking: choose a "
+            f"measure with a smaller cutoff."
         )
     if board.round.order != Round.Order.QUERIES:
         raise JudgingError(
-            "A correction needs a random sample of whole queries. Open a round whose order is by queries to get one."
+            "A correction needs a random sample of whole queries. Open a round with the order “queries” to get one."
         )
 
 

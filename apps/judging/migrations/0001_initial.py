@@ -39,20 +39,20 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("depth", models.PositiveIntegerField(help_text="How many documents of each ranking are in the pool.")),
+                ("depth", models.PositiveIntegerField(help_text="Documents of each ranking in the pool.")),
                 (
                     "budget",
                     models.PositiveIntegerField(
-                        blank=True, help_text="At most so many items. Empty: the pool.", null=True
+                        blank=True, help_text="At most this many items. Empty: the pool.", null=True
                     ),
                 ),
                 (
                     "measure",
-                    models.CharField(help_text="The measure whose differences are to be settled.", max_length=100),
+                    models.CharField(help_text="The measure whose differences the round settles.", max_length=100),
                 ),
                 (
                     "uniform_share",
-                    models.FloatField(default=0.1, help_text="Share of the items that is drawn uniformly at random."),
+                    models.FloatField(default=0.1, help_text="Share of the items drawn uniformly at random."),
                 ),
                 ("seed", models.BigIntegerField(default=42)),
                 ("scale", models.JSONField(help_text="Grades, lowest first: grade, name, description.")),
@@ -60,13 +60,13 @@ class Migration(migrations.Migration):
                 ("overlap", models.FloatField(default=0, help_text="Share of the items that several judges grade.")),
                 (
                     "overlap_judges",
-                    models.PositiveSmallIntegerField(default=2, help_text="How many judges grade such an item."),
+                    models.PositiveSmallIntegerField(default=2, help_text="Judges for each shared item."),
                 ),
                 (
                     "blind",
                     models.BooleanField(
                         default=True,
-                        help_text="While it is open, judges see no grade of another, of items that they graded neither.",
+                        help_text="Judges do not see each other's grades while it is open.",
                     ),
                 ),
                 (
@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         default=0,
                         editable=False,
-                        help_text="Pairs without a judgment in the first documents of its runs.",
+                        help_text="Unjudged pairs in the first documents of its runs.",
                     ),
                 ),
                 (
@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         blank=True,
                         editable=False,
-                        help_text="When its question was settled: no item is handed out then.",
+                        help_text="When it was settled; then it hands out no items.",
                         null=True,
                     ),
                 ),
@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
                 (
                     "dataset_version",
                     models.ForeignKey(
-                        help_text="The version that it began from.",
+                        help_text="The dataset version at its start.",
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="datasets.datasetversion",
@@ -177,14 +177,12 @@ class Migration(migrations.Migration):
                         to="judging.round",
                     ),
                 ),
-                ("grades", models.PositiveIntegerField(default=0, help_text="How many grades of people it counts.")),
+                ("grades", models.PositiveIntegerField(default=0, help_text="Number of human grades that it counts.")),
                 (
                     "mark",
-                    models.CharField(
-                        help_text="Hash of what it was reckoned from: the basis and the grades.", max_length=64
-                    ),
+                    models.CharField(help_text="Hash of its inputs: the basis and the grades.", max_length=64),
                 ),
-                ("state", models.JSONField(help_text="Null for a round that compares nothing.", null=True)),
+                ("state", models.JSONField(help_text="Null if the round compares no runs.", null=True)),
                 (
                     "sample_size",
                     models.PositiveIntegerField(default=0, help_text="Pairs of the uniform sample that are judged."),
@@ -195,9 +193,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "front",
-                    models.JSONField(default=list, help_text="Items that were put in place last, in their order."),
+                    models.JSONField(default=list, help_text="Items that were reordered last, in their order."),
                 ),
-                ("basis", models.CharField(help_text="Hash of what the board was read from.", max_length=64)),
+                ("basis", models.CharField(help_text="Hash of the inputs of the board.", max_length=64)),
                 ("board", models.BinaryField(help_text="The question and the items, packed.", null=True)),
                 ("computed_at", models.DateTimeField(null=True)),
                 (
@@ -221,11 +219,11 @@ class Migration(migrations.Migration):
                 (
                     "planned_probability",
                     models.FloatField(
-                        help_text="With which any pair of the pool would be in the uniform sample, were the round judged to its end."
+                        help_text="Probability that a pair of the pool is in the uniform sample of the completed round."
                     ),
                 ),
-                ("in_planned_sample", models.BooleanField(help_text="Whether it would be of that sample.")),
-                ("wanted", models.PositiveSmallIntegerField(default=1, help_text="How many judges are to grade it.")),
+                ("in_planned_sample", models.BooleanField(help_text="Whether it is in that sample.")),
+                ("wanted", models.PositiveSmallIntegerField(default=1, help_text="Number of judges to grade it.")),
                 (
                     "chunk",
                     models.ForeignKey(
@@ -270,12 +268,12 @@ class Migration(migrations.Migration):
                 (
                     "judge_name",
                     models.CharField(
-                        help_text="Of a language model: model, prompt and their versions.", max_length=200
+                        help_text="For a language model: model, prompt and their versions.", max_length=200
                     ),
                 ),
                 (
                     "adjudicates",
-                    models.BooleanField(default=False, help_text="It decides where the judges' grades are split."),
+                    models.BooleanField(default=False, help_text="It decides an item on which the judges are split."),
                 ),
                 (
                     "kind",
@@ -289,7 +287,7 @@ class Migration(migrations.Migration):
                 ("note", models.TextField(blank=True)),
                 (
                     "seconds",
-                    models.FloatField(help_text="From when the item was shown to when it was graded.", null=True),
+                    models.FloatField(help_text="Time from showing the item to grading it.", null=True),
                 ),
                 ("graded_at", models.DateTimeField()),
                 (
@@ -370,7 +368,7 @@ class Migration(migrations.Migration):
                 (
                     "place",
                     models.IntegerField(
-                        help_text="What is smallest comes first; new states of a decisive round change it."
+                        help_text="The smallest value comes first. New states of a decisive round change it."
                     ),
                 ),
                 ("until", models.DateTimeField(null=True)),
@@ -411,18 +409,16 @@ class Migration(migrations.Migration):
                 ("llm", models.CharField(help_text="Server and model, as ollama:llama3.", max_length=150)),
                 (
                     "revision",
-                    models.CharField(help_text="As its server tells it; unknown where it tells none.", max_length=200),
+                    models.CharField(help_text="As its server reports it; unknown if it reports none.", max_length=200),
                 ),
                 ("prompt_version", models.CharField(max_length=20)),
                 (
                     "prompt_hash",
-                    models.CharField(help_text="Of the prompt with the scale and the guidelines.", max_length=64),
+                    models.CharField(help_text="Hash of the prompt with the scale and the guidelines.", max_length=64),
                 ),
                 (
                     "item_limit",
-                    models.PositiveIntegerField(
-                        help_text="At most so many answers, the last time it was started.", null=True
-                    ),
+                    models.PositiveIntegerField(help_text="Maximum number of answers of its last start.", null=True),
                 ),
                 (
                     "round",

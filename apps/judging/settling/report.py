@@ -21,31 +21,31 @@ class RunPair:
 
     first_run_id: UUID
     second_run_id: UUID
-    lower_bound: Annotated[float, "Over every filling of the holes."]
+    lower_bound: Annotated[float, "Over all possible grades of the unjudged pairs."]
     upper_bound: float
-    certain_order: Annotated[int | None, "1, −1: ahead under every filling; 0: equal; or null."]
+    certain_order: Annotated[int | None, "1, −1: ahead for all possible grades; 0: equal; or null."]
     difference: Annotated[float, "Expected."]
-    standard_deviation: Annotated[float, "Its standard deviation: what the holes leave open."]
-    outcome: Annotated[int, "Likeliest at the end: 1 or −1 significantly better, 0 neither."]
+    standard_deviation: Annotated[float, "Its standard deviation due to unjudged pairs."]
+    outcome: Annotated[int, "Most likely at the end: 1 or −1 significantly better, 0 neither."]
     probability: float
-    is_settled: Annotated[bool, "At 95 %, together with all that are called so."]
+    is_settled: Annotated[bool, "At 95 %, jointly with all settled pairs."]
 
 
 @dataclass(frozen=True)
 class QuestionReport:
     """What the grades so far say of the round's question."""
 
-    is_settled: Annotated[bool, "Whether the verdict stands at 95 %."]
-    is_certain: Annotated[bool, "Whether every pair's order stands under every filling."]
-    probability: Annotated[float, "Of the verdict."]
-    best_run_ids: Annotated[list[UUID], "The likeliest best group."]
+    is_settled: Annotated[bool, "Whether the verdict is settled at 95 %."]
+    is_certain: Annotated[bool, "Whether the order of every pair holds for all possible grades."]
+    probability: Annotated[float, "Probability of the verdict."]
+    best_run_ids: Annotated[list[UUID], "The most likely best group."]
     winner_run_id: UUID | None
     judged: int
     unjudged: int
-    queries: Annotated[int, "That every run answered."]
-    grades_needed: Annotated[int | None, "About so many grades more settle it; null: unknown."]
-    grades_needed_at_most: Annotated[int | None, "In nine cases of ten."]
-    reason: Annotated[str | None, "Why nothing is called settled yet."]
+    queries: Annotated[int, "Queries that every run answered."]
+    grades_needed: Annotated[int | None, "Estimated number of further grades to settle it; null: unknown."]
+    grades_needed_at_most: Annotated[int | None, "Upper estimate of that number: 90 % of cases."]
+    reason: Annotated[str | None, "Why nothing is settled yet."]
     pairs: list[RunPair]
 
 
@@ -53,7 +53,7 @@ class QuestionReport:
 class RoundReport:
     """State of a round: its progress, and what is settled."""
 
-    completed_gradings: Annotated[int, "Gradings that are done, one a judge and item."]
+    completed_gradings: Annotated[int, "Completed gradings, one per judge and item."]
     total_gradings: int
     waiting_for_adjudication: int
     judges: list[JudgeReport]
@@ -61,17 +61,17 @@ class RoundReport:
     offers_items: bool
     settled_at: datetime | None
     sentence: str
-    grades: Annotated[int, "That people gave so far, adjudications too."]
+    grades: Annotated[int, "Human grades so far, with adjudications."]
     counted_grades: Annotated[
-        int, "Of which question, sample_size and inclusion_probability are. Asking for the state has them renewed."
+        int, "Grades behind question, sample_size and inclusion_probability. Requesting the state updates them."
     ]
-    is_current: Annotated[bool, "Whether they count all grades given now."]
+    is_current: Annotated[bool, "Whether they include all current grades."]
     computed_at: datetime
-    sample_size: Annotated[int, "Judged pairs that are a uniform sample."]
+    sample_size: Annotated[int, "Judged pairs that form a uniform sample."]
     inclusion_probability: Annotated[
-        float, "Of any pair that was unjudged before the round, in that sample, after these grades."
+        float, "Probability that a pair unjudged before the round is in that sample after these grades."
     ]
-    question: Annotated[QuestionReport | None, "null where nothing is compared: of one run."]
+    question: Annotated[QuestionReport | None, "null for a round of one run."]
 
 
 def round_report(round: Round, status: RoundStatus) -> RoundReport:
@@ -114,10 +114,10 @@ def evidence_sentence(evidence: Mapping[str, str]) -> str:
     index, model = evidence.get("index"), evidence.get("model")
     sources = ["how the runs rank a document"]
     if index:
-        sources.append(f'how near its text is to those graded (vectors of the index "{index}")')
+        sources.append(f'how similar its text is to graded texts (vectors of the index "{index}")')
     if model:
-        sources.append(f"the grade of {model}, as evidence only: no grade of a model counts")
-    caveat = "" if index else " No run has an index with vectors for it, so texts are not compared."
+        sources.append(f"the grade of {model}, as evidence only: a model's grades do not count")
+    caveat = "" if index else " No run has an index with vectors, so texts are not compared."
     return f"{', '.join(sources[:-1])} and {sources[-1]}.{caveat}" if len(sources) > 1 else f"{sources[0]}.{caveat}"
 
 
@@ -128,10 +128,10 @@ def _sentence(progress: Progress, status: RoundStatus) -> str:
     if (state := status.state) is not None:
         sentences.append(_verdict(state, status.runs))
         if not status.is_current and status.row.grades == status.human_grades.count:
-            sentences.append("A grade has changed since; that is being renewed.")
+            sentences.append("A grade changed; the state is being updated.")
         elif not status.is_current:
             grades = counted(status.human_grades.count, "grade")
-            sentences.append(f"That counts {status.row.grades:,} of {grades}; it is being renewed.")
+            sentences.append(f"The state counts {status.row.grades:,} of {grades} and is being updated.")
     return " ".join(sentences)
 
 
@@ -140,9 +140,9 @@ def _verdict(state: State, runs: Sequence[Run]) -> str:
         return state.reason
     best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
     if state.is_settled:
-        basis = "under every filling of the holes" if state.is_certain else "at 95 %"
+        basis = "for all possible grades" if state.is_certain else "at 95 %"
         conclusion = f"best is {best}" if len(state.verdict) == 1 else f"the best cannot be told apart: {best}"
         return f"Settled {basis}: {conclusion}."
     if state.grades_needed.median is None:
-        return "Not settled; how many grades more would settle it is not known yet."
-    return f"Not settled: about {counted(state.grades_needed.median, 'grade')} more would settle it."
+        return "Not settled; the number of grades still needed is not known yet."
+    return f"Not settled: about {counted(state.grades_needed.median, 'more grade')} would settle it."

@@ -80,8 +80,8 @@ def _end(round: Round) -> str:
     if not round.is_open:
         return "The round is closed. Thank you."
     if not round.offers_items:
-        return "The question of the round is settled: no further grade is needed. Thank you."
-    return "Nothing is left for you: all items are graded, or others have them now. Thank you."
+        return "The question of the round is settled: no more grades are needed. Thank you."
+    return "No items are left for you: all are graded, or other judges have them. Thank you."
 
 
 def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, item_id: int) -> HttpResponse:
@@ -154,7 +154,7 @@ def _build_split_payload(
         "held": item_ids,
         "items": [pack_item(round, row, consensus_by_item[row.item.pk].grades) for row in new_views],
         "progress": {"done": decided, "wanted": decided + len(split), "mine": None, "pace": None, "left": None},
-        "end": "" if item_ids else "Nothing is left to decide: the judges are split on no other item.",
+        "end": "" if item_ids else "No items are left to decide: the judges agree on all others.",
     }
 
 
@@ -179,7 +179,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
             items = items.filter(item__in=[pk for pk in chosen if pk.isdecimal() and len(pk) < 19])
         try:
             count = ungrade(round, request.user, list(items))
-            messages.success(request, f"Taken back: {counted(count, 'grade')}. The items go to whoever comes next.")
+            messages.success(request, f"Withdrawn: {counted(count, 'grade')}. The items return to the queue.")
         except BenchbenchError as error:
             messages.error(request, error.message)
         return redirect(request.get_full_path())

@@ -34,24 +34,22 @@ class LLMForm(PageForm):
     """The model that judges, and the cap on its items."""
 
     server = forms.ChoiceField(
-        help_text="Where it runs, of the servers that the settings of this site name.",
-        error_messages={
-            "required": "The settings of this site name no server: whoever runs it sets BENCHBENCH_LLM_SERVERS."
-        },
+        help_text="The server that runs it, from the settings of this site.",
+        error_messages={"required": "The settings have no server: ask an administrator to set BENCHBENCH_LLM_SERVERS."},
     )
     llm = forms.CharField(
         max_length=LONGEST_NAME,
         label="Model",
         widget=forms.TextInput({"placeholder": "llama3.2"}),
-        help_text="As its server calls it.",
+        help_text="Its name on the server.",
     )
     item_limit = forms.IntegerField(
-        required=False, min_value=1, label="Cap", help_text="At most so many answers. Empty: every item."
+        required=False, min_value=1, label="Cap", help_text="Maximum number of answers. Empty: every item."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(name, name) for name in servers()] or [("", "None is set up")]
+        choices = [(name, name) for name in servers()] or [("", "No servers")]
         self.fields["server"].choices = choices  # type: ignore[attr-defined]
 
     @property
@@ -67,7 +65,7 @@ class SampleForm(PageForm):
         max_value=MAX_PAIRS,
         initial=USUAL_SAMPLE,
         label="Pairs",
-        help_text=f"From {MIN_PAIRS} to {MAX_PAIRS}; of a smaller pool every pair. More pairs, narrower intervals.",
+        help_text=f"From {MIN_PAIRS} to {MAX_PAIRS}; a smaller pool is taken whole. More pairs give narrower intervals.",
     )
 
 
@@ -92,8 +90,8 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         submit="Start",
         template="judging/llm_start.html",
         initial={"server": server, "llm": model},
-        intro="Its grades are kept apart: they enter neither the truth nor what is told of people. It judges the "
-        "calibration sample first, then what else it has not judged in the order of the round.",
+        intro="Its grades are kept separate: they affect neither judgments nor figures about people. It "
+        "judges the calibration sample first, then the remaining items in the order of the round.",
         round=round,
         original=round,
         trail=[*model_admin.trail(round), round],
@@ -132,8 +130,9 @@ def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
         permitted=True,
         title="Draw the calibration sample",
         submit="Draw and freeze it",
-        intro="Pairs of the round, drawn uniformly at random, that people and models both judge: without them no "
-        "figure is told under a model's name. People judge them as any items; the order random brings them first.",
+        intro="Pairs of the round, drawn uniformly at random, that people and models both judge. They are "
+        "needed to show figures about a model. People judge them like other items; in the random "
+        "order they come first.",
         original=round,
         trail=[*model_admin.trail(round), round],
     )

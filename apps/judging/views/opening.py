@@ -31,8 +31,8 @@ MOST_JUDGES = 500
 AWAITED = ("mapping", "runs", "name", "judges")
 ENTRY = re.compile(r"\s*(\d)\s+([^:]+?)\s*(?::\s*(.*?))?\s*")
 ORDERS = {
-    "decisive": "decisive: first what could move the differences most",
-    "depth": "depth: first what some run has first, as TREC's pools",
+    "decisive": "decisive: pairs that could change the differences most come first",
+    "depth": "depth: pairs ranked highest by any run come first, as in TREC pools",
     "random": "random: uniformly at random",
     "queries": "queries: whole queries, in a random order",
 }
@@ -42,11 +42,11 @@ class OpenForm(PageForm):
     """Form for a new round."""
 
     mapping = forms.ModelChoiceField(Mapping.objects.none(), empty_label="Choose a resolved mapping")
-    runs = forms.MultipleChoiceField(help_text="What they return first and nobody judged is what is judged.")
+    runs = forms.MultipleChoiceField(help_text="Judges grade the unjudged documents at the top of their rankings.")
     name = forms.CharField(max_length=200)
-    judges = forms.MultipleChoiceField(required=False, help_text="None ticked: you alone.")
+    judges = forms.MultipleChoiceField(required=False, help_text="If none is ticked: only you.")
     guidelines = forms.CharField(
-        required=False, widget=forms.Textarea({"rows": 4}), help_text="For the judges, in Markdown."
+        required=False, widget=forms.Textarea({"rows": 4}), help_text="Instructions for the judges, in Markdown."
     )
     scale = forms.CharField(
         required=False,
@@ -54,16 +54,20 @@ class OpenForm(PageForm):
         help_text="A line for each grade: “2 Relevant: answers most of it”. Empty: 0 to the dataset's highest grade.",
     )
     order = forms.ChoiceField(choices=list(ORDERS.items()))
-    measure = forms.CharField(required=False, help_text="Whose differences are settled. Empty: nDCG at primary k.")
+    measure = forms.CharField(required=False, help_text="The measure to settle. Empty: nDCG at primary k.")
     depth = forms.IntegerField(required=False, help_text="Documents of each ranking. Empty: the measure's cutoff.")
-    budget = forms.IntegerField(required=False, help_text="At most so many items. Empty: all of them.")
-    uniform_share = forms.FloatField(initial=SHARE, help_text="Of the items, drawn uniformly at random; from 0 to 1.")
-    overlap = forms.FloatField(initial=0.0, help_text="Share that several judges grade, to see how they agree; 0 to 1.")
-    overlap_judges = forms.IntegerField(initial=2, help_text="How many grade such an item.")
-    blind = forms.BooleanField(
-        required=False, initial=True, help_text="While it is open, judges see neither runs nor what others said."
+    budget = forms.IntegerField(required=False, help_text="Maximum number of items. Empty: all.")
+    uniform_share = forms.FloatField(
+        initial=SHARE, help_text="Share of the items drawn uniformly at random, from 0 to 1."
     )
-    seed = forms.IntegerField(initial=42, help_text="Of what is drawn.")
+    overlap = forms.FloatField(
+        initial=0.0, help_text="Share of the items that several judges grade, to measure agreement; 0 to 1."
+    )
+    overlap_judges = forms.IntegerField(initial=2, help_text="Judges for each shared item.")
+    blind = forms.BooleanField(
+        required=False, initial=True, help_text="While it is open, judges see neither runs nor others' grades."
+    )
+    seed = forms.IntegerField(initial=42, help_text="Seed of the random draws.")
 
     sections = (
         ("What is judged", "", ("mapping", "runs", "name")),
@@ -89,7 +93,9 @@ class OpenForm(PageForm):
         for line in lines:
             entry = ENTRY.fullmatch(line)
             if entry is None:
-                raise ValidationError(f"“{line.strip()[:60]}” is no grade: begin with its digit, then its name.")
+                raise ValidationError(
+                    f"“{line.strip()[:60]}” is not a grade: start the line with its digit, then its name."
+                )
             scale.append({"grade": int(entry[1]), "name": entry[2], "description": entry[3] or ""})
         try:
             return read_scale(scale) if scale else []
@@ -135,8 +141,8 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
         title="Open a judging round",
         submit="Open the round",
         initial=_parse_initial(request),
-        intro="People grade what these runs return first and nobody judged yet, until it is settled which run is "
-        "better. Nothing is searched, and no value changes before the round is closed.",
+        intro="People grade the unjudged documents at the top of these rankings until the better run is "
+        "settled. Nothing is searched, and values change only when the round is closed.",
         template="judging/open.html",
     )
 

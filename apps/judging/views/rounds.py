@@ -35,17 +35,17 @@ SHOWN_ITEMS = 200
 class CloseForm(PageForm):
     leave_out_split = forms.BooleanField(
         required=False,
-        label="Leave out what waits for adjudication",
+        label="Leave out items that wait for adjudication",
         help_text="Items that the judges are split on stay unjudged.",
     )
     with_draft = forms.BooleanField(
         required=False,
         label="Freeze other edits too",
-        help_text="What the dataset's draft has beside the round becomes part of the version.",
+        help_text="Other edits in the dataset's draft also become part of the version.",
     )
-    label = forms.CharField(max_length=LABEL_LENGTH, required=False, help_text="Of the version, such as 2026-11.")
+    label = forms.CharField(max_length=LABEL_LENGTH, required=False, help_text="Label of the version, such as 2026-11.")
     note = forms.CharField(
-        required=False, widget=forms.Textarea({"rows": 2}), help_text="Why, for later readers of the version."
+        required=False, widget=forms.Textarea({"rows": 2}), help_text="The reason, for later readers of the version."
     )
 
 
@@ -144,7 +144,7 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     first, second, a, b = (request.GET.get(name, "") for name in ("first", "second", "a", "b"))
     pairs = [pair for pair in agreement_of(round).pairs if {pair.first, pair.second} == {first, second}]
     if (first and not pairs) or not all(len(grade) == 1 and grade.isdecimal() for grade in (a, b) if grade):
-        raise Http404("There are no such judges, or grades, in this round.")
+        raise Http404("These judges or grades were not found in this round.")
     rows = RoundItem.objects.filter(round=round).select_related("query", "document").order_by("place")
     for judge, grade in ((first, a), (second, b)):
         if judge and grade:
@@ -197,7 +197,7 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         submit="Close the round",
         intro=f"Its grades become judgments in the next version of {round.mapping.dataset}, which is frozen. The "
         "mapping is resolved for it, and every benchmark of the round's runs is measured on it from stored rankings; "
-        "nothing is searched. A closed round takes no further grade.",
+        "nothing is searched. A closed round takes no more grades.",
         original=round,
         trail=[*model_admin.trail(round), round],
     )

@@ -37,11 +37,11 @@ class ReferenceForm(PageForm):
     key = forms.ChoiceField(label="Document by", choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS])
     reference = forms.CharField(
         label="Reference",
-        help_text="The document's own reference, as in a collection; mappings find the document by it.",
+        help_text="The reference by which mappings find the document in a collection.",
     )
     without_document = forms.BooleanField(
         required=False,
-        help_text="Judge it although no collection of the dataset has it: it counts as a document that nothing finds.",
+        help_text="Judge it even if no collection of the dataset has it: it then counts as not found.",
     )
 
     @property
@@ -139,7 +139,7 @@ def _pair_of(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair
     if number := request.GET.get("judgment", ""):
         judgment = query.judgments.filter(until=None, pk=_number(number)).first()
         if judgment is None:
-            raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed since.")
+            raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed.")
         return _of_reference(request, query, newest, judgment.doc_ref, judgment)
     form = _reference_form(request, query)
     return _of_reference(request, query, newest, form.doc_ref, None) if form.is_valid() else form
@@ -179,7 +179,7 @@ def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> 
     related = results.select_related("query", "run__benchmark__mapping__dataset", "run__benchmark__mapping__collection")
     result = related.filter(QueryResult.numbered(number)).first()
     if result is None:
-        raise Http404(f"There is no ranking {number} of this query that you may see.")
+        raise Http404(f"Ranking {number} of this query was not found, or you may not view it.")
     mapping = result.run.benchmark.mapping
     document = mapping.collection.documents.filter(pk=document_id).first()
     if document is None:

@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         blank=True,
                         editable=False,
-                        help_text="The version whose judgments the counts speak of.",
+                        help_text="The version whose judgments are counted.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",

@@ -17,10 +17,10 @@ class Command(UseCaseCommand):
 
 SOURCE is a folder of text files (.txt .md .markdown .html .htm .rst, looked for in its folders too), or a BEIR corpus
 (corpus.jsonl or corpus.jsonl.gz, or the directory that holds it), or a directory of sectioned documents (*.json, with
-the text in a .md beside each). The id of a text file's document is its relative path.
+the text of each in a .md of the same name). The id of a text file's document is its relative path.
 
-Import the same name again after the documents changed: unchanged ones are recognised and left alone, and those that
-are gone are removed, unless --keep-missing says that SOURCE is only a part of the collection.
+Import the same name again after the documents changed: unchanged ones are recognised and left alone, and missing
+ones are removed unless you give --keep-missing.
 
   benchbench import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
   benchbench import_collection scifact/corpus.jsonl --name scifact
@@ -28,7 +28,7 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("source", type=Path, metavar="SOURCE", help="Folder of files, or BEIR corpus.")
-        parser.add_argument("--name", required=True, help="Name of the collection; made when there is none.")
+        parser.add_argument("--name", required=True, help="Name of the collection; created if it does not exist.")
         parser.add_argument(
             "--uri-prefix",
             metavar="P",

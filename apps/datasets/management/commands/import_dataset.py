@@ -35,23 +35,23 @@ def add_source_arguments(parser: CommandParser) -> None:
     parser.add_argument("source", type=Path, metavar="SOURCE", help="File, directory or zip.")
     parser.add_argument("--format", choices=sorted(FORMATS), default="", help="Default: detected from SOURCE.")
     parser.add_argument(
-        "--split", default="", help="Split of a BEIR directory (test without it), or of a Flowbaby one (all)."
+        "--split", default="", help="Split of a BEIR directory (default: test) or a Flowbaby directory (default: all)."
     )
-    parser.add_argument("--topics", type=Path, metavar="FILE", help="The topics that a file of TREC judges.")
+    parser.add_argument("--topics", type=Path, metavar="FILE", help="The topics of a file of TREC judgments.")
     parser.add_argument(
         "--column",
         action="append",
         default=[],
         type=column,
         metavar="FIELD=COLUMN",
-        help="Which column of a table holds a field, where their names differ; repeat it for each.",
+        help="The table column of a field, if their names differ; repeat it for each.",
     )
     parser.add_argument(
         "--ignore-column",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="A column of a table that holds no field and is left out; repeat it for each.",
+        help="A table column to ignore; repeat it for each.",
     )
 
 
@@ -96,12 +96,12 @@ a new version label, which JSON states as metadata.version and --label gives to 
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_source_arguments(parser)
-        parser.add_argument("--name", help="Name of the dataset. Without one, the name that SOURCE states.")
+        parser.add_argument("--name", help="Name of the dataset (default: the name in SOURCE).")
         parser.add_argument(
             "--label",
             default="",
             metavar="VERSION",
-            help="The version that this content is (default: what SOURCE states).",
+            help="Label of the version (default: the label in SOURCE).",
         )
         self.add_owner_argument(parser)
         self.add_json_argument(parser)

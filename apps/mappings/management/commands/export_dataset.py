@@ -27,9 +27,9 @@ class Command(UseCaseCommand):
 
 {formats()}
 
-What a format cannot hold is left out, with a message; an export that would be wrong is refused. PATH is packed where
-it ends in .gz. A format of several files is a zip where PATH ends in .zip, else a directory. Formats that name
-documents by id alone need --mapping where judgments use other references; with it a BEIR directory holds the corpus
+What a format cannot hold is left out, with a message; an export that would be wrong is refused. PATH is compressed
+if it ends in .gz. A format of several files is a zip if PATH ends in .zip, else a directory. Formats that name
+documents by id alone need --mapping if judgments use other references; with it a BEIR directory holds the corpus
 too.
 
   benchbench export_dataset support --format benchbench-json --output support.json
@@ -46,13 +46,13 @@ too.
             required=True,
             type=Path,
             metavar="PATH",
-            help="File to write, or a folder to write it into; of several files the directory to make, or a .zip.",
+            help="File to write, or a folder for it; for several files, a new directory or a .zip.",
         )
         parser.add_argument(
             "--dataset-version", type=int, metavar="N", help="Number of the version (default: the newest frozen one)."
         )
         parser.add_argument("--mapping", metavar="NAME", help="Name documents as this mapping of the dataset does.")
-        parser.add_argument("--force", action="store_true", help="Replace a file that is there already.")
+        parser.add_argument("--force", action="store_true", help="Replace an existing file.")
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:

@@ -19,11 +19,11 @@ class Command(UseCaseCommand):
     help = """Import a BEIR directory: its documents, the judged queries of a split, their mapping, and an index.
 
 DIR holds corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv (the first two may be packed as .gz). Collection, dataset,
-mapping and index are all called NAME. The index takes documents as a whole, title and text, and is searched by words
-and by vectors: of the default model, of --model, or from a file.
+mapping and index are all called NAME. Each chunk of the index is a whole document, title and text. It is searched by
+words and by vectors: of the default model, of --model, or from a file.
 
-Running it again with the same input is harmless: what is there already is recognised, and an index that was
-interrupted is built to its end.
+Running it again with the same input is harmless: existing data is recognised, and an interrupted index is
+completed.
 
   benchbench import_beir scifact/ --name scifact
   benchbench import_beir scifact/ --name scifact --vectors minilm.npz --vectors-model all-MiniLM-L6-v2
@@ -32,8 +32,8 @@ interrupted is built to its end.
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("directory", type=Path, metavar="DIR", help="The BEIR directory, or ir_datasets:ID.")
-        parser.add_argument("--name", required=True, help="Name of all that is made.")
-        parser.add_argument("--split", default="", help="Whose judgments to import (default: test).")
+        parser.add_argument("--name", required=True, help="Name of everything that is created.")
+        parser.add_argument("--split", default="", help="Split whose judgments to import (default: test).")
         ways = parser.add_mutually_exclusive_group()
         ways.add_argument(
             "--vectors",
@@ -51,7 +51,7 @@ interrupted is built to its end.
         parser.add_argument(
             "--vectors-model",
             metavar="NAME",
-            help="Name or path of the model that made --vectors, where the file does not say it. With a model, queries "
+            help="Name or path of the model that made --vectors, if the file does not name it. With a model, queries "
             "that the file lacks can be encoded, and late interaction can rerank.",
         )
         self.add_owner_argument(parser)
@@ -85,7 +85,7 @@ interrupted is built to its end.
         except OperationFailedError as error:
             raise OperationFailedError(
                 f"Documents, queries and mapping are imported, but the index failed: {error} "
-                "Run the command again to go on."
+                "Run the command again to continue."
             ) from error
         indexed.index.refresh_from_db()
 

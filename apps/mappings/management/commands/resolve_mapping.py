@@ -14,8 +14,7 @@ from benchbench.names import find_named
 class Command(UseCaseCommand):
     help = """Resolve a mapping: find for every judgment of its dataset the document of its collection.
 
-Where there is none, the reason is kept. Run it again after the dataset or the collection has changed: all is decided
-anew.
+If none matches, the reason is stored. Run it again after the dataset or the collection has changed.
 
   benchbench resolve_mapping scifact
   benchbench resolve_mapping scifact --json
