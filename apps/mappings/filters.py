@@ -89,7 +89,7 @@ def require_modules(mapping: Mapping) -> None:
     raise MissingModulesError(
         f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
         f"{some}. Import each as one document: the id is the module's name, and the metadata lists its versions. Or "
-        f"allow missing modules: they count as not found.",
+        "allow missing modules: they count as not found.",
         field="allow_missing",
     )
 

@@ -65,7 +65,8 @@ class SampleForm(PageForm):
         max_value=MAX_PAIRS,
         initial=USUAL_SAMPLE,
         label="Pairs",
-        help_text=f"From {MIN_PAIRS} to {MAX_PAIRS}; a smaller pool is taken whole. More pairs give narrower intervals.",
+        help_text=f"From {MIN_PAIRS} to {MAX_PAIRS}; a smaller pool is taken whole. "
+        "More pairs give narrower intervals.",
     )
 
 
