@@ -56,11 +56,13 @@ worker: $(INSTALLED) ## run a worker for the queues, next to `make run`; start a
 	$(MANAGE) migrate --verbosity 0
 	$(MANAGE) worker
 
-lint: $(INSTALLED_DEV) ## check style, types and imports
+lint: $(INSTALLED_DEV) ## check style, types, imports and language
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell $$(git ls-files apps benchbench docs perf static templates tests '*.md')
+	$(BIN)/python -m pytest --quiet --noconftest -p no:django tests/test_language.py
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml --severity-level medium apps benchbench manage.py
 
 audit: $(INSTALLED_DEV) ## for a release: check the packages for known vulnerabilities and write their list (SBOM); needs the network
