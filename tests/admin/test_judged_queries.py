@@ -181,7 +181,7 @@ def test_redirecting_or_dropping_judgments_completes_the_mapping(
     assert "Import, entered by ada" in client_of_ada.get(change_url(now.query)).content.decode()
     to_freeze = reverse("admin:dataset_freeze", args=[mapping.dataset_id])
     assert "Import, entered by ada" in client_of_ada.get(to_freeze).content.decode()
-    assert "the collection is the same. Freeze the draft to include it" in page
+    assert "the collection is unchanged. Freeze the draft to include it" in page
     late = client_of_ada.post(repair_url(mapping, TWICE), chosen)
     assert "was changed or removed since" in messages_of(late)
 

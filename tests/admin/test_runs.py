@@ -238,7 +238,7 @@ def test_content_omitted_by_an_export_is_reported_afterwards(admin_client: Clien
     draft = version.dataset.versions.get(number=2)
     assert b"".join(admin_client.get(reverse("admin:dataset_export", args=[draft.pk, "benchbench-json"])))
     page = admin_client.get(change_url(draft)).content.decode()
-    assert "fruit-v2.json: BenchBench JSON, schema 1.0 has no place for source of 1 judgment" in page
+    assert "fruit-v2.json: BenchBench JSON, schema 1.0 cannot hold source of 1 judgment" in page
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
