@@ -110,8 +110,8 @@ def test_rules_are_the_same_as_text_and_as_object(ask: Ask, benchmark_of_two: Be
         ({"rules": {"floors": {"mrr": 7}}}, "rules", "rules, floors.mrr must be a number from 0 to 1, not 7"),
         ({"rules": "x" * 100_001}, "rules", "at most 100,000"),
         ({"rules": {"x" * 100_001: 1}}, "rules", "at most 100,000"),
-        ({"rules": FLOOR, "baseline": "other"}, "baseline", "has no current baseline 'other'; there is main."),
-        ({"rules": RULES}, "baseline", "name one"),
+        ({"rules": FLOOR, "baseline": "other"}, "baseline", "has no current baseline 'other'; choose one of main."),
+        ({"rules": RULES}, "baseline", "compare runs with a baseline (against_baseline): choose one."),
         ({"rules": FLOOR, "run": 7}, "run", "has no run 7"),
         ({"rules": FLOOR, "run": 10**30}, "run", "has no run"),
         ({"rules": FLOOR, "run": True}, "run", 'or "all"'),
@@ -157,7 +157,7 @@ def test_subjects_of_other_owners_are_refused_and_unnamed(
     for subject in (secret, secret.runs.get()):
         assert_refused(ask(subject, {"rules": FLOOR}), 403, "permission_denied")
     for named in ("hidden", str(baseline.pk)):
-        assert_refused(ask(benchmark_of_two, {"rules": RULES, "baseline": named}), 400, told="there is main.")
+        assert_refused(ask(benchmark_of_two, {"rules": RULES, "baseline": named}), 400, told="choose one of main.")
 
 
 @pytest.fixture

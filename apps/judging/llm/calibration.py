@@ -78,7 +78,7 @@ class CalibrationFigures:
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """Calibration of a model, or why there is none: then no figure is shown under its name."""
+    """Calibration of a model, or why it is missing: then no figure is shown under its name."""
 
     size: Annotated[int, "Pairs in the round's sample; 0 before it is drawn."]
     waiting_pairs: Annotated[int, "Pairs that wait for people, or for an earlier pair."]

@@ -57,7 +57,7 @@ class MixedPair:
 
 @dataclass(frozen=True)
 class PolicyReport:
-    """The verdict under one policy, or why there is none."""
+    """The verdict under one policy, or why it is missing."""
 
     policy: Policy
     meaning: str

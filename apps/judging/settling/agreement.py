@@ -14,7 +14,7 @@ from benchbench.ir.judging.agreement import alpha, confusion, shifts
 
 @dataclass(frozen=True)
 class PairAgreementReport:
-    """How two judges graded what both graded."""
+    """Agreement of two judges on the items that both graded."""
 
     first: str
     second: str
@@ -27,7 +27,7 @@ class PairAgreementReport:
 
 @dataclass(frozen=True)
 class ShiftReport:
-    """How much higher a judge grades than the others of the same items."""
+    """Mean difference between a judge's grades and those of the other judges of the same items."""
 
     judge: str
     mean: float | None
@@ -36,7 +36,7 @@ class ShiftReport:
 
 @dataclass(frozen=True)
 class AgreementReport:
-    """Agreement of the judges of a round. Adjudications are no judge's grades."""
+    """Agreement of the judges of a round. Adjudications do not count."""
 
     alpha: Annotated[float | None, "Krippendorff's, ordinal; null: nothing could differ."]
     alpha_low: Annotated[float | None, "95 %; null below 30 shared items."]

@@ -33,7 +33,7 @@ class RunPair:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """What the grades so far say of the round's question."""
+    """State of the round's question by the grades so far."""
 
     is_settled: Annotated[bool, "Whether the verdict is settled at 95 %."]
     is_certain: Annotated[bool, "Whether the order of every pair holds for all possible grades."]
