@@ -117,7 +117,7 @@ def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client
     admin_client.post(add, {**fields, "name": "plain", "strategy": "raptor_extractive"})
     admin_client.post(add, {**fields, "name": "asked", "strategy": "raptor", "llm": "llama3", "search": "tree"})
     nameless = admin_client.post(add, {**fields, "name": "no", "strategy": "raptor"})
-    assert "asks a language model, and none is named" in str(nameless.context["form"].errors)
+    assert "needs a language model: name one" in str(nameless.context["form"].errors)
     asked, plain = Index.objects.order_by("name")
     assert (asked.llm, asked.chunk_parameters["search"], asked.chunk_parameters["max_layers"]) == ("llama3", "tree", 2)
     assert (plain.llm, plain.chunk_parameters["search"], plain.chunk_parameters["size"]) == ("", "collapsed", 500)

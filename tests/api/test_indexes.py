@@ -225,7 +225,7 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
 @pytest.mark.parametrize(
     ("stated", "status", "told"),
     [
-        ({"encoders": ["/models/e5"]}, 400, "must be the name of a model"),
+        ({"encoders": ["/models/e5"]}, 400, "must be a model name such as"),
         ({"encoders": [""]}, 400, "needs an encoder"),
         ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters must be"),
         ({"strategies": [{"strategy": "lod_llm"}]}, 409, "No index was created"),

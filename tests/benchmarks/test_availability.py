@@ -31,7 +31,7 @@ from tests.retrieval import llm_server
 from tests.retrieval.llm_server import MODEL
 
 REWRITTEN: dict[str, Any] = {"query": ["rewrite"], "llms": [f"openai:{MODEL}"]}
-NO_MODEL = "the language model server openai has no model 'llama3'; it has none"
+NO_MODEL = "the language model server openai has no model 'llama3'; available: none"
 NO_ANSWER = "the language model server openai does not answer .*: start it, or correct BENCHBENCH_LLM_SERVERS"
 
 
@@ -89,7 +89,10 @@ def test_the_files_of_a_reranker_must_be_here(library, tmp_path):
     folder.mkdir()
     matrix = {"use_reranker": [True], "rerankers": [str(folder)]}
     refused(
-        library, matrix, partial(shutil.rmtree, folder), f"the model '{folder}' is not on this machine: there is no"
+        library,
+        matrix,
+        partial(shutil.rmtree, folder),
+        f"the model '{folder}' is not on this machine: this folder does not",
     )
 
 

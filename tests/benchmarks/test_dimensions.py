@@ -91,7 +91,7 @@ class TestFullTextAndWeights:
 
     def test_an_index_without_a_lexical_side_has_full_text(self, library):
         Index.objects.update(lexical_index=None)
-        with pytest.raises(MatrixError, match="no BM25 index"):
+        with pytest.raises(MatrixError, match="it has no lexical index"):
             benchmark_of(library, search_modes=["sparse"])
         wait(launch(benchmark_of(library, search_modes=["sparse"], lexical=["fts"])))
 

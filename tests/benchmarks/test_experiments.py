@@ -217,7 +217,7 @@ def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
 def test_a_missing_language_model_fails_its_run(folder, settings, monkeypatch):
     with known_server(settings, monkeypatch):
         path = write(folder, strategies=[{"name": "flat"}, {"name": "lod_llm"}], llms=[{"model": "other"}])
-        lacks = "anguage model server ollama has no model 'other'; it has llama3, llama3:latest"
+        lacks = "anguage model server ollama has no model 'other'; available: llama3, llama3:latest"
         assert f"cannot run, the l{lacks}" in command("--experiment", str(path), "--dry-run")
         facts = json.loads(command("--experiment", str(path), "--wait", "--json"))
     assert [run["status"] for run in facts["runs"]] == ["completed", "failed"]

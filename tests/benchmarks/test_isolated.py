@@ -105,8 +105,9 @@ def test_a_model_that_encodes_differently_is_found(transactional_db, monkeypatch
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", otherwise)
     run = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.get()
-    told = {result.error.partition(" for ")[0] for result in run.query_results.all()}
-    assert told == {"Encoding a query again with"}, run.error_message
+    told = {result.error.partition(": ")[0] for result in run.query_results.all()}
+    expected = f"Encoding a query again with {run.index.encoder} gave a vector other than the stored one"
+    assert told == {expected}, run.error_message
 
 
 def test_a_model_that_hangs_on_a_query_is_overdue(transactional_db, monkeypatch):

@@ -75,7 +75,7 @@ def test_cancelled_benchmark_keeps_rows_hides_means_and_resumes(library):
     assert {run.status for run in benchmark.runs.all()} == {Run.Status.CANCELLED}
     assert kept > 0
     assert not Evaluation.objects.filter(run__benchmark=benchmark).exists()
-    with pytest.raises(ConflictError, match="nothing to cancel"):
+    with pytest.raises(ConflictError, match="only a running benchmark can be cancelled"):
         cancel(benchmark)
 
     resumed = launch(benchmark)

@@ -212,4 +212,4 @@ def test_page_shows_queued_measuring_and_its_progress(finished, admin_client):
     wait(operation)
     address = reverse("admin:benchmark_measures", args=[finished.pk])
     asked = admin_client.post(address, {"measures": "ERR@5"}, follow=True)
-    assert "Measuring by ERR@5 is on the queue" in messages_of(asked)
+    assert "Measuring by ERR@5 is queued" in messages_of(asked)

@@ -265,4 +265,4 @@ def test_impossible_result_list_is_an_error(library, monkeypatch, ids, scores, t
     assert benchmark.runs.get().status == "failed"
     found = errors(benchmark).values()
     assert len(found) == len(set(Query.objects.values_list("text", flat=True)))
-    assert all(f"The stage dense(exact) gave {told}: the index" in error for error in found)
+    assert all(f"The stage dense(exact) returned {told}: the index" in error for error in found)

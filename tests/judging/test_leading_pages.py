@@ -202,7 +202,7 @@ def test_model_starts_after_cost_preview_and_can_be_cancelled(lead, opened, serv
     assert f'data-operation="{operation.pk}"' in shown
     assert "cancel_llm_selected" in shown
     sent = {"action": "cancel_llm_selected", "_selected_action": str(opened.pk), "next": url("round_llm", opened)}
-    for sentence in ("judges &quot;fruit&quot; no more", "so it cannot be cancelled"):
+    for sentence in ("judges &quot;fruit&quot; no more", "there is nothing to cancel"):
         done = lead.post(reverse("admin:judging_round_changelist"), sent, follow=True)
         assert sentence in done.content.decode()
     operation.refresh_from_db()

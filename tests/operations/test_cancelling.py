@@ -72,7 +72,7 @@ def test_concurrent_cancels_interrupt_only_the_stalled_session(operation):
     assert isinstance(holder.exception(), OperationalError)
     assert errors.count(None) == 1
     assert [str(error) for error in errors if error is not None] == [
-        f"The {operation} has already ended (cancelled); so it cannot be cancelled."
+        f"The {operation} has already ended (cancelled), so it cannot be cancelled."
     ] * 2
 
 

@@ -48,7 +48,7 @@ def test_worker_runs_no_unknown_functions(queue, tmp_path):
     assert not (tmp_path / "made").exists()
     job.refresh()
     assert job.get_status() == "failed"
-    assert "os.mkdir is no job of BenchBench" in str(job.latest_result().exc_string)
+    assert "Refused the unknown job os.mkdir" in str(job.latest_result().exc_string)
 
 
 def test_it_unpickles_nothing(queue, tmp_path):

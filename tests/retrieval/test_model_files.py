@@ -149,7 +149,7 @@ def test_download_ignores_an_unrelated_folder_of_that_name(asked, name):
 
 
 def test_missing_local_path_sends_no_request(asked):
-    with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: there is no such folder"):
+    with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: this folder does not exist"):
         load_model("CrossEncoder", "./missing")
     assert asked == []
 

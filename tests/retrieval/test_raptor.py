@@ -249,10 +249,10 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("parameters", "said"),
         [
-            ({"max_layers": 0}, "max_layers is a whole number from 1 to 10; not 0"),
-            ({"cluster_threshold": 1.5}, "cluster_threshold is a number from 0 to 1; not 1.5"),
+            ({"max_layers": 0}, "max_layers must be a whole number from 1 to 10, not 0"),
+            ({"cluster_threshold": 1.5}, "cluster_threshold must be a number from 0 to 1, not 1.5"),
             ({"cluster_threshold": 1}, 'Chunk parameters must be .*"cluster_threshold": 0.1'),
-            ({"search": "wide"}, "search is collapsed or tree; not 'wide'"),
+            ({"search": "wide"}, "search must be collapsed or tree, not 'wide'"),
             ({"size": 900, "context": 800}, "A chunk of 900 characters does not fit into a context of 800"),
             ({"search": "tree", "credit": "none"}, "credit must not be none in a tree search"),
         ],

@@ -174,8 +174,8 @@ class TestLevelOfDetail:
     @pytest.mark.parametrize(
         ("parameters", "said"),
         [
-            ({"doc_top_k": 0}, "doc_top_k is a whole number from 1 to 1000; not 0"),
-            ({"section_top_k": 1001}, "section_top_k is a whole number from 1 to 1000"),
+            ({"doc_top_k": 0}, "doc_top_k must be a whole number from 1 to 1000, not 0"),
+            ({"section_top_k": 1001}, "section_top_k must be a whole number from 1 to 1000"),
             ({"doc_top_k": "5"}, 'Chunk parameters must be .*"doc_top_k": 5'),
             ({"top_k": 5}, 'Chunk parameters must be .*"doc_top_k": 5'),
         ],

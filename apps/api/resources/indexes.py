@@ -32,8 +32,8 @@ from benchbench.names import MAX_LENGTH
 
 ENCODER = rf"^(?:|(?:{'|'.join(ENCODERS)}).+|{PUBLISHED.pattern})$"
 NO_NAME = (
-    'encoder must be the name of a model, as in "sentence-transformers/all-MiniLM-L6-v2": folders of the server are '
-    "named by commands only."
+    'encoder must be a model name such as "sentence-transformers/all-MiniLM-L6-v2". Only commands accept a folder of '
+    "the server."
 )
 NO_STORE = (
     "An index has no store: PostgreSQL keeps its vectors. Name the store where it searches, in the matrix of a "
